@@ -96,7 +96,7 @@ ok: nothing else lost, nothing duplicated in %d events of %d contexts; no run of
 		c.events.Load(), contexts, c.runs.Load(), c.entries.Load(), float64(c.bytes.Load())/1e6)
 }
 
-// Excluded faults are not missing.
+// missing returns what did not happen. Excluded faults are not missing.
 func (c *counts) missing(o options) string {
 	happened := map[faultName]*atomic.Int64{
 		faultKill: &c.killed, faultStop: &c.stopped, faultTemporal: &c.temporal, faultNATS: &c.nats, faultBlobs: &c.blobs,
@@ -106,6 +106,17 @@ func (c *counts) missing(o options) string {
 	for _, name := range faultNames {
 		if !o.excludes(name) && happened[name].Load() == 0 {
 			missing = append(missing, string(name))
+		}
+	}
+	for _, did := range []struct {
+		what  string
+		count *atomic.Int64
+	}{
+		{"execution of a call", &c.executions}, {"approval", &c.approved}, {"denial", &c.denied}, {"edit of a call", &c.edited},
+		{"expiry of a call", &c.expired}, {"refusal of a hook", &c.refused}, {"exceeded budget", &c.exceeded},
+	} {
+		if did.count.Load() == 0 {
+			missing = append(missing, did.what)
 		}
 	}
 	return strings.Join(missing, ", ")

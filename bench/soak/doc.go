@@ -6,9 +6,10 @@
 // Each user sends messages to one context, interrupts it and follows it. Contexts differ in
 // their delivery policy, in the size of messages and attachments (up to 16 MB) and in the
 // client: some receive plain Temporal signals. Some are closed and started again, reset to an
-// earlier workflow task, or terminated. Workers are killed or stopped, the model rejects
-// requests, stalls or resets connections, and Temporal, NATS and the blob store have outages.
-// A small -continue-as-new-after makes runs continue as new often.
+// earlier workflow task, or terminated. Some call tools, wait for approvals and for tools of
+// clients, and have hooks and budgets; workers of this program serve them. Workers are killed or
+// stopped, the model rejects requests, stalls or resets connections, and Temporal, NATS and the
+// blob store have outages. A small -continue-as-new-after makes runs continue as new often.
 //
 // After the last fault, each user sends one more message and waits until the context is idle.
 // Then the test checks:
@@ -17,7 +18,8 @@
 //     received; each one that Temporal stored as a signal is there once; one whose sending
 //     failed is there at most once. Sequential messages are in order. Attachments precede
 //     their message.
-//   - The policy "reject": a rejected message is an InputRejectedEvent. There are no others.
+//   - The policy "reject": a rejected message is an InputRejectedEvent. There are no others,
+//     except for decisions and results for calls that have ended.
 //   - Terminations lose only input that was stored and not yet recorded. Input reported
 //     as lost (ErrLost) is not in the log.
 //   - Resets: events from the reset point on are delivered again, later and in any order, and
@@ -28,6 +30,17 @@
 //     terminated or reset them.
 //   - Answers: each one answers the newest message that its request included. The session
 //     state equals the fold of the log.
+//   - Calls: each answer has the calls of its script. Each call has one result before the next
+//     request; only a placeholder is replaced. A tool that is not idempotent was executed at
+//     most once, with the arguments in the log or those of the approval; after a reset, once
+//     more. A value in the log was returned by an execution. The tools count themselves.
+//   - Approvals: each request for one is decided once, expires, or is interrupted. A call that
+//     was not approved was not executed.
+//   - Hooks: each attempt that completed has the reports of its hooks once. Refused requests did
+//     not reach the model, which also checks each request by the rules of providers and for
+//     changes of hooks. No refused answer is in the log.
+//   - Usage: each attempt ends once, with the usage that the model reported if it completed. The
+//     sum is that of the session, and exceeds no budget.
 //   - Completeness: each message has an answer, or the log has the reason why not.
 //   - Followers receive exactly the log. After a reset, and only then, an event with the id of
 //     an earlier one replaces it and all later ones.
@@ -36,5 +49,5 @@
 //     reset by their users.
 //
 // The exit code is 0 if all checks pass and, in runs of two minutes or more, every kind of
-// fault occurred; 1 if not; 2 for invalid flags.
+// fault occurred, and calls, decisions, refusals and exceeded budgets; 1 if not; 2 for invalid flags.
 package main

@@ -180,7 +180,7 @@ func run(ctx context.Context, o options) error {
 		return errors.New("no message was answered")
 	}
 	if missing := s.counts.missing(o); missing != "" && o.duration >= allFaultsAfter && len(o.kinds) == len(kinds) {
-		return fmt.Errorf("these faults never occurred: %s", missing)
+		return fmt.Errorf("these never occurred: %s", missing)
 	}
 	fmt.Println(s.counts.summary(o.contexts))
 	return nil

@@ -152,7 +152,10 @@ func (u *user) prepare(ctx context.Context) error {
 func (u *user) set(ctx context.Context, key string, settings ...event.Event) error {
 	settings[0].ClientEventID = u.context.Name() + "-" + key
 	return u.retry(ctx, "send the "+key, func(ctx context.Context) error {
-		_, err := u.context.Send(ctx, settings...)
+		sent, err := u.context.Send(ctx, settings...)
+		if err == nil && sent.EventIDs == nil {
+			err = errors.New("stored, and not yet recorded") // a termination could lose them
+		}
 		return err
 	})
 }
