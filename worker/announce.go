@@ -108,7 +108,7 @@ func (p endpoints) hookNames() (names []string) {
 	return names
 }
 
-// budgetNames omits the value of a budget for each value of a label.
+// budgetNames returns LABEL=VALUE, or only LABEL for a budget that each value has.
 func (p endpoints) budgetNames() (names []string) {
 	for _, b := range p.budgets {
 		names = append(names, strings.TrimSuffix(b.Label+"="+b.Value, "="))

@@ -52,7 +52,7 @@ func polls(ctx context.Context, c client.Client, taskQueue string, kind enums.Ta
 	if !slices.ContainsFunc(pollers, func(p *taskqueue.PollerInfo) bool {
 		return strings.HasSuffix(p.GetIdentity(), atThisHost()) && time.Since(p.GetLastAccessTime().AsTime()) < pollTimeout
 	}) {
-		return fmt.Errorf("no worker on this host (*%s) has polled for %s tasks of task queue %q within %v (pollers on other hosts: %d)",
+		return fmt.Errorf("no worker on this host (identity *%s) has polled for %s tasks of task queue %q within %v (pollers on all hosts: %d)",
 			atThisHost(), strings.ToLower(kind.String()), taskQueue, pollTimeout, len(pollers))
 	}
 	return nil

@@ -43,8 +43,8 @@ type serverExitError struct{ error }
 
 func (e serverExitError) Unwrap() error { return e.error }
 
-// startLocal starts the servers that fail fastest first. If Temporal exits later, it calls end with
-// the error.
+// startLocal starts the servers, first those that fail fastest. If Temporal exits later, it calls end
+// with the error.
 func (a *app) startLocal(ctx context.Context, end context.CancelCauseFunc, log *zap.Logger) (_ *local, err error) {
 	s := a.settings
 	l := &local{log: log}
@@ -141,7 +141,7 @@ func (s settings) portError(err error) error {
 		err, cmp.Or(flags[inUse.Port], "another port"))
 }
 
-// stop stops the servers, Temporal last, since the others write to it.
+// stop stops the servers and releases the data directory.
 func (l *local) stop() error {
 	var errs []error
 	if l.model != nil {

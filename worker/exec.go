@@ -70,7 +70,7 @@ func keepTerminal(w io.Writer) (restore func()) {
 	}
 }
 
-// Defaults of the terminal modes that a screen changes (XTerm Control Sequences, "DECSET" and
+// Defaults of the terminal modes that full-screen programs change (XTerm Control Sequences, "DECSET" and
 // "XTMODKEYS"; https://sw.kovidgoyal.net/kitty/keyboard-protocol).
 const (
 	showCursor = "\x1b[?25h"

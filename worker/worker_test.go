@@ -241,7 +241,7 @@ func TestWorkerWithAnotherStoreDoesNotStart(t *testing.T) {
 	require.Zero(t, server.exit(), server.stderr.String())
 }
 
-func TestOfTwoFirstWorkersWithDifferentStoresOneStarts(t *testing.T) {
+func TestOneOfTwoFirstWorkersWithDifferentStoresStarts(t *testing.T) {
 	t.Parallel()
 	command, err := devserver.Find(t.Context(), nil)
 	require.NoError(t, err)
