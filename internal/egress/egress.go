@@ -5,7 +5,7 @@
 //	response, err := client.Get("https://example.com")
 //
 // Guarantees:
-//   - A connection is made only to an address that [IsPublic] reports, on port 80 or 443. The
+//   - A connection is made only to an address for which [IsPublic] is true, on port 80 or 443. The
 //     address that was checked is the address that is dialed, so a name that resolves to another
 //     address in the meantime (DNS rebinding) reaches nothing.
 //   - Each redirect is checked like the first URL.

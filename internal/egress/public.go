@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// special are the ranges within the unicast addresses that are not public: those that the IANA
-// registries of special-purpose addresses list as not globally reachable, and tunnels.
+// special are the ranges of IPv4 and of globalUnicast that are not public: those that the IANA
+// registries of special-purpose addresses list as not globally reachable, multicast, and tunnels.
 var special = prefixes(
 	"0.0.0.0/8",        // this network
 	"10.0.0.0/8",       // private

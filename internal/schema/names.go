@@ -10,10 +10,10 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// CheckNames returns an error if a field of a text has the name of a declared one in another case.
-// JSON Schema takes it for an unknown field, and programs that ignore case, as those with
-// encoding/json, for the declared one, whose rules it avoids. The error is a [*Fault] if the schema
-// takes too many steps.
+// CheckNames returns an error if the name of a field differs from a declared name only in case. JSON
+// Schema then treats the field as unknown and does not apply the rules of the declared one, while
+// programs that ignore case, such as those with encoding/json, read it as the declared one. The error
+// is a [*Fault] if the schema takes too many steps.
 func (s *Schema) CheckNames(text string) error {
 	value, err := parse([]byte(text))
 	if err != nil {

@@ -30,7 +30,7 @@ const (
 	maxReasons = 5
 )
 
-// url is that of the schema. It occurs in references only.
+// url identifies the schema in references.
 const url = "schema:///"
 
 // Schema validates texts. It must not be used concurrently.
@@ -44,15 +44,15 @@ type Fault struct{ Reason string }
 
 func (f *Fault) Error() string { return f.Reason }
 
-// Compile returns the schema of a JSON object. Without "$schema" it is of draft 2020-12. Errors are
-// of type [*Fault].
+// Compile compiles a JSON Schema. Without "$schema", its draft is 2020-12. Errors are of type
+// [*Fault].
 func Compile(source []byte) (s *Schema, err error) {
 	document, err := parse(source)
 	if err != nil {
 		return nil, &Fault{err.Error()}
 	}
 	defer func() {
-		if p := recover(); p != nil { // the library panics where it finds itself inconsistent
+		if p := recover(); p != nil { // the library panics on internal inconsistencies
 			s, err = nil, &Fault{fmt.Sprintf("invalid: %v", p)}
 		}
 	}()
@@ -100,7 +100,7 @@ func compileReason(err error) string {
 	return strings.ReplaceAll(err.Error(), url, "")
 }
 
-// The error is a [*Fault] if the schema, not the text, is the reason.
+// Check returns why a text is invalid. The error is a [*Fault] if the schema, not the text, is at fault.
 func (s *Schema) Check(text string) (err error) {
 	value, err := parse([]byte(text))
 	if err != nil {
@@ -254,8 +254,8 @@ func checkNumbers(value any) error {
 }
 
 // count lets each evaluation of a schema below v count towards the limit. Schemas can apply others
-// to the same value exponentially often, and the library has no limit of its own. The check of a
-// format comes early in an evaluation.
+// to the same value exponentially often, and the library has no limit of its own. It counts in the
+// check of the format, which comes early in an evaluation.
 func (s *Schema) count(v reflect.Value, seen map[*jsonschema.Schema]bool) {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:
