@@ -40,8 +40,10 @@ type attempt struct {
 	nextRepair   *repair             // that this attempt requests from the next one; nil: none
 	committed    logEnd              // newest known end of the log that the server has persisted
 	keep         event.Reasoning
-	guard        *guard // nil: no hooks
-	isBudgeted   bool   // a budget allowed the request
+	guard        *guard            // nil: no hooks
+	isBudgeted   bool              // a budget allowed the request
+	omitted      int               // covered messages that the summary lacks
+	refused      *reducer.Overflow // of a refusal of the request as too long; nil: none
 
 	usage usageMeter
 
@@ -79,6 +81,13 @@ func (a *attempt) generate(ctx context.Context) (result GenerateResult, err erro
 	if err != nil {
 		return a.outcome(ctx, Answer{}, err)
 	}
+	overflow, err := a.overflow(ctx, p)
+	if err != nil {
+		return a.outcome(ctx, Answer{}, err)
+	}
+	if overflow != nil {
+		return a.tooLong(*overflow), nil
+	}
 	settle, err := a.reserve(ctx, p.session, p.model, &p.request)
 	if err != nil {
 		return a.outcome(ctx, Answer{}, err)
@@ -103,6 +112,7 @@ func (a *attempt) generate(ctx context.Context) (result GenerateResult, err erro
 		publish(delta)
 	})
 	settle(answer.Usage)
+	a.learn(ctx, p, err)
 	return a.conclude(ctx, answer, err)
 }
 
@@ -147,6 +157,12 @@ func (a *attempt) prepareFrom(ctx context.Context, session reducer.Session, p *p
 	}
 	messages, settings := reducer.MessagesOf(session), reducer.SettingsOf(session)
 	a.messages = len(messages)
+	if c := a.in.Compaction; c != nil {
+		settings = summarySettings(settings, c.Window)
+		if messages, err = a.summaryMessages(ctx, p.model, ModelRequest{Messages: messages, Settings: settings, Tools: a.tools.definitions()}); err != nil {
+			return err
+		}
+	}
 	if messages, settings, err = a.runBefore(ctx, p.deadline, messages, settings); err != nil {
 		return err
 	}
@@ -191,6 +207,9 @@ func (a *attempt) setModel(providerID, model string) {
 
 // onStop ignores new input that the attempt includes or, while it is unsent, will include.
 func (a *attempt) onStop(stop Stop) {
+	if a.in.Compaction != nil && stop.Reason == event.ReasonNewUserInput {
+		return // the request after the summary includes it
+	}
 	if stop.Reason != event.ReasonNewUserInput || a.isOutdated(stop.Through) {
 		a.cancel(stopped{stop.Reason})
 	}

@@ -129,7 +129,9 @@ func (a *Activities) Generate(ctx context.Context, in GenerateInput) (GenerateRe
 	started.attempted.Attempt = number
 	started.committed = logEnd{event.Counter(in.Through), in.ThroughAt}
 	started.lost = handedBack.Lost
-	started.repair = a.repairBefore(ctx, key, in.Fallback)
+	if in.Compaction == nil {
+		started.repair = a.repairBefore(ctx, key, in.Fallback)
+	}
 	// The attempt outlives the activity if the run continues as new.
 	detached, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	started.cancel = cancel

@@ -28,6 +28,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/backend"
 	"github.com/seed-9ed7edd4/chronicle/internal/natsserver"
 	"github.com/seed-9ed7edd4/chronicle/llm"
+	"github.com/seed-9ed7edd4/chronicle/llm/baseurl"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/stream"
@@ -128,6 +129,7 @@ type world struct {
 	// handBack is Options.HandBack.
 	handBack chan struct{}
 	hooks    []hook.Hook
+	window   int // of the model; 0: not configured
 }
 
 func newWorld(t *testing.T, session reducer.Session, steps ...llmtest.Step) *world {
@@ -159,8 +161,16 @@ func (w *world) reset(cache *activities.SessionCache) {
 			Getenv:        func(string) string { return "" },
 			AllowLoopback: true,
 			Defaults:      llm.Defaults{ProviderID: cmp.Or(w.providerID, "openai"), BaseURL: w.model.URL, Model: "scripted"},
+			Providers:     w.providers(),
 		})),
 	}))
+}
+
+func (w *world) providers() []llm.Provider {
+	if w.window == 0 {
+		return nil
+	}
+	return []llm.Provider{{ID: cmp.Or(w.providerID, "openai"), BaseURL: baseurl.MustParse(w.model.URL), ContextWindow: w.window}}
 }
 
 // connect starts NATS and returns a subscription to the deltas.
@@ -635,7 +645,7 @@ func TestRetryDecisions(t *testing.T) {
 			require.Equal(t, want, attempt)
 			var details activities.Failure
 			require.NoError(t, failed.Details(&details))
-			details.DurationMs = 0
+			details.DurationMs, details.Overflow = 0, nil
 			require.Equal(t, activities.Failure{Attempted: want, Kind: test.failure, Retryable: test.retryable, Usage: test.usage}, details)
 
 			started := wire.RequestStarted{RequestID: "demo:r0001", Attempt: 5, Through: "demo:0002", ProviderID: "openai", Model: "scripted"}

@@ -51,6 +51,9 @@ func (a *attempt) newGuard(request hook.Request) *guard {
 	}
 	request.ContextName, request.RequestID, request.Attempt = a.in.ContextName, a.in.RequestID, a.attempted.Attempt
 	request.ProviderID, request.Model = a.attempted.ProviderID, a.attempted.Model
+	if a.in.Compaction != nil {
+		request.Purpose = event.PurposeCompaction
+	}
 	request.Messages = slices.Clone(request.Messages) // the original belongs to the cache of sessions
 	return &guard{hooks: a.options.Hooks, request: request, retry: a.retry}
 }
@@ -406,7 +409,7 @@ func (a *attempt) hasNewInput() bool {
 // the hooks beside the answer have let it pass.
 func (a *attempt) deltas() (publish func(Delta), passed func()) {
 	switch untilVerdict, forever := a.guard.withholds(); {
-	case forever:
+	case forever || a.in.Compaction != nil:
 		return func(Delta) {}, func() {}
 	case untilVerdict:
 		g := &gate{publish: a.broadcast.Publish}

@@ -34,7 +34,9 @@ func (*caller) Usage() event.Usage                                         { ret
 func (c *caller) Reservation(context.Context, activities.ModelRequest) (event.Usage, error) {
 	return c.needs, nil
 }
-func (*caller) Check(activities.ModelRequest) error { return nil }
+func (*caller) MaxInput(context.Context, activities.ModelRequest) (int, error)         { return 0, nil }
+func (*caller) InputTokens(context.Context, activities.ModelRequest, int) (int, error) { return 0, nil }
+func (*caller) Check(activities.ModelRequest) error                                    { return nil }
 
 func (c *caller) Stream(ctx context.Context, r activities.ModelRequest, _ func(activities.Delta)) (activities.Answer, error) {
 	c.ctx, c.request = ctx, r

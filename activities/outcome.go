@@ -29,6 +29,7 @@ func (a *attempt) outcome(ctx context.Context, answer Answer, err error) (Genera
 		DurationMs:   time.Since(a.startedAt).Milliseconds(),
 		Usage:        answer.Usage,
 		FinishReason: answer.FinishReason,
+		Omitted:      a.omitted,
 		Lost:         a.lost,
 		Hooks:        a.guard.reported(),
 		Offered:      a.offered,
@@ -157,6 +158,9 @@ func (a *attempt) failure(err error, usage event.Usage) error {
 		details.Retryable = modelErr.Retryable && !(modelErr.RetryOnce && a.info.Attempt > 1)
 		options.NonRetryable = !details.Retryable || modelErr.Final || modelErr.RetryAfter > maxRetryAfter
 		options.NextRetryDelay = max(modelErr.RetryAfter, a.jitter())
+	}
+	if details.Kind == event.FailureContextTooLong {
+		details.Overflow = a.refused
 	}
 	var refused *exceededError
 	if errors.As(err, &refused) {

@@ -27,6 +27,9 @@ func (a *attempt) debounce(ctx context.Context) (reducer.Session, error) {
 		a.apply(wire.StopCheckOf(session))
 		delivery := session.Reduced.Config.Delivery
 		quiet := milliseconds(delivery.QuietPeriodMs) - a.serverNow().Sub(session.TriggerAt)
+		if a.in.Compaction != nil {
+			quiet = 0
+		}
 		left := milliseconds(delivery.MaxWaitMs) - time.Since(a.startedAt)
 		if err = context.Cause(ctx); err != nil || min(quiet, left) <= 0 {
 			break

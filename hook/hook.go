@@ -61,6 +61,9 @@ type Request struct {
 	Messages    []reducer.Message     `json:"messages"` // the system message first, if there is one
 	Settings    event.RequestSettings `json:"settings"`
 	Tools       []string              `json:"tools,omitempty"` // names of the offered tools
+	// Purpose is [event.PurposeCompaction] if the answer will be a summary that replaces messages, and
+	// empty for an answer to the user.
+	Purpose event.Purpose `json:"purpose,omitempty"`
 	// Repair follows the messages: the model corrects an answer that lacks the response format. Hooks
 	// cannot change it. Nil: none.
 	Repair *Repair `json:"repair,omitempty"`

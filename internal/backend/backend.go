@@ -71,6 +71,18 @@ func (m model) Reservation(ctx context.Context, r activities.ModelRequest) (even
 	return usage, modelError(err)
 }
 
+func (m model) MaxInput(ctx context.Context, r activities.ModelRequest) (int, error) {
+	m.prepare(r)
+	tokens, err := m.target.MaxInput(ctx)
+	return tokens, modelError(err)
+}
+
+func (m model) InputTokens(ctx context.Context, r activities.ModelRequest, limit int) (int, error) {
+	m.prepare(r)
+	tokens, err := m.target.InputTokens(ctx, r.Messages, limit)
+	return tokens, modelError(err)
+}
+
 func (m model) Usage() event.Usage { return m.target.Usage() }
 
 func modelError(err error) error {
@@ -79,7 +91,8 @@ func modelError(err error) error {
 		return err
 	}
 	return &activities.ModelError{
-		Kind: string(failed.Kind), Failure: failed.Kind.Failure(), Retryable: failed.Retryable(), RetryOnce: failed.RetryOnce, RetryAfter: failed.RetryAfter, Err: err,
+		Kind: string(failed.Kind), Failure: failed.Kind.Failure(), Retryable: failed.Retryable(), RetryOnce: failed.RetryOnce, RetryAfter: failed.RetryAfter,
+		Window: failed.Window, InputTokens: failed.InputTokens, Err: err,
 	}
 }
 

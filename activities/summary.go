@@ -1,0 +1,104 @@
+package activities
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sort"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+const summaryInstruction = "Summarise the conversation above. Your summary replaces it, and you continue from the summary alone. " +
+	"Keep what later answers may need: facts, decisions, names, numbers, file names and other identifiers, what the user wants and prefers, " +
+	"open questions and tasks, and the outcomes of tool calls. Do not answer questions and do not call tools. " +
+	"Write only the summary, in the language of the conversation, with at most %d words."
+
+const (
+	maxSummaryTokens = 4096 // including reasoning
+	maxSummaryWords  = 1000
+)
+
+// summaryTokens limits the output of a summary: a small window must have room for the input.
+func summaryTokens(window int) int { return max(1, min(maxSummaryTokens, window/8)) }
+
+// summarySettings lets the model write free text.
+func summarySettings(settings event.RequestSettings, window int) event.RequestSettings {
+	settings.ResponseFormat, settings.Stop = nil, nil
+	settings.ToolChoice = &event.ToolChoice{Mode: event.ToolChoiceNone}
+	settings.MaxTokens = new(summaryTokens(window))
+	return settings
+}
+
+// summaryMessages returns the covered messages, exactly as earlier requests sent them so that caches of
+// the provider hit, and the instruction. Where they exceed the window, it omits the oldest ones, and
+// in a last resort the ends of texts.
+func (a *attempt) summaryMessages(ctx context.Context, model Model, r ModelRequest) ([]reducer.Message, error) {
+	window := a.in.Compaction.Window
+	limit := window*9/10 - summaryTokens(window) // the count is an estimate
+	instruction := reducer.Message{
+		Role: reducer.RoleUser, Content: fmt.Sprintf(summaryInstruction, min(maxSummaryWords, max(1, summaryTokens(window)/2))),
+	}
+	system, covered := r.Messages, []reducer.Message(nil)
+	for i, m := range r.Messages {
+		if m.Role != reducer.RoleSystem {
+			system, covered = r.Messages[:i:i], r.Messages[i:]
+			break
+		}
+	}
+	with := func(covered []reducer.Message) []reducer.Message {
+		return append(slices.Concat(system, covered), instruction)
+	}
+	r.Conversation = "" // keeps the rendering of the whole conversation in the cache
+	var failure error
+	fits := func(covered []reducer.Message) bool {
+		r.Messages = with(covered)
+		tokens, err := model.InputTokens(ctx, r, limit)
+		failure = cmp.Or(failure, err)
+		return err != nil || tokens <= limit
+	}
+	if fits(covered) {
+		return with(covered), failure
+	}
+	starts := []int{0}
+	for i, m := range covered {
+		if i > 0 && m.Role != reducer.RoleTool {
+			starts = append(starts, i)
+		}
+	}
+	n := sort.Search(len(starts), func(n int) bool { return fits(covered[starts[n]:]) })
+	if n < len(starts) {
+		a.omitted = starts[n]
+		return with(covered[starts[n]:]), failure
+	}
+	a.omitted = starts[n-1]
+	return with(shortened(covered[a.omitted:], limit)), failure
+}
+
+// shortened bounds the texts of all messages, in bytes.
+func shortened(messages []reducer.Message, limit int) []reducer.Message {
+	texts := 0
+	for _, m := range messages {
+		texts += 1 + len(m.ToolCalls)
+	}
+	short := slices.Clone(messages)
+	bound := func(text string) string {
+		text, isCut := truncate(text, max(0, limit)/texts, wire.MaxEventBytes)
+		if isCut {
+			text += "…"
+		}
+		return text
+	}
+	for i := range short {
+		m := &short[i]
+		m.Content, m.Attachments, m.ProviderState = bound(m.Content), nil, nil
+		m.ToolCalls = slices.Clone(m.ToolCalls)
+		for n := range m.ToolCalls {
+			m.ToolCalls[n].Arguments = bound(m.ToolCalls[n].Arguments)
+		}
+	}
+	return short
+}

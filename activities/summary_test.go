@@ -1,0 +1,156 @@
+package activities_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sashabaranov/go-openai"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/hook"
+	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+	"github.com/seed-9ed7edd4/chronicle/stream"
+)
+
+// summarise returns a world whose request summarises the beginning of a session, because it exceeds a
+// window by far.
+func summarise(t *testing.T, s reducer.Session, window int, steps ...llmtest.Step) *world {
+	t.Helper()
+	s, effects := reducer.Step(s, reducer.RequestEnded{
+		At: time.Now(), Attempted: reducer.Attempted{RequestID: s.Request.ID, Attempt: 1, ProviderID: "openai", Model: "scripted"},
+		Outcome: reducer.TooLong, Overflow: &reducer.Overflow{Tokens: 100 * window, Window: window, Source: event.WindowConfigured},
+	})
+	start, ok := effects[len(effects)-1].(reducer.StartRequest)
+	require.True(t, ok && start.Compaction != nil, "no summary is requested")
+	s.TriggerAt = time.Now().Add(time.Hour) // as if input had just arrived
+	w := newWorld(t, s, steps...)
+	w.in.FirstAttempt, w.in.Compaction = start.FirstAttempt, start.Compaction
+	return w
+}
+
+func TestASummaryRepeatsThePrefixOfTheConversation(t *testing.T) {
+	session := longSession(5, event.SystemPrompt{Content: "Be brief."}, event.SetTools{Tools: event.ToolList{ask}}, event.SetRequestSettings{
+		Temperature: new(0.5), Stop: []string{"."}, MaxTokens: new(10), ResponseFormat: &event.ResponseFormat{Type: event.FormatJSONObject},
+		ToolChoice: &event.ToolChoice{Mode: "required"},
+	})
+	plain := newWorld(t, session, llmtest.Answer(`{}`))
+	_, err := plain.generate()
+	require.NoError(t, err)
+
+	w := summarise(t, session, 40_000, llmtest.Answer("They", " said word."))
+	sub := w.connect()
+	result, err := w.generate()
+	require.NoError(t, err)
+	require.Equal(t, reducer.Completed, result.Outcome)
+	require.Equal(t, "They said word.", result.Text)
+	require.Zero(t, result.Omitted)
+	require.Empty(t, w.published(sub), "viewers see no deltas of a summary")
+
+	before, request := plain.model.Requests()[0], w.model.Requests()[0]
+	n := len(request.Messages) - 1
+	require.Equal(t, before.Messages[:n], request.Messages[:n])
+	require.Len(t, before.Messages, n+1, "all but the newest message")
+	require.Contains(t, request.LastUser(), "Summarise the conversation above.")
+	require.Contains(t, request.LastUser(), "at most 1000 words")
+	require.Equal(t, before.Tools, request.Tools)
+	require.Equal(t, "none", request.ToolChoice)
+	require.InDelta(t, 0.5, request.Temperature, 0.001)
+	require.Equal(t, 4096, request.MaxTokens)
+	require.Empty(t, request.Stop)
+	require.Nil(t, request.ResponseFormat)
+}
+
+func TestASummaryOmitsTheOldestMessages(t *testing.T) {
+	w := summarise(t, longSession(9, event.SystemPrompt{Content: "Be brief."}), 6000, llmtest.Answer("They said word."))
+	result, err := w.generate()
+	require.NoError(t, err)
+	request := w.model.Requests()[0]
+	require.Equal(t, 9-result.Omitted+2, len(request.Messages))
+	require.Equal(t, openai.ChatMessageRoleSystem, request.Messages[0].Role)
+	require.InDelta(t, 5, result.Omitted, 1)
+	require.Equal(t, 750, request.MaxTokens)
+}
+
+func TestASummaryNeverSplitsCallsFromTheirResults(t *testing.T) {
+	bodies := []event.Body{event.SetCompaction{Strategies: []event.Strategy{event.StrategySummarise}}}
+	for range 4 {
+		bodies = append(bodies, event.UserMessage{Content: strings.Repeat("word ", 1000)},
+			event.AssistantMessage{Content: "I look."}, event.ToolCall{ToolCallID: "call_1", ToolName: "look"},
+			event.ToolResult{ToolCallID: "call_1", Value: []byte(`"` + strings.Repeat("word ", 1000) + `"`)})
+	}
+	for window := 1000; window < 12_000; window += 500 {
+		w := summarise(t, longSession(1, bodies...), window, llmtest.Answer("They looked."))
+		_, err := w.generate()
+		require.NoError(t, err)
+		called := false
+		for _, m := range w.model.Requests()[0].Messages {
+			require.False(t, m.Role == openai.ChatMessageRoleTool && !called)
+			require.NotContains(t, m.Content, "Result of a tool call that is not part of this conversation")
+			called = len(m.ToolCalls) > 0 || m.Role == openai.ChatMessageRoleTool
+		}
+	}
+}
+
+func TestAMessageBeyondTheWindowIsShortened(t *testing.T) {
+	w := summarise(t, longSession(1), 800, llmtest.Answer("They said word."))
+	result, err := w.generate()
+	require.NoError(t, err)
+	require.Zero(t, result.Omitted)
+	content := w.model.Requests()[0].Messages[0].Content
+	require.Less(t, len(content), 800)
+	require.True(t, strings.HasSuffix(content, "…"))
+}
+
+func TestNewInputDoesNotStopASummary(t *testing.T) {
+	gate := llmtest.NewGate()
+	w := summarise(t, longSession(5), 40_000, llmtest.Answer("They", " said word.").HoldAfter(1, gate))
+	w.connect()
+	session, err := w.server.session(0)
+	require.NoError(t, err)
+	newer := withInput(session, "and you?")
+	stopped := make(chan error, 1)
+	go func() {
+		defer gate.Open()
+		if gate.Reached(t.Context()) != nil {
+			return
+		}
+		w.server.mu.Lock()
+		w.server.session = func(int) (reducer.Session, error) { return newer, nil }
+		w.server.mu.Unlock()
+		stopped <- w.stream.Stop(t.Context(), "demo", stream.Stop{RequestID: "demo:r0001", Reason: event.ReasonNewUserInput, Through: newer.LastEventID()})
+	}()
+	result, err := w.generate()
+	require.NoError(t, err)
+	require.NoError(t, <-stopped, "the worker acknowledged the stop message")
+	require.Equal(t, reducer.Completed, result.Outcome)
+	require.Equal(t, "They said word.", result.Text)
+}
+
+func TestHooksSeeThePurposeOfASummary(t *testing.T) {
+	w := summarise(t, longSession(5), 40_000, llmtest.Answer("Ann said word."))
+	var seen []event.Purpose
+	w.use(hook.Hook{Name: "pii",
+		Before: func(_ context.Context, r hook.Request) (hook.Verdict, error) {
+			seen = append(seen, r.Purpose)
+			return hook.Verdict{}, nil
+		},
+		After: func(_ context.Context, r hook.Request, answer hook.Response) (hook.Verdict, error) {
+			seen = append(seen, r.Purpose)
+			return hook.ReplaceText(strings.ReplaceAll(answer.Text, "Ann", "[name]"), ""), nil
+		},
+	})
+	result, err := w.generate()
+	require.NoError(t, err)
+	require.Equal(t, "[name] said word.", result.Text)
+	require.Equal(t, []event.Purpose{event.PurposeCompaction, event.PurposeCompaction}, seen)
+}
+
+func TestABudgetCoversASummary(t *testing.T) {
+	w := summarise(t, longSession(5, tokens(8000)), 40_000)
+	_, err := w.generate()
+	require.InDelta(t, 5000+4096, float64(exceeded(t, err).Wanted.Tokens), 250)
+}
