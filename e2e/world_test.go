@@ -390,6 +390,13 @@ func describe(e event.Event) string {
 		line += " " + b.Reason
 	case event.LLMRequestStarted:
 		line += fmt.Sprintf(" %d %s attempt %d through %d", number(b.RequestID), b.Model, b.Attempt, number(b.ThroughEventID))
+		if b.Purpose != "" {
+			line += " " + string(b.Purpose)
+		}
+	case event.Compacted:
+		line += fmt.Sprintf(" %d %s %d messages", number(b.RequestID), b.Strategy, b.Messages)
+	case event.SetCompaction:
+		line += " " + b.String()
 	case event.LLMRequestCompleted:
 		line += fmt.Sprintf(" %d %s", number(b.RequestID), b.FinishReason)
 	case event.LLMRequestInterrupted:

@@ -1,0 +1,312 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/llm"
+	"github.com/seed-9ed7edd4/chronicle/llm/baseurl"
+	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
+)
+
+// inputOf counts the input of a request as a provider with another tokenizer: a token for three bytes.
+func inputOf(r llmtest.Request) int {
+	n := 0
+	for _, m := range r.Messages {
+		n += 12 + len(m.Content)
+		for _, call := range m.ToolCalls {
+			n += 12 + len(call.Function.Arguments)
+		}
+	}
+	return n / 3
+}
+
+// limited refuses requests beyond a window, as vLLM does, and answers others.
+func limited(window int, answer func(llmtest.Request) llmtest.Step) func(llmtest.Request) llmtest.Step {
+	return func(r llmtest.Request) llmtest.Step {
+		if n := inputOf(r); n+r.MaxTokens > window {
+			return llmtest.Error(400, "BadRequestError", fmt.Sprintf("This model's maximum context length is %d tokens. However, you requested %d output tokens "+
+				"and your prompt contains at least %d input tokens, for a total of at least %d tokens.", window, r.MaxTokens, n, n+r.MaxTokens))
+		}
+		return answer(r)
+	}
+}
+
+func isSummary(r llmtest.Request) bool {
+	return strings.HasPrefix(r.LastUser(), "Summarise the conversation above.")
+}
+
+func strategies(s ...event.Strategy) event.Event {
+	return event.New(event.SetCompaction{Strategies: s})
+}
+
+// windowed configures the context window of the model.
+func (w *world) windowed(tokens int) func(*contexts.Options) {
+	return func(o *contexts.Options) {
+		o.Models = llm.New(llm.Options{
+			AllowLoopback: true,
+			Providers:     []llm.Provider{{ID: "house", BaseURL: baseurl.MustParse(w.model.URL), ContextWindow: tokens}},
+			Defaults:      llm.Defaults{ProviderID: "house", Model: "scripted"},
+		})
+	}
+}
+
+var (
+	longText = strings.TrimSpace(strings.Repeat("word ", 400)) // 2,000 bytes
+	refusal  = llmtest.Error(400, "context_length_exceeded", "prompt is too long: 1210 tokens > 1200 maximum")
+)
+
+func TestARefusedRequestIsCompactedAndAnswered(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, llmtest.Answer("One."), llmtest.Answer("Two."), refusal, llmtest.Answer("They said word."), llmtest.Answer("Three."), llmtest.Answer("Four."))
+	w.worker()
+	c := w.open("refused")
+	w.say(c, "1 "+longText)
+	w.say(c, "2 "+longText)
+	require.Equal(t, "Three.", deltaText(w.say(c, "3 "+longText)), "viewers do not see the summary")
+	w.say(c, "4?")
+	requests := w.model.Requests()
+	require.Equal(t, contents(requests[2])[:2], contents(requests[3])[:2], "the summary repeats the prefix of the refused request")
+	require.True(t, isSummary(requests[3]))
+	require.Equal(t, []string{
+		"user: " + event.SummaryIntroduction + "They said word.", "user: 3 " + longText,
+	}, contents(requests[4]))
+	require.Equal(t, append(contents(requests[4]), "assistant: Three.", "user: 4?"), contents(requests[5]), "the prefix is stable")
+	log := strings.ReplaceAll(withoutPositions(w.log(c)), longText, "…")
+	require.Equal(t, story(`
+		SessionStarted after 0
+		UserMessage "1 …"
+		LLMRequestStarted 1 scripted attempt 1
+		AssistantMessage "One."
+		LLMRequestCompleted 1 stop
+		UserMessage "2 …"
+		LLMRequestStarted 2 scripted attempt 1
+		AssistantMessage "Two."
+		LLMRequestCompleted 2 stop
+		UserMessage "3 …"
+		LLMRequestStarted 3 scripted attempt 1
+		LLMAttemptEnded 3 failed
+		LLMRequestStarted 3 scripted attempt 2 compaction
+		Compacted 3 summarise 4 messages
+		LLMAttemptEnded 3 compacted
+		LLMRequestStarted 3 scripted attempt 3
+		AssistantMessage "Three."
+		LLMRequestCompleted 3 stop
+		UserMessage "4?"
+		LLMRequestStarted 4 scripted attempt 1
+		AssistantMessage "Four."
+		LLMRequestCompleted 4 stop
+	`), log)
+	w.usageOf(c)
+	w.replay(c, "compaction-refused")
+}
+
+func TestToolResultsAreDroppedInAConfiguredWindow(t *testing.T) {
+	t.Parallel()
+	p := newProbe(t, func(_ context.Context, q string) string { return q + " " + longText })
+	w := newWorld(t,
+		llmtest.Calls(p.call("probe", "a")), llmtest.Answer("A."),
+		llmtest.Calls(p.call("probe", "b")), llmtest.Answer("B."),
+		llmtest.Answer("Well."),
+	)
+	w.worker(w.windowed(1000))
+	c := w.open("drops")
+	w.setTools(c, "probe")
+	w.say(c, "Look at a")
+	w.say(c, "Look at b")
+	w.say(c, "Well?")
+	requests := w.model.Requests()
+	require.Equal(t, []string{
+		"user: Look at a", "assistant: ", "tool: " + event.DroppedResult, "assistant: A.",
+		"user: Look at b", "assistant: ", "tool: b " + longText,
+	}, contents(requests[3]), "the model has not read the newest result")
+	require.Equal(t, append(contents(requests[3]), "assistant: B.", "user: Well?"), contents(requests[4]))
+	require.Equal(t, 1, countOf(w, c, event.TagCompacted))
+	require.Equal(t, 0, countOf(w, c, event.TagLLMRequestFailed))
+	w.replay(c, "compaction-drops")
+}
+
+func TestAMessageDuringASummaryIsAnswered(t *testing.T) {
+	for _, policy := range []event.Policy{event.PolicyInterrupt, event.PolicySteer} {
+		t.Run(string(policy), func(t *testing.T) {
+			t.Parallel()
+			gate := llmtest.NewGate()
+			w := newWorld(t, llmtest.Answer("One."), refusal, llmtest.Answer("They said", " word.").HoldAfter(1, gate), llmtest.Answer("Both."))
+			w.worker()
+			c := w.open("meanwhile")
+			w.send(c, event.New(event.SetDeliveryPolicy{Policy: policy}))
+			w.say(c, "1 "+longText)
+			turn := w.ask(c, "2 "+longText)
+			require.NoError(t, gate.Reached(w.ctx))
+			w.send(c, event.New(event.UserMessage{Content: "And 3?"}))
+			gate.Open()
+			require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
+			require.Equal(t, []string{"Both."}, w.requireConsistentLog(c, "1 "+longText, "2 "+longText, "And 3?")[1:])
+			require.Equal(t, []string{
+				"user: " + event.SummaryIntroduction + "They said word.", "user: 2 " + longText, "user: And 3?",
+			}, contents(w.model.Requests()[3]))
+			w.replay(c, "")
+		})
+	}
+}
+
+func TestASummaryOfAKilledWorkerIsRestarted(t *testing.T) {
+	t.Parallel()
+	w := newWorldOn(t, environment{timeout: faultTimeout},
+		llmtest.Answer("One."), refusal, llmtest.Answer("They said", " word.").HoldAfter(1, llmtest.NewGate()),
+		llmtest.Answer("They said word."), llmtest.Answer("Two."),
+	)
+	first := w.process(contexts.Both)
+	c := w.open("killed-summary")
+	w.say(c, "1 "+longText)
+	turn := w.ask(c, "2 "+longText)
+	_, err := w.model.Request(w.ctx, 3)
+	require.NoError(t, err)
+	turn.until(func(e event.Event) bool {
+		b, ok := e.Body.(event.LLMRequestStarted)
+		return ok && b.Purpose == event.PurposeCompaction
+	})
+	first.kill()
+	require.NoError(t, w.model.Aborted(w.ctx, 3))
+	w.process(contexts.Both)
+	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
+	require.Equal(t, "Two.", deltaText(turn.seen))
+	require.Equal(t, []string{"One.", "Two."}, w.requireConsistentLog(c, "1 "+longText, "2 "+longText))
+	require.Equal(t, contents(w.model.Requests()[2]), contents(w.model.Requests()[3]))
+	require.Equal(t, 1, countOf(w, c, event.TagCompacted))
+	require.Contains(t, withoutPositions(w.log(c)), story(`
+		LLMRequestStarted 2 scripted attempt 2 compaction
+		LLMAttemptEnded 2 lost
+		LLMRequestStarted 2 scripted attempt 3 compaction
+		Compacted 2 summarise 2 messages
+		LLMAttemptEnded 2 compacted
+		LLMRequestStarted 2 scripted attempt 4
+		AssistantMessage "Two."
+	`))
+	w.usageOf(c)
+	w.replay(c, "compaction-killed")
+}
+
+func TestASummarySurvivesContinueAsNew(t *testing.T) {
+	t.Parallel()
+	gate := llmtest.NewGate()
+	w := newWorldOn(t, environment{timeout: largeTimeout},
+		llmtest.Answer("One."), refusal, llmtest.Answer("They said", " word.").HoldAfter(1, gate), llmtest.Answer("Two."),
+	)
+	w.worker(shortRuns)
+	c := w.open("long-summary")
+	w.send(c, event.New(event.SetDeliveryPolicy{Policy: event.PolicyQueue}), event.New(event.SetTimeout{TimeoutMs: 600_000}))
+	w.say(c, "1 "+strings.Repeat(longText, 20)) // longer than all notes
+	turn := w.ask(c, "2 "+longText)
+	require.NoError(t, gate.Reached(w.ctx))
+	turn.until(func(e event.Event) bool {
+		b, ok := e.Body.(event.LLMRequestStarted)
+		return ok && b.Purpose == event.PurposeCompaction
+	})
+	for len(w.runs(c)) < 3 {
+		for range 100 {
+			require.NoError(t, w.temporal.SignalWorkflow(w.ctx, wire.WorkflowID(c.Name()), "", wire.SignalEvent, note("", "x")))
+		}
+		_, err := c.Send(w.ctx, note("", "appended"))
+		require.NoError(t, err)
+	}
+	gate.Open()
+	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
+	require.Equal(t, "Two.", deltaText(turn.seen))
+	require.Len(t, w.model.Requests(), 4, "the summary was written once")
+	require.Equal(t, 1, countOf(w, c, event.TagCompacted))
+	for _, run := range w.runs(c) {
+		w.replayRun(c, run, "")
+	}
+}
+
+func TestAConversationGrowsForever(t *testing.T) {
+	growForever(t, 50)
+}
+
+func TestAConversationGrowsForHundredsOfTurns(t *testing.T) {
+	long(t)
+	growForever(t, 500)
+}
+
+// A model server refuses every request beyond its window, and counts more tokens than the worker.
+func growForever(t *testing.T, turns int) {
+	const window = 4000
+	for _, test := range []struct {
+		strategy event.Strategy
+		known    int // the configured window; 0: none
+	}{
+		{event.StrategyDropToolResults, 0},
+		{event.StrategyTruncate, 0}, {event.StrategyTruncate, window},
+		{event.StrategySummarise, 0}, {event.StrategySummarise, window},
+	} {
+		t.Run(fmt.Sprint(test.strategy, " ", test.known), func(t *testing.T) {
+			t.Parallel()
+			p := newProbe(t, func(_ context.Context, q string) string { return q + " " + longText })
+			var mu sync.Mutex
+			refused, summaries, calls := 0, 0, 0
+			w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Func(func(r llmtest.Request) llmtest.Step {
+				mu.Lock()
+				defer mu.Unlock()
+				refused++
+				return limited(window, func(r llmtest.Request) llmtest.Step {
+					refused--
+					results := r.Results()
+					switch {
+					case isSummary(r):
+						summaries++
+						return llmtest.Answer("Summary ", fmt.Sprint(summaries))
+					case test.strategy == event.StrategyDropToolResults && len(results) == 0:
+						calls++
+						return llmtest.Calls(p.call("probe", fmt.Sprint(calls)))
+					}
+					return llmtest.Answer("Answer to ", r.LastUser()[:4])
+				})(r)
+			}))
+			if test.known > 0 {
+				w.worker(w.windowed(test.known))
+			} else {
+				w.worker()
+			}
+			c := w.open("forever")
+			w.send(c, strategies(test.strategy), event.New(event.SetDeliveryPolicy{QuietPeriodMs: new(int64(0))}))
+			text := longText
+			n := turns
+			if test.strategy == event.StrategyDropToolResults {
+				w.setTools(c, "probe")
+				text, n = "", min(turns, 40) // the questions and calls stay
+			}
+			for i := range n {
+				said := w.say(c, fmt.Sprintf("%04d %s", i, text))
+				last := said[len(said)-1]
+				require.Equal(t, event.TagLLMRequestCompleted, last.Tag(), "turn %d: %v", i, last.Body)
+				require.Equal(t, fmt.Sprintf("Answer to %04d", i), lastAnswer(said))
+			}
+			compacted := countOf(w, c, event.TagCompacted)
+			require.Greater(t, compacted, 5)
+			mu.Lock()
+			defer mu.Unlock()
+			t.Logf("%d requests, %d refused, %d compactions", len(w.model.Requests()), refused, compacted)
+			assert.LessOrEqual(t, refused, 3, "a learned window prevents refusals")
+			w.replay(c, "")
+		})
+	}
+}
+
+func lastAnswer(events []event.Event) (text string) {
+	for _, e := range events {
+		if b, ok := e.Body.(event.AssistantMessage); ok {
+			text = b.Content
+		}
+	}
+	return text
+}
