@@ -288,6 +288,21 @@ func TestDecidedAndExpiredCallsLeaveNoTimer(t *testing.T) {
 	}
 }
 
+// The client can execute the call only after the approval, and edited arguments only after their validation.
+func TestTheWaitForAClientBeginsAfterTheApproval(t *testing.T) {
+	ask := reducer.CalledTool{ID: "c1", Name: "ask", Arguments: []byte(`{}`), Client: true, Approve: true}
+	waiting, _ := callingWith(t, event.SetTools{Tools: event.ToolList{{Name: "ask", Parameters: event.Object(`{}`)}}, ExpiryMs: new(int64(3_600_000))}, ask)
+	for edited, want := range map[string]time.Duration{``: 90 * time.Minute, `{"x":1}`: 100 * time.Minute} {
+		approved := event.New(event.ApprovalDecided{ToolCallID: "c1", Decision: event.Approve, Parameters: []byte(edited)})
+		s, _ := reducer.Step(waiting, reducer.Received{At: eventtest.Epoch.Add(30 * time.Minute), Events: []event.Event{approved}})
+		if edited != "" {
+			require.Zero(t, s.Request.Calls[0].Deadline)
+			s, _ = reducer.Step(s, reducer.ToolEnded{At: eventtest.Epoch.Add(40 * time.Minute), RequestID: "demo:r0001", CallID: "c1", Outcome: reducer.CallReturned})
+		}
+		require.Equal(t, eventtest.Epoch.Add(want), s.Request.Calls[0].Deadline, edited)
+	}
+}
+
 func TestEditedArgumentsOfAClientsToolAreValidated(t *testing.T) {
 	schema := event.Object(`{"type":"object","required":["question"]}`)
 	ask := reducer.CalledTool{ID: "c1", Name: "ask", Arguments: []byte(`{"question":"?"}`), Client: true, Approve: true}
@@ -304,8 +319,6 @@ func TestEditedArgumentsOfAClientsToolAreValidated(t *testing.T) {
 
 	s, _ := reducer.Step(checking, ended)
 	require.Equal(t, reducer.CallClient, s.Request.Calls[0].State)
-	require.False(t, s.Request.Calls[0].Deadline.IsZero())
-
 	invalid := ended
 	invalid.IsError, invalid.Error = true, []byte(`"invalid arguments: root: missing property 'question'"`)
 	s, _ = reducer.Step(checking, invalid)
