@@ -163,6 +163,36 @@ tool error: pay: "no funds"
 `}, got)
 }
 
+func TestSendNotesThatAnApprovedCallWaitsForAClient(t *testing.T) {
+	expires := time.Date(2026, 1, 3, 15, 4, 0, 0, time.Local)
+	ask := func(id string) event.Body {
+		return event.ToolCall{ToolCallID: id, MessageID: "demo:0004", ToolName: "ask_user", Parameters: json.RawMessage(`{"question":"Sure?"}`), RequestID: toolRequest}
+	}
+	turn := append(calling()[2:4], ask("call_1"), ask("call_2"),
+		event.LLMAttemptEnded{RequestID: toolRequest, Attempt: 1, Outcome: event.AttemptToolCalls},
+		event.ApprovalRequested{ToolCallID: "call_1", RequestID: toolRequest, ExpiresAt: expires},
+		event.ApprovalRequested{ToolCallID: "call_2", RequestID: toolRequest, ExpiresAt: expires},
+		event.ApprovalDecided{ToolCallID: "call_2", Decision: event.Deny},
+		event.ApprovalDecided{ToolCallID: "call_1", Decision: event.Approve, Parameters: json.RawMessage(`{"question":"Really?"}`)},
+		event.ToolResult{ToolCallID: "call_1", Value: json.RawMessage(`"yes"`)},
+		event.LLMRequestCompleted{RequestID: toolRequest})
+	f := newFake(t, turn)
+	f.recordBodies(calling()[0])
+	f.openCalls = []reducer.Call{
+		{ID: "call_1", Name: "ask_user", Client: true, State: reducer.CallApproval}, {ID: "call_2", Name: "ask_user", Client: true, State: reducer.CallApproval},
+	}
+	require.Equal(t, `tool call: ask_user {"question":"Sure?"} (call_1)
+tool call: ask_user {"question":"Sure?"} (call_2)
+waiting for approval until 2026-01-03 15:04: ask_user {"question":"Sure?"} (call_1)
+approve with "starter approve -n demo", deny with "starter deny -n demo"
+waiting for approval until 2026-01-03 15:04: ask_user {"question":"Sure?"} (call_2)
+denied: call_2
+approved: call_1, with {"question":"Really?"}
+waiting for a client: ask_user {"question":"Really?"} (call_1)
+send its result with "starter result -n demo call_1 JSON"
+`, starter(t, f, "", "send", "-n", "demo", "-m", "Pay").errOut)
+}
+
 func TestSendDoesNotNoteThatAnInvalidCallWaits(t *testing.T) {
 	turn := append(calling()[2:4],
 		event.ToolCall{ToolCallID: "call_1", MessageID: "demo:0004", ToolName: "ask_user", RequestID: toolRequest},

@@ -158,9 +158,11 @@ func (n *toolNotes) take(ctx context.Context, body event.Body) {
 			}
 		}
 		n.calls[body.ToolCallID] = body
-		if slices.ContainsFunc(n.open, func(c reducer.Call) bool { return c.ID == body.ToolCallID && c.Client }) {
-			n.note("waiting for a client: %s", describeCall(body))
-			n.advise("result", "send its result with \"%[1]s result -n %[2]s %[3]s JSON\"", body.ToolCallID)
+		isClients := func(c reducer.Call) bool {
+			return c.ID == body.ToolCallID && c.Client && c.State != reducer.CallApproval
+		}
+		if slices.ContainsFunc(n.open, isClients) {
+			n.awaitClient(body)
 			return
 		}
 		n.note("tool call: %s", describeCall(body))
@@ -173,7 +175,22 @@ func (n *toolNotes) take(ctx context.Context, body event.Body) {
 		n.advise("approval", "approve with \"%[1]s approve -n %[2]s\", deny with \"%[1]s deny -n %[2]s\"", "")
 	case event.ApprovalDecided:
 		n.note("%s", show.Note(body))
+		for _, c := range n.open {
+			call, ok := n.calls[c.ID]
+			if !ok || !c.Client || c.State != reducer.CallApproval || body.Decision != event.Approve || body.ToolCallID != "" && body.ToolCallID != c.ID {
+				continue
+			}
+			if len(body.Parameters) > 0 {
+				call.Parameters = body.Parameters
+			}
+			n.awaitClient(call)
+		}
 	}
+}
+
+func (n *toolNotes) awaitClient(call event.ToolCall) {
+	n.note("waiting for a client: %s", describeCall(call))
+	n.advise("result", "send its result with \"%[1]s result -n %[2]s %[3]s JSON\"", call.ToolCallID)
 }
 
 // advise notes what to do, once per turn and kind of advice.
