@@ -168,3 +168,28 @@ func answered(key string, body event.Body) message {
 	m.key, m.content, m.answers = key, contentHash(body), true
 	return m
 }
+
+// A reset delivers an answer again, to a call that no longer waits.
+func TestAResetMayRejectAnAnswer(t *testing.T) {
+	decision := answered("d", event.ApprovalDecided{ToolCallID: "c", Decision: event.Deny})
+	decision.outcome, decision.eventID = recorded, id(6)
+	events := log(begin, m1, event.InputRejected{Input: "d"}, started(1, 1, 2), says(1, 2, "re:m1 a "), completed(1))
+	j := journal{sent: []message{sent(m1, stored), decision}}
+	requireProblem(t, "message d is rejected, but it was reported as demo:0006", checked(j, events))
+	j.faults = []fault{{isReset: true, sent: 2, lastRemaining: 2}}
+	requireProblem(t, "", checked(j, events))
+
+	rejection := answered("d", event.ApprovalDecided{})
+	rejection.outcome = rejected
+	accepted := turnOf(toCall(agent.Guarded, key), event.ApprovalRequested{ToolCallID: "c", RequestID: request(1)},
+		event.ApprovalDecided{ToolCallID: "c", Decision: event.Deny}, fails("denied"))
+	for i, e := range accepted {
+		if body, ok := e.Body.(event.ApprovalDecided); ok {
+			accepted[i].ClientEventID, rejection.content = "d", contentHash(body)
+		}
+	}
+	j = journal{sent: []message{sent(accepted[1].Body.(event.UserMessage), stored), rejection}}
+	requireProblem(t, "message d is demo:0008, but it was reported as rejected", checked(j, accepted))
+	j.faults = []fault{{isReset: true, sent: 2, lastRemaining: 2}}
+	requireProblem(t, "", checked(j, accepted))
+}

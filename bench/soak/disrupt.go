@@ -60,8 +60,14 @@ func (u *user) close(ctx context.Context) error {
 func (u *user) terminate(ctx context.Context) error {
 	// A message sent from here on may be recorded by a new run.
 	u.mu.Lock()
+	n := len(u.journal.faults)
 	u.journal.faults = append(u.journal.faults, fault{sent: len(u.journal.sent)})
 	u.mu.Unlock()
+	defer func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		u.journal.faults[n].sent = len(u.journal.sent) // the answerer sends concurrently
+	}()
 	return u.retry(ctx, "terminate", func(ctx context.Context) error {
 		err := u.soak.rig.Temporal.TerminateWorkflow(ctx, wire.WorkflowID(u.context.Name()), "", reason)
 		if errors.As(err, new(*serviceerror.NotFound)) {
@@ -100,9 +106,6 @@ func (u *user) reset(ctx context.Context) error {
 		WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: id, RunId: runID},
 		Reason:            reason, WorkflowTaskFinishEventId: task, RequestId: rand.Text(),
 	}
-	u.mu.Lock()
-	sent := len(u.journal.sent)
-	u.mu.Unlock()
 	err = u.retry(ctx, fmt.Sprintf("reset run %s to %d", runID, task), func(ctx context.Context) error {
 		_, err := t.ResetWorkflowExecution(ctx, request)
 		return err
@@ -110,6 +113,9 @@ func (u *user) reset(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	u.mu.Lock()
+	sent := len(u.journal.sent)
+	u.mu.Unlock()
 	u.soak.counts.reset.Add(1)
 	var last int
 	err = u.retry(ctx, "read the events after the reset point", func(ctx context.Context) (err error) {

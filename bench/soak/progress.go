@@ -22,8 +22,8 @@ type progress struct {
 func (j *journal) progress() progress {
 	p := progress{expected: map[string]bool{}}
 	for i, m := range j.sent {
-		if j.expect(i).must {
-			p.expected[m.key] = m.outcome != recorded
+		if expected := j.expect(i); expected.must {
+			p.expected[m.key] = expected.at == ""
 		}
 	}
 	return p
