@@ -22,7 +22,9 @@ import (
 
 func echo(r llmtest.Request) llmtest.Step { return llmtest.Answer("You said: ", r.LastUser()) }
 
-func shortRuns(o *contexts.Options) { o.ContinueAfter = 60 }
+const shortRun = 60 // history events
+
+func shortRuns(o *contexts.Options) { o.ContinueAfter = shortRun }
 
 // runs returns the newest run first.
 func (w *world) runs(c *client.Context) (runs []string) {

@@ -43,7 +43,8 @@ type workerSettings struct {
 	Part         contexts.Part `json:"part"`
 	DrainTimeout time.Duration `json:"drainTimeout"`
 	// HangOnSignal makes the process hang when it signals a context.
-	HangOnSignal bool `json:"hangOnSignal"`
+	HangOnSignal bool   `json:"hangOnSignal"`
+	HoldResults  string `json:"holdResults"` // the URL of [holdResults]
 	// HookURL enables [remoteHook].
 	HookURL string                   `json:"hookUrl"`
 	Budgets []activities.LabelBudget `json:"budgets"`
@@ -94,6 +95,9 @@ func runWorker(settings string, logger *slog.Logger) error {
 	}
 	if s.HangOnSignal {
 		options.Interceptors = []interceptor.ClientInterceptor{&hangOnSignal{}}
+	}
+	if s.HoldResults != "" {
+		options.Interceptors = []interceptor.ClientInterceptor{&holdResults{url: s.HoldResults}}
 	}
 	temporal, err := client.Dial(options)
 	if err != nil {

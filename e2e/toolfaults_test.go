@@ -113,16 +113,10 @@ func TestAWaitingApprovalSurvivesContinueAsNew(t *testing.T) {
 	w := newWorld(t, llmtest.Calls(p.call("probe", "a")), llmtest.Answer("Done."), llmtest.Calls(p.call("probe", "b")), llmtest.Answer("Expired."))
 	w.worker(shortRuns)
 	c := w.open("waiting")
-	continueAsNew := func() {
-		before := len(w.runs(c))
-		for len(w.runs(c)) == before {
-			w.send(c, note("", "x"))
-		}
-	}
 	w.requireApproval(c, time.Hour)
 	turn := w.ask(c, "Look")
 	turn.until(isTag(event.TagApprovalRequested))
-	continueAsNew()
+	w.continueAsNew(c)
 	w.send(c, event.New(event.ApprovalDecided{Decision: event.Approve}))
 	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
 	require.Equal(t, []probeCall{{"call_a", "a"}}, p.seen())
@@ -130,7 +124,7 @@ func TestAWaitingApprovalSurvivesContinueAsNew(t *testing.T) {
 	w.requireApproval(c, 5*time.Second)
 	turn = w.ask(c, "Again")
 	turn.until(isTag(event.TagApprovalRequested))
-	continueAsNew()
+	w.continueAsNew(c)
 	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
 	require.Len(t, p.seen(), 1)
 	stories := []string{"approval-expired-later", "approval-continued", "approval-given-later"}

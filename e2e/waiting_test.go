@@ -8,11 +8,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
-	"github.com/seed-9ed7edd4/chronicle/wire"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
@@ -75,17 +75,14 @@ func TestCallsWaitWithoutAWorker(t *testing.T) {
 func (w *world) awaitTimer(c *client.Context) time.Duration {
 	w.t.Helper()
 	started := map[int64]time.Time{}
-	history := w.temporal.GetWorkflowHistory(w.ctx, wire.WorkflowID(c.Name()), "", true, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
-	for history.HasNext() {
-		h, err := history.Next()
-		require.NoError(w.t, err)
-		switch h.GetEventType() {
-		case enumspb.EVENT_TYPE_TIMER_STARTED:
-			started[h.GetEventId()] = h.GetEventTime().AsTime()
-		case enumspb.EVENT_TYPE_TIMER_FIRED:
-			return h.GetEventTime().AsTime().Sub(started[h.GetTimerFiredEventAttributes().GetStartedEventId()])
+	var ran time.Duration
+	w.awaitHistory(c, func(h *historypb.HistoryEvent) bool {
+		started[h.GetEventId()] = h.GetEventTime().AsTime()
+		isFired := h.GetEventType() == enumspb.EVENT_TYPE_TIMER_FIRED
+		if isFired {
+			ran = h.GetEventTime().AsTime().Sub(started[h.GetTimerFiredEventAttributes().GetStartedEventId()])
 		}
-	}
-	w.t.Fatal("the run ended before a timer fired")
-	return 0
+		return isFired
+	})
+	return ran
 }
