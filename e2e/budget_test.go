@@ -159,7 +159,7 @@ func TestTheUsageOfAKilledWorkerReplacesItsReservation(t *testing.T) {
 	state := w.budgetOf("team", w.queue)
 	require.Equal(t, event.Amount{Tokens: 15}.Plus(event.AmountOf(last.Usage)), state.Spent)
 	require.Zero(t, state.Reserved)
-	w.replay(c, "")
+	w.replay(c, "budget-killed")
 }
 
 func TestARequestIsHandedBackAndFallsBackWithinTheBudgetOfItsLabel(t *testing.T) {

@@ -94,7 +94,7 @@ func TestARefusedRequestReachesNoModel(t *testing.T) {
 		LLMRequestCompleted 2 stop
 	`), withoutPositions(w.log(c)))
 	require.Len(t, w.model.Requests(), 1)
-	w.replay(c, "")
+	w.replay(c, "hook-refused-request")
 }
 
 func TestAHookStopsAWithheldAnswer(t *testing.T) {
@@ -122,7 +122,7 @@ func TestAHookStopsAWithheldAnswer(t *testing.T) {
 		AssistantMessage "Three four"
 		LLMRequestCompleted 2 stop
 	`), withoutPositions(w.log(c)))
-	w.replay(c, "")
+	w.replay(c, "hook-withheld-answer")
 }
 
 func TestAnUnreachableHookFailsClosedOrOpen(t *testing.T) {
@@ -143,7 +143,7 @@ func TestAnUnreachableHookFailsClosedOrOpen(t *testing.T) {
 			LLMRequestFailed 1 after 1 retries: hook guard: connection refused
 		`), withoutPositions(w.log(c)))
 		require.Empty(t, w.model.Requests())
-		w.replay(c, "")
+		w.replay(c, "hook-failed-closed")
 	})
 	t.Run("open", func(t *testing.T) {
 		t.Parallel()
@@ -161,7 +161,7 @@ func TestAnUnreachableHookFailsClosedOrOpen(t *testing.T) {
 			AssistantMessage "Hi"
 			LLMRequestCompleted 1 stop
 		`), withoutPositions(w.log(c)))
-		w.replay(c, "")
+		w.replay(c, "hook-failed-open")
 	})
 }
 
@@ -195,7 +195,7 @@ func TestARefusedToolCallIsNotExecuted(t *testing.T) {
 		LLMRequestFailed 1 after 0 retries: hook guard: no second probe
 	`), withoutPositions(w.log(c)))
 	require.Equal(t, []probeCall{{"call_a", "a"}}, p.seen())
-	w.replay(c, "")
+	w.replay(c, "hook-refused-call")
 }
 
 // hookServer replaces the messages that the hooks of worker processes send it. It does not answer
@@ -259,7 +259,7 @@ func TestHooksOfAKilledWorkerRunAgain(t *testing.T) {
 			LLMRequestCompleted 1 stop
 		`), withoutPositions(w.log(c)))
 		require.Equal(t, []string{"user: message of call 2"}, contents(w.model.Requests()[0]))
-		w.replay(c, "")
+		w.replay(c, "hooks-killed-before")
 	})
 	t.Run("after the change", func(t *testing.T) {
 		t.Parallel()
@@ -287,6 +287,6 @@ func TestHooksOfAKilledWorkerRunAgain(t *testing.T) {
 		`), withoutPositions(w.log(c)))
 		require.Equal(t, []string{"user: message of call 1"}, contents(w.model.Requests()[0]))
 		require.Equal(t, []string{"user: message of call 2"}, contents(w.model.Requests()[1]))
-		w.replay(c, "")
+		w.replay(c, "hooks-killed-after")
 	})
 }
