@@ -57,7 +57,7 @@ func (c *Context) Ask(ctx context.Context, events ...event.Event) iter.Seq2[even
 	}
 }
 
-const maxResets = 4 // how often Ask follows a turn again
+const maxResets = 4 // how often Ask follows a turn, including the first time
 
 type question struct {
 	context        *Context

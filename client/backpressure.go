@@ -39,7 +39,7 @@ const (
 	quotaTTL     = time.Second
 	maxQuotas    = 1000
 	checkTimeout = time.Second
-	maxUnchecked = (maxSignals - maxWaiting) / quotaShare // without a blob store, 0.6 of 30 MiB
+	maxUnchecked = (maxSignals - maxWaiting) / quotaShare // 10 signals; without a blob store, at most 0.6 MiB
 )
 
 type fullError struct{ figures string }

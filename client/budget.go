@@ -12,7 +12,7 @@ import (
 )
 
 // LabelBudget returns today's state of the daily budget of a label, in UTC by the clock of this
-// machine. It has no limit before the first reservation of the day. A worker must be running.
+// machine. The state has no Limit before the first reservation of the day. A worker must be running.
 func (c *Client) LabelBudget(ctx context.Context, label, value string) (wire.BudgetState, error) {
 	today := wire.BudgetState{Day: time.Now().UTC().Format(time.DateOnly)}
 	query, cancel := context.WithTimeout(ctx, queryTimeout)

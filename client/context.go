@@ -29,7 +29,7 @@ const (
 	notReadyInterval = 10 * time.Millisecond
 )
 
-// State queries the state of the context. It requires a worker and takes at most 5 s.
+// State queries the state of the context. It requires a worker and takes at most 6 s.
 func (c *Context) State(ctx context.Context) (wire.State, error) {
 	var state wire.State
 	query, cancel := context.WithTimeout(ctx, queryTimeout)
@@ -96,8 +96,8 @@ func (c *Context) signal(ctx context.Context, operation, name string, input any)
 	return c.explain(ctx, operation, err, ErrUnreachable)
 }
 
-// Events yields the recorded events after the id from; empty: from the first. An error
-// comes last: ErrNoContext, ErrUnreachable, or that of the blob store.
+// Events yields the recorded events after the id from; empty: from the first. An error comes last:
+// ErrNoContext, ErrUnreachable, ErrNoArchive, an [*eventlog.GapError], or that of the blob store.
 func (c *Context) Events(ctx context.Context, from string) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		for e, err := range c.client.log.Events(ctx, c.name, from) {

@@ -107,7 +107,7 @@ func dialStream(url string, auth stream.Auth, namespace string) (*stream.Conn, e
 	return conn, nil
 }
 
-// Most commands do not need NATS.
+// lazyStream connects on first use, because most calls do not need NATS.
 type lazyStream struct {
 	mu      sync.Mutex
 	connect func() (*stream.Conn, error) // nil after the first use, or without NATS

@@ -21,6 +21,6 @@
 //
 // # Errors
 //
-// Errors name the operation and the context, and wrap an Err variable or an [*event.FieldError].
+// Test errors for the Err variables, [*event.FieldError], [*ScheduleError] and [*eventlog.GapError].
 // After ErrUnreachable, ErrNoWorker and ErrFull, the same call can be repeated.
 package client

@@ -21,13 +21,13 @@ type Summary struct {
 	Status      wire.Status `json:"status,omitempty"` // empty without the search attributes
 	Turns       int         `json:"turns"`
 	Model       string      `json:"model,omitempty"`
-	StartedAt   time.Time   `json:"startedAt"`         // of the newest session
+	StartedAt   time.Time   `json:"startedAt"`         // of its newest run
 	ClosedAt    time.Time   `json:"closedAt,omitzero"` // zero while it runs
 }
 
-// List yields running sessions by descending start, then closed ones by descending end. It is
-// eventually consistent. The query is an additional Temporal list filter, like `ContextStatus =
-// "answering"`; empty: none. An error, such as ErrUnreachable, comes last.
+// List yields running contexts by descending start of their newest run, then closed ones by
+// descending end. It is eventually consistent. The query is an additional Temporal list filter, like
+// `ContextStatus = "answering"`; empty: none. An error, such as ErrUnreachable, comes last.
 func (c *Client) List(ctx context.Context, query string) iter.Seq2[Summary, error] {
 	filter := fmt.Sprintf("WorkflowType = '%s'", wire.WorkflowType)
 	if query != "" {
