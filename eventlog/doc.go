@@ -9,7 +9,7 @@
 // Archived events are read from it, the rest from histories. Guarantees:
 //   - Each event is yielded once and in order, across runs and sessions. After a reset, the log
 //     is that of the new branch.
-//   - Events that neither the archive nor a history has are a [*GapError].
-//   - Without an archive, or while it is unavailable, the log begins with what the server still
-//     has.
+//   - Events that are in no history, and that the archive lacks or cannot read, are a
+//     [*GapError].
+//   - Without an archive, the log begins with what the server still has.
 package eventlog
