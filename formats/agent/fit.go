@@ -11,7 +11,7 @@ import (
 )
 
 // MaxEventBytes is the maximum length of an event as JSON. Any context accepts that
-// much, with or without a blob store.
+// much from a client with a blob store.
 const MaxEventBytes = 1 << 20
 
 // The length of a truncated text, in bytes.
