@@ -24,8 +24,8 @@
 // event before it. Any other input is a single error that names the line and the
 // field. Raw keys are rejected ([event.RefuseKeys]) and never repeated in an error.
 //
-// Events are streamed line by line. Messages are held in memory, both when reading
-// and when writing, because an answer can precede earlier events.
+// Events are streamed line by line. Messages are held in memory: the input is one JSON document,
+// and in the output, an answer can precede messages that the log recorded before it.
 //
 // # OpenAI messages
 //

@@ -12,7 +12,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/lines"
 )
 
-// Input limits, far above what a context can hold.
 const (
 	// MaxLineBytes is the maximum length of a line with an event.
 	MaxLineBytes = 4 << 20
