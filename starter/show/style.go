@@ -21,7 +21,7 @@ func (s Style) Dim(text string) string { return s.paint("2", text) }
 // Red formats failures.
 func (s Style) Red(text string) string { return s.paint("31", text) }
 
-// Yellow formats interrupted answers.
+// Yellow formats interrupted answers and calls that wait for an approval.
 func (s Style) Yellow(text string) string { return s.paint("33", text) }
 
 func (s Style) paint(code, text string) string {
