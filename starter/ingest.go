@@ -27,8 +27,8 @@ type ingestOptions struct {
 	format string
 	file   string
 	json   bool
-	// outage is how long Temporal may be unreachable during a log, and tryAgain the delay
-	// between attempts.
+	// outage is how long a send is retried while Temporal is unreachable, and tryAgain the
+	// delay between attempts.
 	outage, tryAgain time.Duration
 }
 
@@ -161,9 +161,9 @@ type ingested struct {
 	Refused  int `json:"refused"`
 }
 
-// maxBatchEvents and maxBatchBytes keep an input small enough for an update, which a worker
-// answers: a context counts the tool calls of an input before their results. maxBatchWait is
-// how long an event may wait for more events.
+// maxBatchBytes is the limit of an update, which reports rejections. maxBatchEvents is below the
+// limit of open tool calls: a context counts the calls of an input before their results.
+// maxBatchWait is how long an event may wait for more events.
 const (
 	maxBatchEvents = reducer.MaxOpenToolCalls / 4
 	maxBatchBytes  = wire.MaxAppendBytes
