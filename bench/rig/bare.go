@@ -16,7 +16,7 @@ const (
 	bareCall   = "Call"
 )
 
-// bareLoop is the minimal workflow that answers messages, without state or retries.
+// bareLoop is the minimal workflow that answers messages, without state.
 func bareLoop(ctx workflow.Context) error {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: time.Minute})
 	messages := workflow.GetSignalChannel(ctx, bareSignal)

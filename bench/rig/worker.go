@@ -28,7 +28,7 @@ type WorkerOptions struct {
 	ContinueAsNewAfter int
 	// DrainTimeout of the worker. 0: its default.
 	DrainTimeout time.Duration
-	// Command and its first arguments start a worker with the same flags. Empty: Options.Worker.
+	// Command is a program with the worker's flags, and its first arguments. Empty: Options.Worker.
 	Command []string
 	// Args are further flags.
 	Args []string
