@@ -44,7 +44,7 @@ func (a Arguments) String() string {
 	return string(data)
 }
 
-// Settings are the tools of a context, with up to limits.
+// Settings returns limits with the tools of the soak test and their approval rules.
 func Settings(limits event.SetTools) event.SetTools {
 	for _, name := range []string{Once, Again, Guarded, Large, Fails, Panics, Hangs} {
 		limits.Tools = append(limits.Tools, event.Tool{Pattern: name})

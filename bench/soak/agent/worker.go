@@ -27,7 +27,7 @@ import (
 // Command is the first argument of a process that runs a worker.
 const Command = "agent"
 
-// Label and DailyLimit are a budget of all contexts, in tokens.
+// Label and LabelValue are the label of requests that have a daily budget.
 const (
 	Label      = "team"
 	LabelValue = "soak"
