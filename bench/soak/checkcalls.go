@@ -18,7 +18,7 @@ type call struct {
 	event.ToolCall
 	eventID   string
 	arguments json.RawMessage // as decided
-	// isWaiting for a decision, which was requested.
+	// isRequested: an approval was requested. isWaiting: it is not decided yet.
 	isRequested, isWaiting, isApproved bool
 	results                            []string // errors begin with errorMark
 }
@@ -146,8 +146,8 @@ func (c *callChecker) requireResults(at string) {
 	}
 }
 
-// checkExecutions compares the calls with what the tools did. A reset makes calls again, and makes
-// other decisions about them.
+// checkExecutions compares the calls with what the tools did. After a reset, calls are made again,
+// and may be decided differently.
 func (c *callChecker) checkExecutions(executions []agent.Execution, resets int) {
 	count := map[string]int{}
 	for _, x := range executions {
@@ -190,7 +190,7 @@ func sameJSON(a, b json.RawMessage) bool {
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
-// isResult reports whether a text is the result of a call, of which a large one has lost its middle.
+// isResult reports whether a text is the result of a call. A large result has lost its middle.
 func isResult(arguments json.RawMessage, text string) bool {
 	var a agent.Arguments
 	if json.Unmarshal(arguments, &a) != nil {

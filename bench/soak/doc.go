@@ -33,7 +33,7 @@
 //   - Calls: each answer has the calls of its script. Each call has one result before the next
 //     request; only a placeholder is replaced. A tool that is not idempotent was executed at
 //     most once, with the arguments in the log or those of the approval; after a reset, once
-//     more. A value in the log was returned by an execution. The tools count themselves.
+//     more. A value in the log was returned by an execution. The tools report their executions.
 //   - Approvals: each request for one is decided once, expires, or is interrupted. A call that
 //     was not approved was not executed.
 //   - Hooks: each attempt that completed has the reports of its hooks once. Refused requests did

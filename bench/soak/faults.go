@@ -112,7 +112,7 @@ func (s *soak) disruptWorkers(ctx context.Context) error {
 	return nil
 }
 
-// outages stops one at a time.
+// outages stops Temporal, NATS or the blob store, one at a time.
 func (s *soak) outages(ctx context.Context) error {
 	names := slices.DeleteFunc([]faultName{faultTemporal, faultNATS, faultBlobs}, s.options.excludes)
 	r := s.random(2)

@@ -200,7 +200,7 @@ type soak struct {
 	workers []*rig.Worker
 }
 
-// dailyBudget is exceeded in a long run. The budgets of one context allow less.
+// dailyBudget is used up in a long run. The budgets of one context allow less.
 const dailyBudget = 100_000
 
 func (s *soak) prepareAgents(ctx context.Context) error {

@@ -318,8 +318,8 @@ func (u *user) send(ctx context.Context, events []event.Event) (outcome, string,
 	}
 }
 
-// ask returns when the outcome is known, or after a moment, and reads the turn in the background. In
-// the second case it sometimes terminates the run.
+// ask returns when the outcome is known, or after a moment, and reads the turn in the background.
+// Before it returns, it sometimes terminates the run.
 func (u *user) ask(ctx context.Context, m message, events []event.Event) error {
 	m.unordered = true
 	n := u.add(m)
