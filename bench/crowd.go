@@ -9,8 +9,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/bench/rig"
 )
 
-// crowd has 50 contexts talk concurrently from their first message on, with 50 bare loops
-// before and after.
+// crowd alternates rounds of 50 bare loops and of 50 contexts that talk concurrently from their
+// first message on.
 func crowd(r *runner) error {
 	const contexts = 50
 	rounds, turns := 3, r.times(10)

@@ -71,7 +71,7 @@ var targets = []target{
 	{metric: "worker_rss_500_growth_mb", at: p50, fixed: 20},
 	{metric: "worker_rss_1000_cached_1mb_mb", at: p50, fixed: 1500},
 	{metric: "worker_death_to_request_ms", at: p95, fixed: 4000},
-	// 2,000 segments at 50 ms per read take 100 s one after the other.
+	// 2,000 segments at two reads of 50 ms take 200 s one after the other.
 	{metric: "opening_ms_2000_segments_50ms_reads", at: p95, fixed: 10_000},
 	{metric: "history_events_per_turn", at: p95, fixed: 17},
 	{metric: "history_bytes_per_turn_10", at: p50, fixed: 4096},

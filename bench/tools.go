@@ -152,7 +152,7 @@ type step struct {
 }
 
 // steps returns the steps of the last turn of a workflow. In the history, a step begins when the
-// activity of the call is scheduled. The last step excludes what follows its request.
+// activity of the call is scheduled, and ends before the next step or at the end of the history.
 func (r *runner) steps(ctx context.Context, workflowID, activity, key string) (steps []step, err error) {
 	history, err := wholeHistory(ctx, r.rig.Temporal, workflowID)
 	if err != nil {
