@@ -20,8 +20,8 @@
 //   - A service that is killed is restarted at the same address if docker-compose.yml
 //     says so. If a service exits on its own, everything stops.
 //   - All services listen on free ports of 127.0.0.1.
-//   - Services do not inherit the caller's environment, in particular no keys, so
-//     contexts have to configure a provider.
+//   - The Temporal server and the workers do not inherit the caller's environment, in
+//     particular no keys, so contexts have to configure a provider.
 //
 // It requires PostgreSQL (initdb and postgres, in any location that distributions use) and the
 // programs that `make e2e-postgres` builds in bin/; with -s3, only the one that `make e2e-s3` builds.
