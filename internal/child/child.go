@@ -5,8 +5,8 @@
 //	err = p.Stop(10 * time.Second)
 //
 // On Linux the kernel kills the child when this process exits for any reason, SIGKILL
-// included. On other systems a child outlives a parent that was killed, but not one
-// that was terminated with SIGTERM.
+// included. On other systems, a child outlives a parent that does not stop it, such as one
+// that was killed.
 package child
 
 import (
