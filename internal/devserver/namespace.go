@@ -16,7 +16,7 @@ import (
 const Retention = 10 * 365 * 24 * time.Hour
 
 // prepareNamespace waits for the namespace and sets its retention. It uses the gRPC API
-// directly because the SDK client requires a logger and has its own retry schedule.
+// directly because the SDK client has its own retry schedule.
 func prepareNamespace(ctx context.Context, address, name string) error {
 	connection, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
