@@ -147,8 +147,8 @@ func TestSourcesSeeOnlyTheirPatterns(t *testing.T) {
 	require.Equal(t, failed("the server is unavailable"), set.Call(t.Context(), request("mcp_files_read", "{}")))
 }
 
-// A rule that matches a tool that no pattern offers would be without effect, and the other way round
-// a call would need no approval.
+// If a pattern offered a tool but did not match it in a rule, calls of the tool would need no
+// approval. In the opposite case, the rule would have no effect.
 func TestTheWildcardsOfToolsAndOfRulesMeanTheSame(t *testing.T) {
 	tools := append(named(t, "weather"), named(t, "mcp:files/read")...)
 	set, err := tool.NewSet(tool.Options{Sources: map[string]tool.Source{"mcp:": &servers{t: t, tools: tools[1:]}}}, tools[0])
