@@ -121,7 +121,7 @@ func guard(_ context.Context, r hook.Request) (hook.Verdict, error) {
 	return hook.Refuse("please do not send card numbers"), nil
 }
 
-// talk sends each line as a message, preceded by the settings, and asks for approvals.
+// talk sends each line as a message, the first one with the settings, and asks for approvals.
 func talk(ctx context.Context, c *client.Context, in io.Reader, out io.Writer, settings ...event.Event) error {
 	for lines := bufio.NewScanner(in); lines.Scan(); settings = nil {
 		for e, err := range c.Ask(ctx, append(settings, event.New(event.UserMessage{Content: lines.Text()}))...) {
