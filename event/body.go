@@ -25,7 +25,7 @@ func (m UserMessage) Triggers() bool { return m.TriggersTurn == nil || *m.Trigge
 type AssistantMessage struct {
 	Content   string `json:"content"`
 	RequestID string `json:"requestId,omitempty"` // empty if a client sent the message
-	// ThroughEventID is the newest event in the request. The message follows it; if empty, all others.
+	// ThroughEventID is the newest event in the request, which the message follows. Empty: at the end.
 	ThroughEventID string `json:"throughEventId,omitempty"`
 	// Partial marks an interrupted answer. Its content is empty if only reasoning was received.
 	Partial bool `json:"partial,omitempty"`
@@ -184,8 +184,8 @@ type SetProviderConfig struct {
 	// APIKeyRef locates the key on the worker: "env:NAME" or "file:/absolute/path". The worker's
 	// operator must configure it for the URL. Empty means the provider's default.
 	APIKeyRef string `json:"apiKeyRef,omitempty"`
-	// BaseURL includes the version, like "https://api.openai.com/v1". It must belong to a configured
-	// provider or be allowed by the operator, then without a key. Empty: the provider's default.
+	// BaseURL includes the version, like "https://api.openai.com/v1". It is the URL of a configured
+	// provider, or one that the operator allows without a key. Empty: the provider's default.
 	BaseURL     string   `json:"baseUrl,omitempty"`
 	Temperature *float64 `json:"temperature,omitempty"` // 0 to 2; unset means the provider's default
 	MaxTokens   *int     `json:"maxTokens,omitempty"`   // unset means the provider's default

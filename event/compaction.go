@@ -102,7 +102,7 @@ type Compacted struct {
 	Messages       int      `json:"messages"`       // number of messages covered
 	// Summary replaces the covered messages, at most [MaxSummaryBytes]. Set for the strategy summarise.
 	Summary string `json:"summary,omitempty"`
-	// Omitted is how many covered messages, the oldest, the model did not receive for its summary.
+	// Omitted counts the oldest covered messages, which did not fit into the request for the summary.
 	Omitted      int          `json:"omitted,omitempty"`
 	TokensBefore int          `json:"tokensBefore"` // of the request that was too long
 	Window       int          `json:"window"`       // of the model, in tokens

@@ -432,7 +432,7 @@ func TestFieldsRecordedBeforeTheirDefinitionRemainExtra(t *testing.T) {
 	require.ErrorContains(t, err, "a raw key is not allowed")
 }
 
-func TestInputHasAMaximumDepthAtWhichLogsCanBeRead(t *testing.T) {
+func TestLogsOfInputWithTheMaximumDepthCanBeRead(t *testing.T) {
 	for name, test := range map[string]struct {
 		before, after string
 		depth         int // of the value between

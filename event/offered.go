@@ -24,7 +24,7 @@ type OfferedTool struct {
 	Name        string `json:"name"`                // for models
 	Canonical   string `json:"canonical,omitempty"` // in [SetTools]; empty: Name
 	Description string `json:"description,omitempty"`
-	// Parameters is the text of a JSON Schema, whose names are not restricted like those of events.
+	// Parameters is a JSON Schema as text: it may have fields that events reject, such as apiKey.
 	Parameters string `json:"parameters,omitempty"`
 	Idempotent bool   `json:"idempotent,omitempty"`
 	TimeoutMs  int64  `json:"timeoutMs,omitempty"` // of a call; 0: the default

@@ -106,9 +106,9 @@ func Redact(text string, max int) string {
 	})
 }
 
-// RedactOutput is a [Redact] for use outside workflows, such as in activities. It also keeps path
-// errors ("open conf/password: permission denied"), and words that follow the prefix of a key
-// (sk-learn) or the name of a scheme (basic authentication).
+// RedactOutput is a more precise [Redact], for use outside workflows. It keeps path errors ("open
+// conf/password: permission denied"), and words that follow the prefix of a key (sk-learn) or the name
+// of a scheme (basic authentication).
 func RedactOutput(text string, max int) string {
 	return redact(text, max, func(text string) string { return redactShapes(redactNamed(text), true) })
 }

@@ -84,7 +84,7 @@ const (
 	FailureTimeout        FailureKind = "timeout"         // for the answer or a token
 	FailureUnavailable    FailureKind = "unavailable"     // the provider, the connection or a worker failed
 	FailureBadResponse    FailureKind = "bad_response"    // the answer is incomplete or unusable
-	FailureBudgetExceeded FailureKind = "budget_exceeded" // see [BudgetExceeded]; not sent
+	FailureBudgetExceeded FailureKind = "budget_exceeded" // the attempt was not sent; see [BudgetExceeded]
 	FailureRefusedByHook  FailureKind = "refused_by_hook" // see [HookApplied]
 	FailureHookFailed     FailureKind = "hook_failed"
 )
