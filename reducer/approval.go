@@ -31,7 +31,7 @@ func (d *decision) resultProblem(callID string, isAnswered bool) string {
 	}
 	if d.Request != nil {
 		for _, c := range d.Request.Calls {
-			// The log does not show the end of a check, so a client may execute a call that is checked.
+			// The log does not show the end of a check, so a client may execute a call while it is checked.
 			isClients := c.State == CallClient || c.State == CallChecking
 			switch {
 			case c.ID != callID || isClients && !isAnswered:
@@ -122,7 +122,7 @@ func (d *decision) expireCalls() {
 	d.advance()
 }
 
-// setTimer sets the timer if the next deadline changed, or if the timer is gone: new run, or it fired.
+// setTimer sets the timer if the next deadline has changed, the run is new, or the timer has fired.
 func (d *decision) setTimer(before Session, in Input) {
 	set := before.deadline()
 	switch in.(type) {

@@ -6,8 +6,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// compact shortens the messages that the event covers. Without a message of its ThroughEventID, it
-// has no effect.
+// compact shortens the messages that the event covers. It has no effect if ThroughEventID is not the
+// event of a message.
 func (f *fold) compact(eventID string, body event.Compacted) {
 	end := coveredBy(f.Messages, body.ThroughEventID)
 	if end == 0 {
@@ -94,8 +94,8 @@ func sizeOf(m Message) int {
 	return size
 }
 
-// cut is a possible compaction: the first end messages, the newest of which, apart from results, is
-// that of the event through. The zero value frees nothing.
+// cut is a possible compaction of the first end messages. Apart from tool results, the last of them is
+// the message of the event through. The zero value frees nothing.
 type cut struct {
 	strategy event.Strategy
 	end      int

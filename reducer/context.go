@@ -93,7 +93,7 @@ func (f *fold) append(m Message) {
 	f.Messages, f.ownMessages = messages, f.ownMessages || isCopy
 }
 
-// own copies the messages once per fold. Spare room is small, because each event may be a fold.
+// own copies the messages once per fold. Spare room is small, because events may be folded singly.
 func (f *fold) own() {
 	if !f.ownMessages {
 		f.Messages = shared[Message, *Message](f.Messages).clone(len(f.Messages)/8 + 8)

@@ -126,7 +126,7 @@ func (d *decision) endAttempt(requestID string, usage event.Usage) {
 	}
 }
 
-// openRequest returns the running request; during [Load], it creates it.
+// openRequest returns the running request, and creates it during [Load].
 func (d *decision) openRequest(requestID string) *Request {
 	if d.Request == nil || d.Request.ID != requestID {
 		d.Request = &Request{ID: requestID, FirstAttempt: 1}
