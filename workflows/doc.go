@@ -13,7 +13,7 @@
 //   - Signals and updates are processed in history order, which requires [Interceptor].
 //   - A malformed signal becomes an InputRejectedEvent, and a malformed update returns an error.
 //     Neither fails a workflow task.
-//   - Events are recorded once, before their effects are performed, if necessary by the next run.
+//   - Events are recorded once, before their effects. The next run performs effects that remain.
 //   - Generate receives a reference; the history contains no copy of the conversation.
 //   - A replay fails if the code would record other events than the history contains.
 //   - A run continues as new before it reaches a limit of the server. This decision depends on the
