@@ -56,8 +56,8 @@ func (a *attempt) isStep() bool { return a.in.Steps > 0 && a.attempted.Attempt =
 func (a *attempt) announce(ctx context.Context, policy event.Policy) {
 	a.mu.Lock()
 	a.attempted.Sent = true
-	// The signal is sent at once for a retry, which should show its reason, under a policy that asks
-	// whether an attempt was sent, with reports of hooks, and if a stop message is lost or too early.
+	// The signal is sent at once for a retry, which should show its reason; under a policy that depends
+	// on whether an attempt was sent; with reports of hooks; and if a stop message may not have arrived.
 	isUrgent := !a.isStep() && (a.attempted.Attempt > 1 || !reducer.RuleOf(policy).Interrupts) ||
 		!a.options.Stream.Connected() || len(a.guard.reported()) > 0 || a.newestInput > event.Counter(a.attempted.Through)
 	started := wire.RequestStarted{

@@ -167,7 +167,7 @@ func (g *guard) after(ctx context.Context, response hook.Response) (hook.Respons
 	ctx, cancel := lasting(ctx, hook.PartialTimeout)
 	defer cancel()
 	if !response.Partial && len(response.Calls) == 0 {
-		// An invalid format would have failed the request before. A refusal of the model has none.
+		// The format is valid, since the request was sent. A refusal by the model need not match it.
 		if format, _ := schema.OfFormat(g.request.Settings.ResponseFormat); format != nil && format(response.Text) == nil {
 			g.format = format
 		}
