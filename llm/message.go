@@ -91,8 +91,8 @@ func messageOf(blocks []block) message {
 	return m
 }
 
-// Only b may have tool calls. The result has the state of tool calls only, which they require, and the
-// reasoning of either message, which an answer to results of calls requires.
+// Only b may have tool calls. The merged message keeps the state of these calls, and the reasoning of
+// one message, preferably b, because an answer to the results of calls requires it.
 func merge(a, b message) message {
 	reasoning := a.state.Reasoning
 	if b.state.Reasoning != nil {
