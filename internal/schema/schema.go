@@ -175,8 +175,8 @@ func IsObject(text string) error {
 	return nil
 }
 
-// OfFormat returns a function that says why a text does not match a response format; nil if any text
-// does. It must not be used concurrently. Errors are of type [*Fault].
+// OfFormat returns a function that says why a text does not match a response format. The function is
+// nil if every text matches. It must not be used concurrently. Errors are of type [*Fault].
 func OfFormat(f *event.ResponseFormat) (func(text string) error, error) {
 	switch {
 	case f == nil || f.Type == event.FormatText:
