@@ -108,7 +108,7 @@ func (p endpoints) hookNames() (names []string) {
 	return names
 }
 
-// budgetNames returns LABEL=VALUE, or only LABEL for a budget that each value has.
+// budgetNames returns LABEL=VALUE, or only LABEL if each value has its own budget of that size.
 func (p endpoints) budgetNames() (names []string) {
 	for _, b := range p.budgets {
 		names = append(names, strings.TrimSuffix(b.Label+"="+b.Value, "="))

@@ -183,7 +183,7 @@ func (s *settings) addFlags(flags *pflag.FlagSet) {
 	natsflags.Add(flags, &s.natsAuth)
 	flags.StringVar(&s.blobURL, "blob-url", "", "`URL` of the blob store for logs and large payloads: file:///DIR, s3://BUCKET, gs://BUCKET or azblob://CONTAINER; use the same store for all workers and clients of a namespace "+
 		"(default: $BLOB_URL, else the folder .chronicle/blobs; with --dev, the folder blobs in --data-dir)")
-	flags.IntVar(&s.continueAfter, "continue-as-new-after", 0, "number of history `EVENTS` after which a run continues as new, at least 50, unless Temporal suggests it earlier; 0: 4,096")
+	flags.IntVar(&s.continueAfter, "continue-as-new-after", 0, "number of history `EVENTS` after which a run continues as new, at least 50; 0: 4,096; a run continues earlier if Temporal suggests it")
 	flags.StringVar(&s.taskQueue, "task-queue", wire.TaskQueue, "task `QUEUE` of the contexts to run")
 	flags.StringVar((*string)(&s.only), "only", "", "run only `KIND`: workflows or activities (default: both)")
 	flags.StringVar(&s.providersFile, "providers", "", "TOML `FILE` of model providers with their URLs, keys and prices, see providers.example.toml (default: the presets "+
