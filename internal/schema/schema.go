@@ -28,6 +28,8 @@ const (
 	// maxNumber bounds numbers, in digits and in the exponent.
 	maxNumber  = 400
 	maxReasons = 5
+	// maxDepth bounds the depth of a schema: the library stores the path of each level.
+	maxDepth = 100
 )
 
 // url identifies the schema in references.
@@ -50,6 +52,9 @@ func Compile(source []byte) (s *Schema, err error) {
 	document, err := parse(source)
 	if err != nil {
 		return nil, &Fault{err.Error()}
+	}
+	if isDeeper(document, maxDepth) {
+		return nil, &Fault{fmt.Sprintf("nested more than %d levels deep", maxDepth)}
 	}
 	defer func() {
 		if p := recover(); p != nil { // the library panics on internal inconsistencies
@@ -78,6 +83,17 @@ func Compile(source []byte) (s *Schema, err error) {
 		return nil, &Fault{slices.Min(loops) + ": the schema refers to itself without an end"}
 	}
 	return s, nil
+}
+
+func isDeeper(value any, depth int) bool {
+	isNested := func(v any) bool { return isDeeper(v, depth-1) }
+	switch value := value.(type) {
+	case map[string]any:
+		return depth == 0 || slices.ContainsFunc(slices.Collect(maps.Values(value)), isNested)
+	case []any:
+		return depth == 0 || slices.ContainsFunc(value, isNested)
+	}
+	return false
 }
 
 type noLoader struct{}

@@ -51,6 +51,16 @@ func TestReasonsAreFew(t *testing.T) {
 		"/2: got number, want string; /3: got number, want string; /4: got number, want string; …")
 }
 
+func TestTheDepthOfASchemaIsLimited(t *testing.T) {
+	nested := func(levels int) []byte {
+		return []byte(strings.Repeat(`{"not":`, levels-1) + `{}` + strings.Repeat(`}`, levels-1))
+	}
+	_, err := schema.Compile(nested(100))
+	require.NoError(t, err)
+	_, err = schema.Compile(nested(101))
+	require.EqualError(t, err, "nested more than 100 levels deep")
+}
+
 func TestInvalidSchemas(t *testing.T) {
 	for source, want := range map[string]string{
 		`{`:                              "not JSON",
