@@ -148,3 +148,16 @@ func TestAHookShowsWhatItChanged(t *testing.T) {
 		"Hook guard refused the answer: off topic",
 	}, shown)
 }
+
+func TestTheUsageOfTheBudgetIsShown(t *testing.T) {
+	l := newLog(event.UserMessage{Content: "Hi"})
+	tab := show(t, l)
+	tab.Await(`document.querySelector("#status").textContent === "idle"`)
+	require.Equal(t, []string{""}, tab.Text("#budget"))
+	l.record(event.BudgetSet{Tokens: new(int64(5000)), CostMicros: new(int64(2_500_000))},
+		event.LLMRequestStarted{RequestID: "demo:r0001", ProviderID: "openai", Model: "gpt-4o-mini", Attempt: 1, ThroughEventID: eventID(1)},
+		event.LLMRequestCompleted{RequestID: "demo:r0001", Usage: event.Usage{InputTokens: 1200, OutputTokens: 34, CostMicros: new(int64(20_000))}})
+	tab.Await(`document.querySelector("#budget").textContent === "1,234 of 5,000 tokens · $0.02 of $2.50"`)
+	l.record(event.BudgetSet{})
+	tab.Await(`document.querySelector("#budget").textContent === ""`)
+}

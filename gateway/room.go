@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/reducer/usage"
 )
 
 // A change of a room closes a channel, and each viewer then requests the changes since its
@@ -34,10 +35,11 @@ type room struct {
 	progress   progress
 	transcript transcriptState
 	status     status
+	spent      *usage.Table
 }
 
 func newRoom(name string) *room {
-	return &room{name: name, epoch: rand.Text()[:10], transcript: newTranscriptState()}
+	return &room{name: name, epoch: rand.Text()[:10], transcript: newTranscriptState(), spent: usage.New(usage.ByContext)}
 }
 
 // follow returns the error for viewers.
@@ -123,7 +125,8 @@ func (r *room) apply(e event.Event) {
 		}
 		r.answer.apply(e)
 		r.progress.apply(e)
-		r.status.apply(e)
+		r.spent.Add(e)
+		r.status.apply(e, r.spent)
 		r.last = event.Counter(e.ID)
 		r.recent.add(r.last, recorded)
 	})

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/reducer/usage"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
@@ -12,20 +13,37 @@ type status struct {
 	status  wire.Status
 	since   time.Time
 	request string // the running request
+	budget  spending
 }
 
-func (s *status) apply(e event.Event) {
+// spending is the budget of a context and its usage. Zero: it has no budget.
+type spending struct {
+	Limit event.Budget `json:"limit"`
+	Used  event.Amount `json:"used"`
+}
+
+// apply folds an event, which spent includes.
+func (s *status) apply(e event.Event, spent *usage.Table) {
+	set := func(to wire.Status, request string) { s.status, s.since, s.request = to, e.Timestamp, request }
 	switch body := e.Body.(type) {
 	case event.LLMRequestStarted:
-		*s = status{wire.StatusAnswering, e.Timestamp, body.RequestID}
+		set(wire.StatusAnswering, body.RequestID)
 	case event.SessionEnded:
-		*s = status{status: wire.StatusClosed, since: e.Timestamp}
+		set(wire.StatusClosed, "")
 	case event.SessionStarted:
-		*s = status{status: wire.StatusIdle, since: e.Timestamp}
+		set(wire.StatusIdle, "")
 	default:
 		if s.status == "" || s.request != "" && e.Tag().EndsRequest() && s.request == event.RequestOf(e.Body) {
-			*s = status{status: wire.StatusIdle, since: e.Timestamp}
+			set(wire.StatusIdle, "")
 		}
+	}
+	limit := s.budget.Limit
+	if body, ok := e.Body.(event.BudgetSet); ok {
+		limit = event.Budget(body)
+	}
+	s.budget = spending{}
+	if !limit.IsZero() {
+		s.budget = spending{limit, spent.Total().Amount()}
 	}
 }
 
@@ -33,5 +51,6 @@ func (s status) frame() []byte {
 	return frame("", "status", encode(struct {
 		Status wire.Status `json:"status"`
 		Since  time.Time   `json:"since"`
-	}{s.status, s.since}))
+		Budget spending    `json:"budget,omitzero"`
+	}{s.status, s.since, s.budget}))
 }

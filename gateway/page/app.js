@@ -16,6 +16,7 @@ import { $ } from "./dom.js";
 import { Composer } from "./composer.js";
 import { Contexts, validName } from "./contexts.js";
 import { Conversation } from "./conversation.js";
+import { spending } from "./money.js";
 import { Outbox } from "./outbox.js";
 import { follow } from "./transcript.js";
 
@@ -51,6 +52,7 @@ function open() {
   document.title = current ? `${current} · Chronicle` : "Chronicle";
   document.body.classList.toggle("open", Boolean(current));
   $("name").textContent = current ?? "";
+  $("budget").textContent = "";
   $("empty").hidden = true;
   selectApprovals(current);
   conversation.replace([]);
@@ -80,6 +82,7 @@ const viewer = {
   },
   statusChanged(streamed) {
     clearTimeout(idleTimer);
+    $("budget").textContent = streamed.budget ? spending(streamed.budget) : "";
     const update = () => contexts.setStreamed(current, streamed);
     if (streamed.status === "idle" && contexts.statusOf(current) === "answering") idleTimer = setTimeout(update, IDLE_DELAY);
     else update();

@@ -3,6 +3,7 @@
 import { approvalForm, isWaiting } from "./approvals.js";
 import { h } from "./dom.js";
 import { render, StreamingMarkdown } from "./markdown.js";
+import { dollars } from "./money.js";
 
 // build returns { element, streaming } for an item of a transcript. streaming is the
 // StreamingMarkdown of an entry that streams.
@@ -182,8 +183,6 @@ const actions = {
 
 const isDone = (todo) => todo.status === "completed" || todo.status === "done";
 const firstLine = (text = "") => text.split("\n", 1)[0];
-// dollars formats millionths of a US dollar with at least two decimal places.
-const dollars = (micros) => `$${(micros / 1e6).toFixed(6).replace(/0{1,4}$/, "")}`;
 
 const seconds = (ms) => (ms < 1000 ? `${ms} ms` : `${(ms / 1000).toFixed(1)} s`);
 
