@@ -57,7 +57,7 @@ func questionOf(messages []Message, end int) int {
 		return -1
 	}
 	for i, m := range slices.Backward(messages[:end]) {
-		if m.Role == RoleUser && !m.Summary {
+		if isQuestion(m) {
 			return i
 		}
 	}
@@ -104,11 +104,23 @@ type cut struct {
 }
 
 // bestCut returns the first strategy that frees enough of the next attempt, else the first one that
-// frees anything.
-func (d *decision) bestCut(strategies []event.Strategy, enough int) (best cut) {
-	end := d.keptFrom()
+// frees anything. Tool results that the model has not read are a last resort, if the provider refused
+// the request: without them, every later request would be refused.
+func (d *decision) bestCut(strategies []event.Strategy, enough int, isRefused bool) cut {
+	messages := d.Reduced.Messages
+	if best := bestOf(messages, d.keptFrom(newestInput), strategies, enough); best.freed > 0 || !isRefused {
+		return best
+	}
+	best := bestOf(messages, d.keptFrom(newestQuestion), strategies, enough)
+	if best.freed == 0 && slices.Contains(strategies, event.StrategyDropToolResults) {
+		best = cutOf(messages, len(messages), event.StrategyDropToolResults, enough)
+	}
+	return best
+}
+
+func bestOf(messages []Message, end int, strategies []event.Strategy, enough int) (best cut) {
 	for _, strategy := range strategies {
-		c := cutOf(d.Reduced.Messages, end, strategy, enough)
+		c := cutOf(messages, end, strategy, enough)
 		if c.freed >= enough {
 			return c
 		}
@@ -132,17 +144,18 @@ func cutOf(messages []Message, end int, strategy event.Strategy, enough int) (be
 			through = m.EventID
 		}
 		covered, dropped = covered+sizeOf(m), dropped+droppable(m)
-		if m.Role == RoleUser && !m.Summary {
+		if isQuestion(m) {
 			question = sizeOf(m)
 		}
 		if !m.Summary || strategy == event.StrategyTruncate {
 			removed++
 		}
-		if messages[i+1].Role == RoleTool || event.Counter(through) == 0 {
+		isLast := i+1 == len(messages)
+		if !isLast && messages[i+1].Role == RoleTool || event.Counter(through) == 0 {
 			continue
 		}
 		freed, kept := covered, 0
-		if question > 0 && messages[i+1].Role != RoleUser {
+		if question > 0 && (isLast || messages[i+1].Role != RoleUser) {
 			freed, kept = freed-question, 1
 		}
 		switch {
@@ -163,31 +176,39 @@ func cutOf(messages []Message, end int, strategy event.Strategy, enough int) (be
 	return best
 }
 
-// keptFrom returns the index of the first message that no compaction covers: the newest user message
-// in the next attempt, or an earlier answer whose tool results the model has not read.
-func (d *decision) keptFrom() int {
+// keptFrom returns the index of the first message that no compaction covers: that of first in the next
+// attempt, or a message before it that the attempt does not include.
+func (d *decision) keptFrom(first func([]Message) int) int {
 	all, included := d.Reduced.Messages, MessagesOf(d.Session)
 	prefix := 0
 	for prefix < len(included) && included[prefix].EventID == all[prefix].EventID {
 		prefix++
 	}
-	return max(0, min(prefix, newestInput(included), len(all)-1))
+	return max(0, min(prefix, first(included), len(all)-1))
 }
 
-func newestInput(messages []Message) int {
-	question, isRead := len(messages), false
+func isQuestion(m Message) bool { return m.Role == RoleUser && !m.Summary }
+
+// newestQuestion returns the index of the newest user message; len(messages) if there is none.
+func newestQuestion(messages []Message) int {
 	for i, m := range slices.Backward(messages) {
-		switch {
-		case m.Role == RoleUser && !m.Summary && question == len(messages):
-			question = i
-		case m.Role != RoleAssistant:
-		case len(m.ToolCalls) > 0 && !isRead:
+		if isQuestion(m) {
 			return i
-		case question < len(messages):
-			return question
-		default:
-			isRead = true
 		}
 	}
-	return question
+	return len(messages)
+}
+
+// newestInput returns the index of the newest answer if it has tool calls, whose results the model has
+// not read; else that of the newest user message.
+func newestInput(messages []Message) int {
+	for i, m := range slices.Backward(messages) {
+		if m.Role == RoleAssistant && len(m.ToolCalls) > 0 {
+			return i
+		}
+		if m.Role == RoleAssistant {
+			break
+		}
+	}
+	return newestQuestion(messages)
 }

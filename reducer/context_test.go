@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -74,6 +75,9 @@ func brief(messages []reducer.Message) []string {
 		line := fmt.Sprintf("%s: %s", m.Role, m.Content)
 		if m.Partial {
 			line += " (partial)"
+		}
+		if m.Summary {
+			line = "summary: " + strings.TrimPrefix(m.Content, event.SummaryIntroduction)
 		}
 		for _, a := range m.Attachments {
 			line += " +" + a.Name()
@@ -398,7 +402,7 @@ func TestAnAnswerFollowsTheMessagesOfItsRequest(t *testing.T) {
 		answer.ID = event.FormatID("demo", len(log)+1)
 
 		seen := func(m reducer.Message) bool {
-			return m.Role == reducer.RoleSystem || event.Counter(m.EventID) <= through
+			return m.Role == reducer.RoleSystem || m.Summary || event.Counter(m.EventID) <= through
 		}
 		place := 0
 		for i := range before.Messages {

@@ -37,6 +37,7 @@
 //	calling                  | RequestEnded               | -                           | same         | -
 //	idle, ended              | Received                   | message                     | debouncing   | Record, StartRequest
 //	ended                    | Received, Refused          | -                           | idle         | Record
+//	debouncing, answering    | Received                   | message, summarising        | same         | Record
 //	debouncing               | Received                   | message, policy interrupts  | same         | Record, TellRequest
 //	answering                | Received                   | message, policy interrupts  | interrupting | Record, InterruptRequest
 //	any                      | Received, Refused          | -                           | same         | Record
@@ -44,6 +45,7 @@
 //	any                      | RequestStarted             | implausible                 | same         | -
 //	withdrawing, cancelling  | RequestStarted             | -                           | cancelling   | Record, InterruptRequest
 //	interrupting             | RequestStarted             | outdated                    | same         | Record, InterruptRequest
+//	debouncing, answering    | RequestStarted             | summarising                 | answering    | Record
 //	debouncing, answering    | RequestStarted             | outdated, policy interrupts | interrupting | Record, InterruptRequest
 //	running                  | RequestStarted             | -                           | answering    | Record
 //	debouncing               | InterruptAsked, CloseAsked | -                           | withdrawing  | InterruptRequest
@@ -52,6 +54,8 @@
 //	any                      | InterruptAsked, CloseAsked | -                           | same         | -
 //	answering                | Continued                  | worker known                | same         | AdoptRequest
 //	interrupting, cancelling | Continued                  | worker known                | same         | AdoptRequest, InterruptRequest
+//	debouncing, answering    | RequestEnded               | too long                    | debouncing   | [Record], StartRequest
+//	debouncing, answering    | RequestEnded               | summary complete            | debouncing   | Record, StartRequest
 //	debouncing, answering    | RequestEnded               | called, calls done          | debouncing   | Record, StartRequest
 //	debouncing, answering    | RequestEnded               | called                      | calling      | Record, [CallTool], [WakeAt]
 //	debouncing, answering    | RequestEnded               | failed, fallback configured | debouncing   | Record, StartRequest
@@ -71,6 +75,10 @@
 //   - call runs: the call is running, not waiting for an approval or a client.
 //   - late result: the result of a call that was interrupted or lost, and has a placeholder.
 //   - newest attempt ended: the newest attempt failed and is retried; the log lacks its end.
+//   - summarising: the attempts of the request write a summary instead of an answer.
+//   - summary complete: the result of such an attempt has a text.
+//   - too long, at most [MaxCompactions] times per step: the attempt was not sent because it is too
+//     long, or the provider refused it as too long and the messages can be shortened.
 //   - implausible: the report is about another request, or repeated, or forged.
 //   - worker known: the process that makes the newest attempt was reported.
 //   - handed back, at most [MaxReturns] times: the worker shut down or died, a stop became

@@ -80,7 +80,7 @@ func (d *decision) followCompaction(body event.Compacted) {
 func (d *decision) mayCompact() bool {
 	r := d.Request
 	return d.Rules >= Rules2 && r.Compaction == nil && r.Compactions < MaxCompactions &&
-		d.bestCut(d.Reduced.Config.Compaction.Limits().Strategies, 1).freed > 0
+		d.bestCut(d.Reduced.Config.Compaction.Limits().Strategies, 1, false).freed > 0
 }
 
 // compacts continues a request whose attempt was too long, or whose summary failed for good, with a
@@ -103,18 +103,18 @@ func (d *decision) compacts(in RequestEnded) bool {
 		c, r.Compaction = *failed, nil
 		strategies = slices.DeleteFunc(slices.Clone(strategies), func(s event.Strategy) bool { return s == event.StrategySummarise })
 	}
-	enough := d.excess(c.Overflow)
-	best := d.bestCut(strategies, enough)
+	enough, isRefused := d.excess(c.Overflow), in.Outcome == Failed
+	best := d.bestCut(strategies, enough, isRefused)
 	switch {
-	case best.freed == 0 && in.Outcome == TooLong:
-		r.Compactions = MaxCompactions // the numbers may be wrong, so the provider decides
+	case best.freed == 0 && !isRefused: // the number of tokens is an estimate, so the provider decides
+		r.Compactions++
 		d.requeue(in.Attempt)
 		return true
 	case best.freed == 0:
 		return false
 	case len(d.OpenToolCalls) > 0:
 		d.answerOpenToolCalls()
-		best = d.bestCut(strategies, enough)
+		best = d.bestCut(strategies, enough, isRefused)
 	}
 	c.Through, c.Messages = best.through, d.countCovered(best.through)
 	if best.strategy == event.StrategySummarise {

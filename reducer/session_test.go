@@ -3,6 +3,7 @@ package reducer_test
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -27,6 +28,7 @@ import (
 //	completed [OPTION]… TEXT    the result of the request; also interrupted,
 //	                            failed, returned and lost
 //	called [OPTION]… JSON       an answer with tool calls, an array of CalledTool
+//	too_long [OPTION]…          the result of an attempt that was not sent, because it is too long
 //	tool ID [error] JSON        the result of a tool call; also tool ID lost
 //	approve, deny [ID] [TEXT]   a decision; the text is a reason or, if it is JSON, the arguments
 //	sleep DURATION              the time passes and the timer fires if it is due
@@ -40,7 +42,7 @@ import (
 // (the newest event in the attempt; 0: not sent; end: all that the next attempt includes), lost=9 (through an event that is not in the log),
 // reason=timeout, kind=timeout, retryable=true, exceeded=TOKENS (wanted by the attempt), tokens=12/3 or ~12/3 (estimated usage),
 // before=1:~12/3 (the last heartbeat of attempt 1), says=WORD (the text of called), reasoning=WORD (with a provider state), and
-// hook=NAME/STAGE/OUTCOME.
+// hook=NAME/STAGE/OUTCOME. over=TOKENS/WINDOW or over=TOKENS/WINDOW/learned is of a request that is too long. x(100) stands for a hundred x.
 func TestStories(t *testing.T) { golden.Stories(t, "testdata/session/*.txtar", tell) }
 
 type story struct {
@@ -53,6 +55,11 @@ type story struct {
 	out     strings.Builder
 }
 
+var (
+	filler      = regexp.MustCompile(`x{20,}`)
+	placeholder = regexp.MustCompile(`x\((\d+)\)`)
+)
+
 func tell(t *testing.T, script string) string {
 	s := &story{T: t, session: reducer.NewSession("demo"), now: eventtest.Epoch}
 	for line := range strings.Lines(script) {
@@ -62,6 +69,9 @@ func tell(t *testing.T, script string) string {
 		fmt.Fprintf(&s.out, "> %s\n", line)
 		s.now = s.now.Add(time.Second)
 		command, rest, _ := strings.Cut(line, " ")
+		rest = placeholder.ReplaceAllStringFunc(rest, func(text string) string {
+			return strings.Repeat("x", s.number(placeholder.FindStringSubmatch(text)[1]))
+		})
 		switch command {
 		case "show":
 			s.show()
@@ -76,7 +86,7 @@ func tell(t *testing.T, script string) string {
 			s.step(s.input(command, rest))
 		}
 	}
-	return s.out.String()
+	return filler.ReplaceAllStringFunc(s.out.String(), func(x string) string { return fmt.Sprintf("x(%d)", len(x)) })
 }
 
 func (s *story) input(command, rest string) reducer.Input {
@@ -119,7 +129,7 @@ func (s *story) input(command, rest string) reducer.Input {
 		require.NoError(s, json.Unmarshal([]byte(in.Text), &in.Calls))
 		in.Text, in.FinishReason = s.says, "tool_calls"
 	case reducer.Interrupted:
-	case reducer.Failed, reducer.HandedBack, reducer.Lost:
+	case reducer.Failed, reducer.HandedBack, reducer.Lost, reducer.TooLong:
 		in.Error, in.Text = in.Text, ""
 	default:
 		require.Fail(s, "unknown command", command)
@@ -172,6 +182,8 @@ func (s *story) options(rest string) (in reducer.RequestEnded) {
 			in.Retryable = value == "true"
 		case "exceeded":
 			in.Exceeded, in.Kind = s.exceeded(value), event.FailureBudgetExceeded
+		case "over":
+			in.Overflow = s.overflow(value)
 		case "tokens":
 			in.Usage = s.tokens(value)
 		case "before":
@@ -259,6 +271,12 @@ func (s *story) sleep(text string) {
 	s.step(reducer.Woken{At: s.now})
 }
 
+// overflow parses a request like 900/800/learned, of 900 tokens with a learned window of 800.
+func (s *story) overflow(text string) *reducer.Overflow {
+	parts := strings.Split(text+"/configured", "/")
+	return &reducer.Overflow{Tokens: s.number(parts[0]), Window: s.number(parts[1]), Source: event.WindowSource(parts[2])}
+}
+
 // tokens parses a usage like 12/3, or ~12/3 if it is estimated.
 func (s *story) tokens(text string) (u event.Usage) {
 	text, u.Estimated = strings.CutPrefix(text, "~")
@@ -306,6 +324,11 @@ func (s *story) step(in reducer.Input) {
 			}
 			if effect.Limit != "" {
 				fmt.Fprintf(&s.out, " limit=%s", effect.Limit)
+			}
+			if c := effect.Compaction; c != nil {
+				fmt.Fprintf(&s.out, " summary=%s of %d messages for %d tokens", c.Through, c.Messages, c.Window)
+			} else if s.session.Request.Compactions > 0 {
+				fmt.Fprintf(&s.out, " mayCompact=%t", effect.MayCompact)
 			}
 			s.out.WriteString("\n")
 		case reducer.TellRequest:
@@ -363,6 +386,9 @@ func (s *story) show() {
 		state += ", to answer " + s.session.Trigger
 	}
 	fmt.Fprintf(&s.out, "  = %s, %d requests, %d turns\n", state, s.session.Requests, s.session.Turns)
+	for _, w := range s.session.Windows {
+		fmt.Fprintf(&s.out, "  = the window of %s %s has %d tokens\n", w.ProviderID, w.Model, w.Tokens)
+	}
 	if u := s.session.Usage; u.InputTokens+u.OutputTokens > 0 {
 		fmt.Fprintf(&s.out, "  = %d attempts, %d tokens in, %d out, estimated %t\n", u.Attempts, u.InputTokens, u.OutputTokens, u.Estimated)
 	}
@@ -372,11 +398,16 @@ func TestPersistedNamesNeverChange(t *testing.T) {
 	start := reducer.StartRequest{
 		RequestID: "demo:r0001", Turn: 1, Fallback: true, FirstAttempt: 2, Through: "demo:0003",
 		Retry:     reducer.RetryConfig{MaxRetries: 3, InitialDelayMs: 4, BackoffFactor: 5, MaxDelayMs: 6, Jitter: true},
-		TimeoutMs: 7, MaxWaitMs: 8, Model: "m", Messages: 9,
+		TimeoutMs: 7, MaxWaitMs: 8, Model: "m", Messages: 9, MayCompact: true,
+		Compaction: &reducer.Compaction{
+			Through: "demo:0002", Messages: 1, ProviderID: "p", Model: "m",
+			Overflow: reducer.Overflow{Tokens: 10, Window: 11, Source: event.WindowLearned},
+		},
 	}
 	const persisted = `{"RequestID":"demo:r0001","Turn":1,"Fallback":true,"FirstAttempt":2,"Through":"demo:0003",
 		"Retry":{"maxRetries":3,"initialDelayMs":4,"backoffFactor":5,"maxDelayMs":6,"jitter":true},
-		"TimeoutMs":7,"MaxWaitMs":8,"Model":"m","Messages":9}`
+		"TimeoutMs":7,"MaxWaitMs":8,"Model":"m","Messages":9,"MayCompact":true,
+		"Compaction":{"throughEventId":"demo:0002","messages":1,"providerId":"p","model":"m","tokens":10,"window":11,"source":"learned"}}`
 	data, err := json.Marshal(start)
 	require.NoError(t, err)
 	require.JSONEq(t, persisted, string(data))
@@ -386,6 +417,6 @@ func TestPersistedNamesNeverChange(t *testing.T) {
 	require.NoError(t, decoder.Decode(&restored))
 	require.Equal(t, start, restored)
 
-	require.Equal(t, []reducer.Outcome{"completed", "called", "interrupted", "failed", "returned", "lost"},
-		[]reducer.Outcome{reducer.Completed, reducer.Called, reducer.Interrupted, reducer.Failed, reducer.HandedBack, reducer.Lost})
+	require.Equal(t, []reducer.Outcome{"completed", "called", "interrupted", "failed", "returned", "lost", "too_long"},
+		[]reducer.Outcome{reducer.Completed, reducer.Called, reducer.Interrupted, reducer.Failed, reducer.HandedBack, reducer.Lost, reducer.TooLong})
 }

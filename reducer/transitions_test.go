@@ -103,8 +103,9 @@ func holds(t *testing.T, condition string, s reducer.Session, in reducer.Input) 
 	tool, _ := in.(reducer.ToolEnded)
 	ended, isEnd := in.(reducer.RequestEnded)
 	policy, trigger := s.Reduced.Config.Delivery.Policy, event.Counter(s.Trigger)
+	isSummarising := s.Request != nil && s.Request.Compaction != nil
 	isStopping := s.Phase().IsStopping() ||
-		isEnd && ended.Reason == event.ReasonNewUserInput && s.Phase() == reducer.PhaseAnswering && trigger > event.Counter(s.Request.Through)
+		isEnd && !isSummarising && ended.Reason == event.ReasonNewUserInput && s.Phase() == reducer.PhaseAnswering && trigger > event.Counter(s.Request.Through)
 	switch condition {
 	case "duplicate":
 		_, isKnown := s.Find(received.Events[0].ClientEventID)
@@ -132,8 +133,15 @@ func holds(t *testing.T, condition string, s reducer.Session, in reducer.Input) 
 		return trigger > event.Counter(started.Through)
 	case "worker known":
 		return s.Request.Worker != ""
+	case "summarising":
+		return isSummarising
+	case "too long":
+		return ended.Outcome == reducer.TooLong && !isStopping && s.Request.Compactions < reducer.MaxCompactions
+	case "summary complete":
+		return isSummarising && !isStopping && (ended.Outcome == reducer.Completed || ended.Outcome == reducer.Called)
 	case "failed":
-		return ended.Outcome == reducer.Failed
+		return ended.Outcome == reducer.Failed || ended.Outcome == reducer.TooLong ||
+			isSummarising && ended.Outcome == reducer.Interrupted && ended.Reason == event.ReasonTimeout
 	case "fallback configured":
 		return !isStopping && !s.Request.Fallback && s.Reduced.Config.Fallback != nil
 	case "handed back":
@@ -154,7 +162,7 @@ func holds(t *testing.T, condition string, s reducer.Session, in reducer.Input) 
 		return tool.Outcome == reducer.CallReturned && !s.Ended && slices.ContainsFunc(s.Reduced.Messages, isPlaceholder)
 	case "message waits":
 		included := max(event.Counter(s.Request.Asked), event.Counter(s.Request.Through))
-		return trigger > included || trigger > 0 && isStopping && ended.Outcome != reducer.Completed
+		return trigger > included || trigger > 0 && isStopping && (isSummarising || ended.Outcome != reducer.Completed)
 	case "closing":
 		return s.Closing != ""
 	}
@@ -270,6 +278,9 @@ func randomInput(r *rand.Rand, s reducer.Session) reducer.Input {
 	}
 	if s.Phase() == reducer.PhaseAnswering && r.IntN(3) == 0 {
 		return reducer.RequestEnded{At: at, Attempted: a, Outcome: reducer.Called, Calls: randomCalls(r, s), Text: "Hm"}
+	}
+	if s.Phase() == reducer.PhaseDebouncing && r.IntN(8) == 0 {
+		return reducer.RequestEnded{At: at, Attempted: a, Outcome: reducer.TooLong, Overflow: &reducer.Overflow{Tokens: 100, Window: 100}}
 	}
 	switch r.IntN(16) {
 	case 0, 1, 2:

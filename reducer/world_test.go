@@ -39,6 +39,9 @@ func TestASessionSurvivesRandomFaults(t *testing.T) {
 			"retry":     func(t *rapid.T) { w.in(t); w.retry() },
 			"signal":    func(t *rapid.T) { w.in(t); w.signal() },
 			"end":       func(t *rapid.T) { w.in(t); w.end() },
+			"strategy":  func(t *rapid.T) { w.in(t); w.input(event.New(eventtest.SetCompaction().Draw(t, "compaction"))) },
+			"too long":  func(t *rapid.T) { w.in(t); w.tooLong() },
+			"steps":     func(t *rapid.T) { w.in(t); w.steps(); w.steps(); w.tooLong() },
 			"tools":     func(t *rapid.T) { w.in(t); w.setTools() },
 			"call":      func(t *rapid.T) { w.in(t); w.call() },
 			"tool":      func(t *rapid.T) { w.in(t); w.tool() },
@@ -327,11 +330,14 @@ func (w *world) end() {
 		return
 	}
 	ways := []string{"failed", "returned", "died"}
+	if w.running.MayCompact {
+		ways = append(ways, "too long")
+	}
 	if w.running.stop != "" {
 		ways = append(ways, "stopped", "cancelled")
 	}
 	if w.running.through != "" {
-		ways = append(ways, "completed", "completed", "timed out", "called", "called", "called")
+		ways = append(ways, "completed", "completed", "timed out", "refused", "called", "called", "called")
 	}
 	w.endBy(rapid.SampledFrom(ways).Draw(w.T, "way"))
 }
@@ -358,7 +364,13 @@ func (w *world) endBy(way string) {
 		in.Outcome, in.FinishReason, in.Calls = reducer.Called, "tool_calls", rapid.SliceOfN(calledTool(), 0, 5).Draw(w.T, "calls")
 	case "failed":
 		in.Outcome, in.Error, in.Text = reducer.Failed, "no", ""
+		in.Retryable = rapid.Bool().Draw(w.T, "retryable")
 		in.Kind = rapid.SampledFrom([]event.FailureKind{event.FailureBadRequest, event.FailureRefusedByHook}).Draw(w.T, "kind")
+	case "too long":
+		in.Outcome, in.Text, in.Overflow = reducer.TooLong, "", new(overflow().Draw(w.T, "overflow"))
+	case "refused":
+		in.Outcome, in.Error, in.Text, in.Overflow = reducer.Failed, "too long", "", new(overflow().Draw(w.T, "overflow"))
+		in.Kind = event.FailureContextTooLong
 	case "returned":
 		in.Outcome, in.Text = reducer.HandedBack, ""
 	case "died": // without a result
@@ -398,6 +410,8 @@ func (w *world) check() {
 	require.Equal(w, s.Recent, loaded.Recent)
 	require.Equal(w, s.Usage, loaded.Usage)
 	require.Equal(w, s.Offered, loaded.Offered)
+	require.Equal(w, s.Windows, loaded.Windows)
+	require.Equal(w, s.Removed, loaded.Removed)
 	for _, e := range w.log {
 		if e.ClientEventID != "" && e.Tag() != event.TagInputRejected {
 			id, _ := s.Find(e.ClientEventID)
@@ -426,6 +440,7 @@ func (w *world) check() {
 	w.checkAttempts()
 	w.checkHooks()
 	w.checkConversation()
+	w.checkCompactions()
 }
 
 // checkAttempts requires that exactly one event records the end of each attempt, and that the
@@ -557,7 +572,7 @@ func (w *world) checkRequests() {
 
 // finish ends every attempt in the same way, without new input, until the session is idle.
 func (w *world) finish() {
-	way := rapid.SampledFrom([]string{"completed", "called", "failed", "returned", "died", "timed out", "stopped"}).Draw(w.T, "way")
+	way := rapid.SampledFrom([]string{"completed", "called", "failed", "returned", "died", "timed out", "stopped", "too long", "refused"}).Draw(w.T, "way")
 	for range 200 {
 		for len(w.calling) > 0 {
 			w.tool()

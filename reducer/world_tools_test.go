@@ -3,6 +3,7 @@ package reducer_test
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -43,6 +44,13 @@ func (w *world) call() {
 	}
 	w.send()
 	w.endBy("called")
+}
+
+func (w *world) steps() {
+	w.call()
+	for len(w.calling) > 0 {
+		w.tool()
+	}
 }
 
 // callTool executes a call. One that is not idempotent is executed at most once.
@@ -86,11 +94,13 @@ func (w *world) toolEnded(call reducer.CallTool) reducer.ToolEnded {
 	return reducer.ToolEnded{
 		At: w.now, RequestID: call.RequestID, CallID: call.Call.ID,
 		Outcome: rapid.SampledFrom([]reducer.CallOutcome{reducer.CallReturned, reducer.CallReturned, reducer.CallLost, reducer.CallCancelled}).Draw(w.T, "outcome"),
-		Value:   json.RawMessage(rapid.SampledFrom([]string{``, `null`, `1`, `{"b":1,"a":"<"}`, `{"apiKey":"abc"}`, `{`, "\xff"}).Draw(w.T, "value")),
+		Value:   json.RawMessage(rapid.SampledFrom([]string{``, `null`, `1`, longResult, longResult, `{"b":1,"a":"<"}`, `{"apiKey":"abc"}`, `{`, "\xff"}).Draw(w.T, "value")),
 		Error:   json.RawMessage(rapid.SampledFrom([]string{``, ``, `null`, `"no"`, `{"secret_api_key":1}`}).Draw(w.T, "error")),
 		IsError: rapid.Bool().Draw(w.T, "is error"), Duration: time.Duration(rapid.IntRange(-1, 1000).Draw(w.T, "duration")) * time.Millisecond,
 	}
 }
+
+var longResult = `"` + strings.Repeat("long ", 200) + `"`
 
 // openCall returns the id of an open call, or of none.
 func (w *world) openCall() string {

@@ -33,6 +33,7 @@ type writer struct {
 	attempt  int // of the running request
 	calls    []string
 	speeches []string // ids of assistant messages
+	made     int      // number of calls
 }
 
 func (w *writer) add(body event.Body) string {
@@ -61,10 +62,11 @@ func (w *writer) step() {
 	case "client says":
 		w.speeches = append(w.speeches, w.add(event.AssistantMessage{Content: text(w.T)}))
 	case "call":
-		call := event.ToolCall{ToolCallID: fmt.Sprintf("call_%d", len(w.calls)), ToolName: "weather"}
-		if rapid.IntRange(0, 5).Draw(w.T, "again") == 0 {
-			call.ToolCallID = "call_0"
+		call := event.ToolCall{ToolCallID: fmt.Sprintf("call_%d", w.made), ToolName: "weather"}
+		if len(w.calls) > 0 && rapid.IntRange(0, 5).Draw(w.T, "again") == 0 {
+			call.ToolCallID = w.calls[0]
 		}
+		w.made++
 		if rapid.Bool().Draw(w.T, "has parameters") {
 			call.Parameters = Value().Draw(w.T, "parameters")
 		}
@@ -97,7 +99,10 @@ func (w *writer) request() {
 	}
 	answer := event.AssistantMessage{Content: "a" + text(w.T), RequestID: id, ThroughEventID: w.through}
 	usage := Usage().Draw(w.T, "usage")
-	switch rapid.IntRange(0, 7).Draw(w.T, "end") {
+	switch rapid.IntRange(0, 8).Draw(w.T, "end") {
+	case 8:
+		w.compact(id, usage)
+		return
 	case 6, 7:
 		w.callTools(id, usage)
 		w.sendAttempt(id)
@@ -121,6 +126,35 @@ func (w *writer) request() {
 		w.add(event.LLMRequestFailed{RequestID: id, Error: "no", Usage: usage})
 	}
 	w.through = ""
+}
+
+// compact ends an attempt that was too long, shortens the conversation and sends the next attempt.
+// Nothing names a removed message or call later.
+func (w *writer) compact(requestID string, usage event.Usage) {
+	var messages []string
+	for _, e := range w.log {
+		if e.Tag() == event.TagUserMessage || e.Tag() == event.TagAssistantMessage {
+			messages = append(messages, e.ID)
+		}
+	}
+	w.add(event.LLMAttemptEnded{RequestID: requestID, Attempt: w.attempt, Outcome: event.AttemptFailed, Kind: event.FailureContextTooLong, Usage: usage})
+	if len(messages) == 0 {
+		w.sendAttempt(requestID)
+		return
+	}
+	body := Compacted().Draw(w.T, "compacted")
+	body.RequestID, body.ThroughEventID = requestID, rapid.SampledFrom(messages).Draw(w.T, "covered")
+	if body.Strategy == event.StrategySummarise {
+		w.send(requestID, event.PurposeCompaction)
+	}
+	w.add(body)
+	if body.Strategy == event.StrategySummarise {
+		w.add(event.LLMAttemptEnded{RequestID: requestID, Attempt: w.attempt, Outcome: event.AttemptCompacted, Usage: usage})
+	}
+	if body.Strategy != event.StrategyDropToolResults {
+		w.calls, w.speeches = nil, nil
+	}
+	w.sendAttempt(requestID)
 }
 
 // callTools ends an attempt with an answer that has tool calls, and gives each a result. Some wait
@@ -157,11 +191,13 @@ func (w *writer) callTools(requestID string, usage event.Usage) {
 }
 
 // sendAttempt sends the next attempt of a request, which includes all events.
-func (w *writer) sendAttempt(requestID string) {
+func (w *writer) sendAttempt(requestID string) { w.send(requestID, "") }
+
+func (w *writer) send(requestID string, purpose event.Purpose) {
 	w.attempt++
 	w.through = w.log[len(w.log)-1].ID
 	w.add(event.LLMRequestStarted{
 		RequestID: requestID, ProviderID: "openai", Model: rapid.SampledFrom([]string{"gpt-4o-mini", "gpt-4o"}).Draw(w.T, "model"),
-		ThroughEventID: w.through, Attempt: w.attempt,
+		ThroughEventID: w.through, Attempt: w.attempt, Purpose: purpose,
 	})
 }
