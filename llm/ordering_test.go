@@ -45,6 +45,9 @@ func TestNoStateOfAContextIsRejectedByAProvider(t *testing.T) {
 			"turn":      func(t *rapid.T) { c.in(t); c.message(); c.send(); c.end("answered") },
 			"step":      func(t *rapid.T) { c.in(t); c.endTool(); c.decide(); c.send(); c.end("answered") },
 			"end":       func(t *rapid.T) { c.in(t); c.endSomehow() },
+			"too long":  func(t *rapid.T) { c.in(t); c.tooLong() },
+			"long turn": func(t *rapid.T) { c.in(t); c.longTurn() },
+			"strategy":  func(t *rapid.T) { c.in(t); c.input(eventtest.SetCompaction().Draw(t, "compaction")) },
 			"tool":      func(t *rapid.T) { c.in(t); c.endTool() },
 			"tools":     func(t *rapid.T) { c.in(t); c.endTool(); c.endTool() },
 			"decide":    func(t *rapid.T) { c.in(t); c.decide() },
@@ -56,7 +59,8 @@ func TestNoStateOfAContextIsRejectedByAProvider(t *testing.T) {
 			"":          func(t *rapid.T) { c.in(t); c.check() },
 		})
 	})
-	for _, what := range []string{"calls", "states", "requests with state", "late results", "approvals", "fallbacks", "requests without tools"} {
+	for _, what := range []string{"calls", "states", "requests with state", "late results", "approvals", "fallbacks", "requests without tools",
+		"drop_tool_results", "summarise", "truncate", "requests for a summary"} {
 		require.Positive(t, seen[what], "no conversation has %s", what)
 	}
 }
@@ -154,11 +158,13 @@ func (c *conversation) step(in reducer.Input) {
 		case reducer.Record:
 			for _, e := range effect.Events {
 				c.log = append(c.log, e)
-				switch e.Tag() {
-				case event.TagApprovalRequested:
+				switch body := e.Body.(type) {
+				case event.ApprovalRequested:
 					c.seen["approvals"]++
-				case event.TagLLMRequestFellBack:
+				case event.LLMRequestFellBack:
 					c.seen["fallbacks"]++
+				case event.Compacted:
+					c.seen[string(body.Strategy)]++
 				}
 			}
 		case reducer.StartRequest:
@@ -281,7 +287,10 @@ func (c *conversation) send() {
 	if c.session.Reduced.Config.Tools != nil {
 		target.Tools = offered
 	}
-	messages := reducer.MessagesOf(c.session)
+	messages := c.messages()
+	if r.Compaction != nil {
+		c.seen["requests for a summary"]++
+	}
 	c.peer.answer = c.answer(target.ProviderID, len(target.Tools) > 0)
 	r.isSent = true
 	r.Attempted = reducer.Attempted{
@@ -300,6 +309,15 @@ func (c *conversation) send() {
 	if c.chance("announced", 2) {
 		c.step(reducer.RequestStarted{At: c.now, Attempted: r.Attempted})
 	}
+}
+
+// messages are those of the next attempt. That for a summary ends with its instructions.
+func (c *conversation) messages() []reducer.Message {
+	messages := reducer.MessagesOf(c.session)
+	if r := c.session.Request; r != nil && r.Compaction != nil {
+		messages = append(slices.Clip(messages), reducer.Message{Role: reducer.RoleUser, Content: "Summarise this."})
+	}
+	return messages
 }
 
 // answer returns the stream of an answer of a provider with its kind of reasoning.
@@ -366,6 +384,12 @@ func (c *conversation) end(way string) {
 		}
 	case way == "failed":
 		in.Outcome, in.Kind, in.Text = reducer.Failed, event.FailureUnavailable, ""
+	case way == "too long":
+		in.Outcome, in.Text = reducer.TooLong, ""
+		if r.isSent {
+			in.Outcome, in.Kind = reducer.Failed, event.FailureContextTooLong
+		}
+		in.Overflow = &reducer.Overflow{Tokens: rapid.IntRange(100, 300).Draw(c.T, "tokens"), Window: rapid.IntRange(100, 200).Draw(c.T, "window")}
 	case way == "handed back":
 		in.Outcome, in.Text = reducer.HandedBack, ""
 	case way == "lost":
@@ -373,6 +397,33 @@ func (c *conversation) end(way string) {
 	}
 	c.running = nil
 	c.step(in)
+}
+
+// tooLong ends an attempt that is too long, before or after it is sent, and mostly completes its summary.
+func (c *conversation) tooLong() {
+	if c.running == nil {
+		return
+	}
+	if !c.running.MayCompact || c.chance("refused", 2) {
+		c.send()
+	}
+	if c.end("too long"); c.running != nil && c.running.Compaction != nil && !c.chance("left", 4) {
+		c.send()
+		c.end("answered")
+	}
+}
+
+// longTurn makes a few steps, whose results are then too long.
+func (c *conversation) longTurn() {
+	c.message()
+	for range 3 {
+		c.send()
+		c.end("answered")
+		for range c.calls {
+			c.endTool()
+		}
+	}
+	c.tooLong()
 }
 
 func (c *conversation) endSomehow() {
@@ -418,7 +469,7 @@ func (c *conversation) endTool() {
 	in := reducer.ToolEnded{At: c.now, RequestID: call.RequestID, CallID: call.Call.ID, Outcome: reducer.CallReturned}
 	switch c.pick("outcome", "value", "value", "empty", "error", "lost", "cancelled") {
 	case "value":
-		in.Value = json.RawMessage(`{"result":1}`)
+		in.Value = json.RawMessage(c.pick("result", `{"result":1}`, `"`+strings.Repeat("long ", 200)+`"`))
 	case "empty":
 		in.Value = json.RawMessage(`""`)
 	case "error":
@@ -477,7 +528,7 @@ func (c *conversation) terminate() {
 
 // check renders the messages for every provider, whatever the session does.
 func (c *conversation) check() {
-	messages := reducer.MessagesOf(c.session)
+	messages := c.messages()
 	hasTools := rapid.Bool().Draw(c.T, "has tools")
 	for _, config := range destinations() {
 		target, err := c.adapter.Resolve(config)
