@@ -125,10 +125,10 @@ const (
 var windowSources = []WindowSource{WindowConfigured, WindowLearned}
 
 // DroppedResult replaces the content of a tool result under [StrategyDropToolResults].
-const DroppedResult = "(removed to fit the context window; the log contains it)"
+const DroppedResult = "(removed to shorten the conversation; the log contains it)"
 
 // SummaryIntroduction precedes a summary in the message that models receive.
-const SummaryIntroduction = "The beginning of this conversation was removed to fit the context window. Summary of it:\n\n"
+const SummaryIntroduction = "The beginning of this conversation was removed to shorten it. Summary of it:\n\n"
 
 func (b Compacted) validate() error {
 	switch {

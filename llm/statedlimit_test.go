@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 )
@@ -107,4 +108,11 @@ func TestTheStatedWindowMayFollowALongText(t *testing.T) {
 	_, err := target(t, llmtest.Start(t, llmtest.Error(400, "invalid_request_error", refusal))).Stream(within(t), hello, nil)
 	failed := requireKind(t, llm.KindContextTooLong, err)
 	require.Equal(t, 200000, failed.Window)
+}
+
+// Some servers quote the request in their errors.
+func TestAQuotedSummaryIsNoRefusalAsTooLong(t *testing.T) {
+	quoted := fmt.Sprintf("invalid input: %q, %q", event.SummaryIntroduction+"Trains.", event.DroppedResult)
+	_, err := target(t, llmtest.Start(t, llmtest.Error(400, "invalid_request_error", quoted))).Stream(within(t), hello, nil)
+	requireKind(t, llm.KindBadRequest, err)
 }
