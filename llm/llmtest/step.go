@@ -49,6 +49,7 @@ type answer struct {
 	finishReason string
 	inputTokens  int
 	outputTokens int
+	cachedTokens int
 	isSilent     bool // about its usage
 }
 
@@ -160,6 +161,11 @@ func (s Step) Usage(input, output int) Step {
 	return s.withAnswer(func(a *answer) { a.inputTokens, a.outputTokens = input, output })
 }
 
+// Cached sets the number of input tokens that the usage of an answer reports as cached.
+func (s Step) Cached(tokens int) Step {
+	return s.withAnswer(func(a *answer) { a.cachedTokens = tokens })
+}
+
 // Thinking streams reasoning_content before the answer, counted by [Step.HoldAfter] but not as usage.
 func (s Step) Thinking(tokens ...string) Step {
 	return s.withAnswer(func(a *answer) { a.thoughts = tokens })
@@ -205,7 +211,11 @@ func (s Step) pieces() []string {
 		closing += Chunk(`{}`, a.finishReason)
 	}
 	if !a.isSilent {
-		closing += UsageChunk(a.inputTokens, a.outputTokens)
+		details := ""
+		if a.cachedTokens > 0 {
+			details = fmt.Sprintf(`,"prompt_tokens_details":{"cached_tokens":%d}`, a.cachedTokens)
+		}
+		closing += usageChunk(a.inputTokens, a.outputTokens, details)
 	}
 	closing += Done
 	if len(pieces) > 0 {
@@ -250,7 +260,9 @@ func Chunk(delta, finishReason string) string {
 }
 
 // UsageChunk returns the stream event with the usage and no choices.
-func UsageChunk(input, output int) string {
-	return fmt.Sprintf(`data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"scripted","choices":[],"usage":{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d}}`+"\n\n",
-		input, output, input+output)
+func UsageChunk(input, output int) string { return usageChunk(input, output, "") }
+
+func usageChunk(input, output int, details string) string {
+	return fmt.Sprintf(`data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"scripted","choices":[],"usage":{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d%s}}`+"\n\n",
+		input, output, input+output, details)
 }
