@@ -3,6 +3,7 @@ package activities
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sort"
@@ -41,6 +42,9 @@ func (a *attempt) summaryMessages(ctx context.Context, model Model, r ModelReque
 	limit := window*9/10 - summaryTokens(window) // the count is an estimate
 	instruction := reducer.Message{
 		Role: reducer.RoleUser, Content: fmt.Sprintf(summaryInstruction, min(maxSummaryWords, max(1, summaryTokens(window)/2))),
+	}
+	if len(r.Messages) == 0 {
+		return nil, &ModelError{Kind: "summary", Failure: event.FailureBadRequest, Err: errors.New("the messages to summarise are not in the conversation any more")}
 	}
 	system, covered := r.Messages, []reducer.Message(nil)
 	for i, m := range r.Messages {
