@@ -18,7 +18,7 @@
 // # When hooks run
 //
 // Hooks run on the worker, for every attempt of every context: the first one, retries, attempts of
-// the fallback, and each step with tools.
+// the fallback, each step with tools, and summaries of the conversation ([Request.Purpose]).
 //   - [Hook.Before] hooks run in order before the request is sent. Each sees the changes of the
 //     hooks before it. They run again if a message arrives in the meantime.
 //   - Hooks with [Hook.Beside] run concurrently while the model answers. They see the changes of all
