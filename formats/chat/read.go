@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// MaxLineBytes is the maximum length of a line with an event.
-	MaxLineBytes = 4 << 20
+	// MaxLineBytes is the maximum length of a line with an event, more than a context can store.
+	MaxLineBytes = 16 << 20
 	// MaxDocumentBytes is the maximum length of a conversation.
 	MaxDocumentBytes = 32 << 20
 	// MaxEvents is the maximum number of events in a log.

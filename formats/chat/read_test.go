@@ -346,3 +346,13 @@ func TestReadingStopsWhenTheConsumerDoes(t *testing.T) {
 		break
 	}
 }
+
+func TestTheLargestEventOfALogIsRead(t *testing.T) {
+	const largest = 16_000_000 // wire.MaxStoredBytes
+	line := `{"_tag":"UserMessageEvent","id":"demo:0001","timestamp":"2026-01-02T15:04:05Z","contextName":"demo","content":"` +
+		strings.Repeat("x", largest) + `"}`
+	for e, err := range chat.Read(strings.NewReader(line), "demo", time.Time{}) {
+		require.NoError(t, err)
+		require.Len(t, e.Body.(event.UserMessage).Content, largest)
+	}
+}
