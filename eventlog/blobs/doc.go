@@ -17,14 +17,15 @@
 // The cloud schemes require package eventlog/blobs/clouds, which worker and starter import when
 // built with -tags clouds. The parameter prefix=chronicle/ shares a bucket with other programs;
 // gocloud.dev/blob documents the others. Credentials come from the environment, never from the URL.
-// They must permit reading, writing and listing. [ExternalStorage] makes a Temporal client keep
-// large payloads in a store.
+// They must permit reading, writing and listing, and deleting for the cursors of hooks.
+// [ExternalStorage] makes a Temporal client keep large payloads in a store.
 //
 // Guarantees:
 //   - When Put returns, the bytes are stored completely; in a folder, they survive a power
 //     failure. A killed process leaves no partial blob.
 //   - Get returns the bytes that were put, verified by their hash.
-//   - Nothing is deleted. Putting the same bytes again changes nothing, and [Store.WriteOnce]
-//     never replaces what is stored under a name.
+//   - Nothing is deleted, except by [Store.Delete], which only removes old cursors of hooks. Putting
+//     the same bytes again changes nothing, and [Store.WriteOnce] never replaces what is stored under
+//     a name.
 //   - Errors contain no credentials.
 package blobs

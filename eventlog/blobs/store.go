@@ -174,6 +174,15 @@ func (s *Store) Read(ctx context.Context, name string) ([]byte, error) {
 	return data, explain("read", name, err)
 }
 
+// Delete deletes what [Store.WriteOnce] stored under a name. A name without bytes is no error.
+func (s *Store) Delete(ctx context.Context, name string) error {
+	err := s.bucket.Delete(ctx, name)
+	if gcerrors.Code(err) == gcerrors.NotFound {
+		return nil
+	}
+	return explain("delete", name, err)
+}
+
 // Names yields the names that begin with a prefix, in byte order. An error is the last element.
 func (s *Store) Names(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	if s.root != "" {

@@ -99,6 +99,21 @@ func TestWriteOnceWaitsForTheBytesOfTheFirstWriter(t *testing.T) {
 	require.NoError(t, bucket.Store.WriteOnce(t.Context(), "name", []byte("first")))
 }
 
+func TestADeletedNameCanBeWrittenAgain(t *testing.T) {
+	inEach(t, func(t *testing.T, store *blobs.Store) {
+		require.NoError(t, store.WriteOnce(t.Context(), "cursors/demo/1.json", []byte("1")))
+		for range 2 {
+			require.NoError(t, store.Delete(t.Context(), "cursors/demo/1.json"))
+		}
+		_, err := store.Read(t.Context(), "cursors/demo/1.json")
+		require.ErrorIs(t, err, blobs.ErrNotFound)
+		for name, err := range store.Names(t.Context(), "cursors/") {
+			t.Error(name, err)
+		}
+		require.NoError(t, store.WriteOnce(t.Context(), "cursors/demo/1.json", []byte("2")))
+	})
+}
+
 func TestNamesAreListedByPrefixInOrder(t *testing.T) {
 	inEach(t, func(t *testing.T, store *blobs.Store) {
 		for _, name := range []string{"contexts/a/2.json", "contexts/b/1.json", "contexts/a/1.json", "contexts/ab/1.json"} {

@@ -165,6 +165,18 @@ func (d bucketDriver) NewTypedWriter(_ context.Context, key, _ string, options *
 	return &writer{bucket: d.bucket, key: key, once: options.IfNotExist}, nil
 }
 
+func (d bucketDriver) Delete(_ context.Context, key string, _ *driver.DeleteOptions) error {
+	d.bucket.mu.Lock()
+	defer d.bucket.mu.Unlock()
+	if _, ok := d.bucket.blobs[key]; !ok && d.bucket.err == nil {
+		return errNotFound
+	}
+	if d.bucket.err == nil {
+		delete(d.bucket.blobs, key)
+	}
+	return d.bucket.err
+}
+
 func (bucketDriver) ErrorCode(err error) gcerrors.ErrorCode {
 	switch err {
 	case errNotFound:
