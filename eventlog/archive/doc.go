@@ -30,6 +30,12 @@
 // host, so a killed writer can repeat its work. Segments may overlap. Nothing is changed or
 // deleted.
 //
+// A cursor is the position of a hook in the log, under the hash of its name. Each change is an object
+// of its own, and deletes the older ones:
+//
+//	cursors/demo/3c2e…/000000000007.json
+//	{"version":1,"reader":"crm","runId":"…","after":42}
+//
 // Events are read as they were written, in order and without a gap, or an error names the segment
 // that is missing or damaged.
 package archive
