@@ -114,6 +114,7 @@ func (l *Log) page(ctx context.Context, isLongPoll bool, request *workflowservic
 	}
 }
 
+// runEvents yields an event without an id after each page of a history that it follows.
 func (l *Log) runEvents(ctx context.Context, contextName, runID string, after int, length int64) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		from := l.bookmarks.find(runID, after)
@@ -144,6 +145,9 @@ func (l *Log) runEvents(ctx context.Context, contextName, runID string, after in
 			}
 			if page.next.counter = counter; len(page.next.token) > 0 && earlier.err == nil {
 				l.bookmarks.add(runID, page.next)
+			}
+			if length == following && !yield(event.Event{}, nil) {
+				return
 			}
 		}
 		if earlier.err != nil {

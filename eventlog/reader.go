@@ -20,6 +20,7 @@ type reader struct {
 	follow      bool                     // until the newest run is closed
 	skipsGaps   bool                     // where neither the archive nor the server has the events
 	unarchived  map[string][]event.Event // events by run id; nil: not collected
+	paused      func() error             // called after each page of a followed history; nil: not called
 }
 
 // next returns what a follower reads next: nothing if the current run is done. IsMissing: the
@@ -115,6 +116,14 @@ func (r *reader) readHistory(ctx context.Context, p archive.Part, length int64, 
 		switch {
 		case err != nil:
 			return err
+		case e.ID == "": // the end of a page
+			if r.paused != nil {
+				err = r.paused()
+			}
+			if err != nil {
+				return err
+			}
+			continue
 		case counter > p.Through:
 			return nil
 		case counter <= max(r.last, p.After):

@@ -1,0 +1,45 @@
+package eventlog
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
+)
+
+// Recorded is an event and the run that recorded it.
+type Recorded struct {
+	event.Event
+	RunID   string
+	Through int // counter of the newest event so far
+}
+
+// FollowRun yields the events in the log of a run after a position, then new ones until the run is
+// closed. An element without an event means that the run has recorded no more so far. Events that
+// neither the archive nor the server has are omitted. An error is the last element.
+//
+// If the position is in a branch that a reset has abandoned, it starts at the reset point.
+func (l *Log) FollowRun(ctx context.Context, contextName, runID string, from archive.Position) iter.Seq2[Recorded, error] {
+	return func(yield func(Recorded, error) bool) {
+		r := &reader{log: l, contextName: contextName, last: from.After, run: from.RunID, follow: true, skipsGaps: true}
+		take := func(e event.Event) error {
+			if !yield(Recorded{e, r.run, r.last}, nil) {
+				return errStopped
+			}
+			return nil
+		}
+		r.paused = func() error { return take(event.Event{}) }
+		v, err := l.view(ctx, contextName, runID, max(0, r.last-1))
+		if err == nil {
+			v, err = r.rewind(ctx, v)
+		}
+		if err == nil {
+			err = r.read(ctx, v, take)
+		}
+		if err != nil && !errors.Is(err, errStopped) {
+			yield(Recorded{}, err)
+		}
+	}
+}
