@@ -1,5 +1,5 @@
 // Package hook lets the operator of a worker check, change and refuse the requests to models and
-// their answers.
+// their answers, and receive the recorded events.
 //
 //	guard := hook.Hook{
 //		Name: "guard",
@@ -68,4 +68,31 @@
 // The time of hooks counts towards the timeout of the attempt; an attempt that times out is retried.
 // When a request is interrupted or its worker stops, the context of a Before hook is cancelled at
 // once. The worker does not wait for a function that ignores the end of its context.
+//
+// # Events
+//
+//	crm := hook.Hook{Name: "crm", OnEvent: func(ctx context.Context, e hook.Events) error {
+//		return store(ctx, e.ContextName, e.RunID, e.Events)
+//	}}
+//
+// [Hook.OnEvent] receives every recorded event of every context: in the order of the log, at least
+// once, in batches ([Events]), one batch of a context at a time. The blob store has a cursor for each
+// hook and context, under the name of the hook. It moves when OnEvent returns nil, so a delivery
+// survives a killed worker, continue-as-new and a termination of the run. Hooks are independent of
+// each other, and no request waits for them.
+//
+// After an error, a panic or a timeout, the same events are delivered again: after 1 s, then with a
+// doubled delay of up to a minute, or after the delay of a [RetryAfterError]. With [Closed], that has
+// no end. With [Open], events are skipped after [Hook.SkipAfter], and the worker logs their ids. The
+// failure is shown by the pending activity Deliver of the context in Temporal. A closed context keeps
+// its run open until its events are delivered.
+//
+// Duplicates occur when a worker dies or the cursor cannot be stored after a delivery, and for a
+// moment when a run continues as new. [Events] describes how to recognize them, and the branch that
+// a reset starts. Events of an abandoned branch that were not delivered before the reset are not
+// delivered.
+//
+// A new hook receives the events of a context from the next run on that a worker with the hook opens
+// or continues, or with [Hook.FromStart] the log from its beginning. A hook that is removed and added
+// again continues at its cursor; another name starts anew.
 package hook

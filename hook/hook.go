@@ -27,28 +27,40 @@ const (
 	MaxTextBytes   = 512 << 10 // of a changed answer
 )
 
-// Hook checks the attempts of all contexts of a worker. Its functions are called concurrently.
+// Hook checks the attempts of all contexts of a worker, or receives their events. Its functions are
+// called concurrently. At least one of them is set.
 type Hook struct {
 	Name string // in events and errors; unique in a worker
-	// Before checks a request, and After an answer. At least one of them is set.
+	// Before checks a request, and After an answer.
 	Before func(context.Context, Request) (Verdict, error)
 	After  func(context.Context, Request, Response) (Verdict, error)
+	// OnEvent receives the recorded events of each context in order, at least once.
+	OnEvent func(context.Context, Events) error
+	// FromStart delivers the log of a context from its first event. Otherwise, OnEvent receives what
+	// is recorded from the first run on that knows the hook.
+	FromStart bool
+	// SkipAfter is when events are skipped that an [Open] hook does not accept: so long after they
+	// were recorded, and after the hook began to fail. 0: [DefaultSkipAfter].
+	SkipAfter time.Duration
 	// Beside runs Before while the model answers. Before then cannot change the request.
 	Beside bool
 	// Withhold publishes no delta before the verdict. It requires Beside or After.
 	Withhold bool
 	// Timeout bounds each call. 0: [DefaultTimeout].
 	Timeout time.Duration
-	// OnFailure is what happens to the attempt if the hook fails. Empty: [Closed].
+	// OnFailure is what happens to the attempt or the events if the hook fails. Empty: [Closed].
 	OnFailure OnFailure
 }
 
-// OnFailure is what happens to an attempt if a hook fails.
+// OnFailure is what happens to an attempt, or to events, if a hook fails.
 type OnFailure string
 
 const (
-	Closed OnFailure = "closed" // the hook or its attempt is retried, then the request fails
-	Open   OnFailure = "open"   // the attempt passes, which is recorded
+	// Closed: the hook or its attempt is retried, then the request fails. Events are delivered until
+	// they are accepted.
+	Closed OnFailure = "closed"
+	// Open: the attempt passes, which is recorded. Events are skipped after SkipAfter.
+	Open OnFailure = "open"
 )
 
 // Request is the request of an attempt. It must not be modified.
@@ -138,8 +150,14 @@ func Validate(hooks []Hook) error {
 
 func (h Hook) validate() error {
 	switch {
-	case h.Before == nil && h.After == nil:
-		return fmt.Errorf("neither Before nor After is set")
+	case h.Before == nil && h.After == nil && h.OnEvent == nil:
+		return fmt.Errorf("neither Before, After nor OnEvent is set")
+	case h.FromStart && h.OnEvent == nil:
+		return fmt.Errorf("field FromStart requires OnEvent")
+	case h.SkipAfter != 0 && (h.OnEvent == nil || h.OnFailure != Open):
+		return fmt.Errorf("field SkipAfter requires OnEvent and OnFailure %s", Open)
+	case h.SkipAfter < 0:
+		return fmt.Errorf("field SkipAfter: want 0s or more, got %v", h.SkipAfter)
 	case h.Beside && h.Before == nil:
 		return fmt.Errorf("field Beside requires Before")
 	case h.Withhold && !h.Beside && h.After == nil:

@@ -20,11 +20,16 @@ func passAfter(context.Context, hook.Request, hook.Response) (hook.Verdict, erro
 	return hook.Verdict{}, nil
 }
 
+func ignore(context.Context, hook.Events) error { return nil }
+
 func TestInvalidHooksAreRejected(t *testing.T) {
 	for want, hooks := range map[string][]hook.Hook{
 		`hook "": name: empty`:                                {{Before: pass}},
 		`hook a: another hook has the same name`:              {{Name: "a", Before: pass}, {Name: "a", After: passAfter}},
-		`hook a: neither Before nor After is set`:             {{Name: "a"}},
+		`hook a: neither Before, After nor OnEvent is set`:    {{Name: "a"}},
+		`hook a: field FromStart requires OnEvent`:            {{Name: "a", Before: pass, FromStart: true}},
+		`hook a: field SkipAfter requires OnEvent`:            {{Name: "a", OnEvent: ignore, SkipAfter: time.Hour}},
+		`hook a: field SkipAfter: want 0s or more, got -1s`:   {{Name: "a", OnEvent: ignore, OnFailure: hook.Open, SkipAfter: -time.Second}},
 		`hook a: field Beside requires Before`:                {{Name: "a", Beside: true, After: passAfter}},
 		`hook a: field Withhold requires Beside or After`:     {{Name: "a", Withhold: true, Before: pass}},
 		`hook a: timeout -1s: want 0s or more`:                {{Name: "a", Timeout: -time.Second, Before: pass}},
@@ -35,6 +40,7 @@ func TestInvalidHooksAreRejected(t *testing.T) {
 	}
 	require.NoError(t, hook.Validate([]hook.Hook{
 		{Name: "a", Before: pass, After: passAfter, Beside: true, Withhold: true, OnFailure: hook.Open}, {Name: "b", After: passAfter},
+		{Name: "c", OnEvent: ignore, FromStart: true, OnFailure: hook.Open, SkipAfter: time.Minute},
 	}))
 }
 
