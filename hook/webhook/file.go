@@ -23,6 +23,7 @@ import (
 type Options struct {
 	Getenv        func(string) string // nil: [os.Getenv]
 	AllowLoopback bool                // also accept http URLs of this machine
+	WithoutCalls  bool                // read no secrets: the hooks are not called
 }
 
 const (
@@ -40,6 +41,8 @@ type table struct {
 	Timeout   string   `toml:"timeout"`
 	Retries   int      `toml:"retries"`
 	OnFailure string   `toml:"on_failure"`
+	From      string   `toml:"from"`
+	SkipAfter string   `toml:"skip_after"`
 	Secret    string   `toml:"secret"`
 }
 
@@ -69,7 +72,7 @@ func (o Options) parse(text string) (hooks []hook.Hook, err error) {
 		return nil, err
 	}
 	if unknown := meta.Undecoded(); len(unknown) > 0 {
-		return nil, fmt.Errorf("unknown key %q (want [[hooks]] with name, url, stages, beside, deltas, timeout, retries, on_failure and secret)", unknown[0].String())
+		return nil, fmt.Errorf("unknown key %q (want [[hooks]] with name, url, stages, beside, deltas, timeout, retries, on_failure, from, skip_after and secret)", unknown[0].String())
 	}
 	if len(file.Hooks) == 0 {
 		return nil, errors.New("no hook (each is a table [[hooks]])")
@@ -91,9 +94,11 @@ func (o Options) hookOf(t table) (h hook.Hook, err error) {
 	if err := o.checkURL(t.URL); err != nil {
 		return h, fmt.Errorf("url: %w", err)
 	}
-	e := endpoint{url: t.URL, retries: t.Retries, client: newClient()}
-	if e.signer, err = o.signer(t.Secret); err != nil {
-		return h, fmt.Errorf("secret: %w", err)
+	e := endpoint{name: t.Name, url: t.URL, retries: t.Retries, client: newClient()}
+	if !o.WithoutCalls {
+		if e.signer, err = o.signer(t.Secret); err != nil {
+			return h, fmt.Errorf("secret: %w", err)
+		}
 	}
 	if t.Retries < 0 || t.Retries > maxRetries {
 		return h, fmt.Errorf("retries: want 0 to %d, got %d", maxRetries, t.Retries)
@@ -114,13 +119,27 @@ func (o Options) hookOf(t table) (h hook.Hook, err error) {
 			return h, fmt.Errorf("timeout: want a duration like 5s, at most %v, got %q", maxTimeout, t.Timeout)
 		}
 	}
+	switch t.From {
+	case "", "new":
+	case "start":
+		h.FromStart = true
+	default:
+		return h, fmt.Errorf(`from: want "new" or "start", got %q`, t.From)
+	}
+	if t.SkipAfter != "" {
+		if h.SkipAfter, err = time.ParseDuration(t.SkipAfter); err != nil || h.SkipAfter <= 0 {
+			return h, fmt.Errorf("skip_after: want a duration like 1h, got %q", t.SkipAfter)
+		}
+	}
 	if len(t.Stages) == 0 {
-		return h, errors.New(`stages: missing (want "before", "after" or both)`)
+		return h, errors.New(`stages: missing (want "before", "after" or "event")`)
 	}
 	for i, stage := range t.Stages {
 		switch {
 		case slices.Contains(t.Stages[:i], stage):
 			return h, fmt.Errorf("stages: %q is listed twice", stage)
+		case stage == StageEvent:
+			h.OnEvent = e.onEvent
 		case stage == string(event.HookAfter):
 			h.After = e.after
 		case stage == string(event.HookBefore) && t.Beside:
@@ -128,12 +147,16 @@ func (o Options) hookOf(t table) (h hook.Hook, err error) {
 		case stage == string(event.HookBefore):
 			h.Before = e.before(event.HookBefore)
 		default:
-			return h, fmt.Errorf(`stages: want "before" or "after", got %q`, stage)
+			return h, fmt.Errorf(`stages: want "before", "after" or "event", got %q`, stage)
 		}
 	}
 	switch {
 	case t.Beside && h.Before == nil:
 		return h, errors.New(`beside: requires the stage "before"`)
+	case t.From != "" && h.OnEvent == nil:
+		return h, errors.New(`from: requires the stage "event"`)
+	case t.SkipAfter != "" && (h.OnEvent == nil || h.OnFailure != hook.Open):
+		return h, errors.New(`skip_after: requires the stage "event" and on_failure = "open"`)
 	case h.Withhold && !t.Beside && h.After == nil:
 		return h, errors.New(`deltas: "withhold" requires the stage "after" or beside = true (deltas always follow the verdict of the stage "before")`)
 	}

@@ -9,12 +9,18 @@
 //	{"reason": "a name", "change": {"messages": [{"eventId": "demo:0002", "content": "I am [name]"}]}}
 //	{"reason": "a name", "change": {"text": "I am [name]"}}
 //
+// Endpoints with the stage event receive [EventMessage] instead, one at a time per context. Any
+// status 2xx accepts the events; the body of the response is ignored. After another status, also 410,
+// the same events are sent again, later; Retry-After is honoured up to [hook.MaxRetryAfter].
+//
 // Guarantees:
 //   - Requests go to the configured URL only: redirects are not followed.
 //   - The body contains no key of a provider, no bytes of attachments and no provider state.
 //   - Errors contain neither the secret nor the response body, and of the URL at most the host.
-//   - The error of a redirect, a status other than 429 and 5xx, or an invalid body wraps [hook.ErrBroken].
-//   - Retries of a call have the same webhook-id; each other call has its own.
+//   - The error of a redirect, a status other than 429 and 5xx, or an invalid body wraps
+//     [hook.ErrBroken], except in the stage event.
+//   - Retries of a call have the same webhook-id; each other call has its own. Deliveries of the same
+//     events have the same webhook-id and body, also from other workers.
 package webhook
 
 import (
@@ -56,6 +62,7 @@ type Data struct {
 }
 
 type endpoint struct {
+	name    string
 	url     string
 	retries int
 	signer  *standardwebhooks.Webhook
@@ -94,36 +101,42 @@ func (e endpoint) call(ctx context.Context, m Message) (verdict hook.Verdict, er
 	if err != nil {
 		return verdict, err
 	}
-	id := "msg_" + rand.Text()
+	isTemporary, err := e.send(ctx, "msg_"+rand.Text(), body, func(response *http.Response) (isTemporary bool, err error) {
+		verdict, isTemporary, err = readVerdict(response)
+		return isTemporary, err
+	})
+	if err != nil && !isTemporary {
+		err = fmt.Errorf("%w: %w", hook.ErrBroken, err)
+	}
+	return verdict, err
+}
+
+// send repeats a call after temporary errors.
+func (e endpoint) send(ctx context.Context, id string, body []byte, read func(*http.Response) (isTemporary bool, err error)) (isTemporary bool, err error) {
 	delay := firstDelay
 	for n := 0; ; n++ {
-		isTemporary := false
-		verdict, isTemporary, err = e.post(ctx, id, body)
-		switch {
-		case err != nil && !isTemporary:
-			return verdict, fmt.Errorf("%w: %w", hook.ErrBroken, err)
-		case err == nil || n == e.retries:
-			return verdict, err
+		isTemporary, err = e.post(ctx, id, body, read)
+		if err == nil || !isTemporary || n == e.retries {
+			return isTemporary, err
 		}
 		select {
 		case <-time.After(delay):
 			delay *= 2
 		case <-ctx.Done():
-			return verdict, err
+			return isTemporary, err
 		}
 	}
 }
 
-// post reports whether another call may succeed after an error.
-func (e endpoint) post(ctx context.Context, id string, body []byte) (verdict hook.Verdict, isTemporary bool, err error) {
+func (e endpoint) post(ctx context.Context, id string, body []byte, read func(*http.Response) (isTemporary bool, err error)) (isTemporary bool, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url, bytes.NewReader(body))
 	if err != nil {
-		return verdict, false, errors.New("invalid URL")
+		return false, errors.New("invalid URL")
 	}
 	now := time.Now()
 	signature, err := e.signer.Sign(id, now, body)
 	if err != nil {
-		return verdict, false, errors.New("cannot sign the request")
+		return false, errors.New("cannot sign the request")
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set(standardwebhooks.HeaderWebhookID, id)
@@ -135,15 +148,20 @@ func (e endpoint) post(ctx context.Context, id string, body []byte) (verdict hoo
 		if errors.As(err, &withURL) {
 			err = withURL.Err
 		}
-		return verdict, true, fmt.Errorf("connection failed: %w", err)
+		return true, fmt.Errorf("connection failed: %w", err)
 	}
 	defer response.Body.Close()
+	return read(response)
+}
+
+func isTemporaryStatus(code int) bool { return code == http.StatusTooManyRequests || code >= 500 }
+
+func readVerdict(response *http.Response) (verdict hook.Verdict, isTemporary bool, err error) {
 	switch {
 	case response.StatusCode == http.StatusNoContent:
 		return verdict, false, nil
 	case response.StatusCode != http.StatusOK:
-		isTemporary = response.StatusCode == http.StatusTooManyRequests || response.StatusCode >= 500
-		return verdict, isTemporary, fmt.Errorf("status %d (want 200 or 204)", response.StatusCode)
+		return verdict, isTemporaryStatus(response.StatusCode), fmt.Errorf("status %d (want 200 or 204)", response.StatusCode)
 	}
 	data, err := io.ReadAll(io.LimitReader(response.Body, maxResponseBytes+1))
 	if err != nil {

@@ -1,0 +1,98 @@
+package webhook
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/hook"
+)
+
+// StageEvent is the stage of [EventMessage] in a file, and its type.
+const StageEvent = "event"
+
+// MaxEventBytes bounds the JSON of an event in an [EventMessage]. A larger one is sent as an
+// [OmittedEvent].
+const MaxEventBytes = 64 << 10
+
+// EventMessage is the body of a call with events. Its data is [hook.Events].
+type EventMessage struct {
+	Type      string    `json:"type"`      // [StageEvent]
+	Timestamp time.Time `json:"timestamp"` // of the last event
+	Data      EventData `json:"data"`
+}
+
+// EventData is [hook.Events] with events as JSON.
+type EventData struct {
+	ContextName string            `json:"contextName"`
+	RunID       string            `json:"runId"`
+	After       string            `json:"after,omitempty"`
+	Cursor      string            `json:"cursor"`
+	Events      []json.RawMessage `json:"events"` // [event.Event] or [OmittedEvent]
+}
+
+// OmittedEvent replaces an event that is too large. The log has its content.
+type OmittedEvent struct {
+	Tag          event.Tag `json:"_tag"`
+	ID           string    `json:"id"`
+	Timestamp    time.Time `json:"timestamp"`
+	OmittedBytes int       `json:"omittedBytes"` // size of the JSON of the event
+}
+
+func (e endpoint) onEvent(ctx context.Context, events hook.Events) error {
+	m := EventMessage{Type: StageEvent, Data: EventData{
+		ContextName: events.ContextName, RunID: events.RunID, After: events.After, Cursor: events.Cursor,
+	}}
+	for _, one := range events.Events {
+		data, err := json.Marshal(one)
+		if err == nil && len(data) > MaxEventBytes {
+			data, err = json.Marshal(OmittedEvent{one.Tag(), one.ID, one.Timestamp, len(data)})
+		}
+		if err != nil {
+			return err
+		}
+		m.Data.Events, m.Timestamp = append(m.Data.Events, data), one.Timestamp
+	}
+	body, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	_, err = e.send(ctx, e.idOf(events), body, readAcceptance)
+	return err
+}
+
+// idOf returns the same id for the same events.
+func (e endpoint) idOf(events hook.Events) string {
+	identity := fmt.Sprintf("%q %q %q %q %d", e.name, events.ContextName, events.RunID, events.Cursor, len(events.Events))
+	return fmt.Sprintf("msg_%x", sha256.Sum256([]byte(identity)))
+}
+
+func readAcceptance(response *http.Response) (isTemporary bool, err error) {
+	code := response.StatusCode
+	if 200 <= code && code < 300 {
+		return false, nil
+	}
+	err = fmt.Errorf("status %d (want 2xx)", code)
+	if delay := retryAfter(response.Header.Get("Retry-After"), time.Now()); delay > 0 {
+		return false, &hook.RetryAfterError{Delay: delay, Err: err}
+	}
+	return isTemporaryStatus(code), err
+}
+
+// retryAfter reads seconds or a date. 0: none.
+func retryAfter(value string, now time.Time) time.Duration {
+	seconds, err := strconv.ParseUint(value, 10, 31)
+	if err == nil || errors.Is(err, strconv.ErrRange) {
+		return time.Duration(seconds) * time.Second
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return max(0, at.Sub(now))
+	}
+	return 0
+}
