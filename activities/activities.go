@@ -3,6 +3,7 @@ package activities
 import (
 	"cmp"
 	"context"
+	"sync/atomic"
 
 	"go.temporal.io/sdk/client"
 
@@ -45,6 +46,9 @@ type Activities struct {
 	log     *eventlog.Log
 	running *attempts
 	ledgers *ledgers
+
+	observers  map[string]hook.Hook // with OnEvent, by name
+	deliveries atomic.Int64         // that run
 }
 
 // New returns the activities of a worker.
@@ -56,8 +60,14 @@ func New(options Options) *Activities {
 		options.Stream = noStream{}
 	}
 	options.Rules = cmp.Or(options.Rules, reducer.CurrentRules)
+	observers := map[string]hook.Hook{}
+	for _, h := range options.Hooks {
+		if h.OnEvent != nil {
+			observers[h.Name] = h
+		}
+	}
 	return &Activities{
-		options: options, log: eventlog.New(options.Temporal, options.Namespace, options.Archive), running: newAttempts(),
+		options: options, observers: observers, log: eventlog.New(options.Temporal, options.Namespace, options.Archive), running: newAttempts(),
 		ledgers: newLedgers(options.Temporal),
 	}
 }

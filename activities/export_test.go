@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/eventlog"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
@@ -46,3 +47,7 @@ func (l *ledgers) Waiting(id string) int {
 	defer l.mu.Unlock()
 	return len(l.waiting[id])
 }
+
+type Batch = batch
+
+func (b *batch) Add(e eventlog.Recorded) bool { return b.add(e) }

@@ -46,7 +46,8 @@ const hookError = "hook"
 var errHookTimeout = errors.New("the hook did not answer in time")
 
 func (a *attempt) newGuard(request hook.Request) *guard {
-	if len(a.options.Hooks) == 0 {
+	hooks := slices.DeleteFunc(slices.Clone(a.options.Hooks), func(h hook.Hook) bool { return h.Before == nil && h.After == nil })
+	if len(hooks) == 0 {
 		return nil
 	}
 	request.ContextName, request.RequestID, request.Attempt = a.in.ContextName, a.in.RequestID, a.attempted.Attempt
@@ -55,7 +56,7 @@ func (a *attempt) newGuard(request hook.Request) *guard {
 		request.Purpose = event.PurposeCompaction
 	}
 	request.Messages = slices.Clone(request.Messages) // the original belongs to the cache of sessions
-	return &guard{hooks: a.options.Hooks, request: request, retry: a.retry}
+	return &guard{hooks: hooks, request: request, retry: a.retry}
 }
 
 // before runs the hooks before the request, and applies their changes to it.

@@ -37,6 +37,14 @@ type OpenResult struct {
 	SearchAttributes bool   `json:"searchAttributes"`
 	DefaultModel     string `json:"defaultModel,omitempty"`
 	ContinueAfter    int    `json:"continueAfter,omitempty"`
+	// Deliveries are the hooks that receive the events of the run.
+	Deliveries []Delivery `json:"deliveries,omitempty"`
+}
+
+// Delivery is the state of a hook with OnEvent when a run begins.
+type Delivery struct {
+	Hook    string `json:"hook"`
+	Through int    `json:"through,omitempty"` // counter of the newest delivered event; 0: unknown
 }
 
 // Open registers a run in the archive and restores the session from the log of earlier runs.
@@ -64,11 +72,18 @@ func (a *Activities) Open(ctx context.Context, in OpenInput) (OpenResult, error)
 		case in.Unarchived:
 			through = 0
 		}
-		return result, a.log.Continue(ctx, in.ContextName,
-			archive.Run{ID: result.RunID, After: in.After, Behind: cmp.Or(in.ContinuedRunID, base)}, through)
+		run := archive.Run{ID: result.RunID, After: in.After, Behind: cmp.Or(in.ContinuedRunID, base)}
+		err := a.log.Continue(ctx, in.ContextName, run, through)
+		if err == nil && !in.HasSession {
+			result.Deliveries, err = a.beginDeliveries(ctx, in.ContextName, run)
+		}
+		return result, err
 	}
 	opened, err := a.log.Open(ctx, in.ContextName, result.RunID, base)
 	if err != nil {
+		return result, err
+	}
+	if result.Deliveries, err = a.beginDeliveries(ctx, in.ContextName, opened.Run); err != nil {
 		return result, err
 	}
 	switch {
@@ -81,4 +96,32 @@ func (a *Activities) Open(ctx context.Context, in OpenInput) (OpenResult, error)
 		result.Session, err = wire.Pack(reducer.Load(in.ContextName, a.options.Reduce, opened.Events...))
 	}
 	return result, err
+}
+
+// beginDeliveries sets the cursors of hooks that are new to the context, before the run records
+// anything.
+func (a *Activities) beginDeliveries(ctx context.Context, contextName string, run archive.Run) (deliveries []Delivery, err error) {
+	begin := archive.Position{RunID: run.Behind, After: run.After}
+	for _, h := range a.options.Hooks {
+		if h.OnEvent == nil {
+			continue
+		}
+		cursor, err := a.options.Archive.Cursor(ctx, contextName, h.Name)
+		if err == nil && cursor.IsNew() {
+			first := archive.Progress{Position: begin}
+			if h.FromStart {
+				first = archive.Progress{}
+			}
+			err = cursor.Set(ctx, first)
+		}
+		if err != nil {
+			return nil, err
+		}
+		d := Delivery{Hook: h.Name}
+		if cursor.Progress.Position == begin {
+			d.Through = run.After
+		}
+		deliveries = append(deliveries, d)
+	}
+	return deliveries, nil
 }

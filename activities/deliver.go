@@ -1,0 +1,201 @@
+package activities
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
+	"github.com/seed-9ed7edd4/chronicle/hook"
+)
+
+const (
+	// DeliverTimeout bounds one attempt of [Activities.Deliver].
+	DeliverTimeout = 15 * time.Minute
+	// MaxDeliveries bounds the deliveries of a process at the same time, so that slow hooks leave room
+	// for requests.
+	MaxDeliveries = 200
+	// maxDelivery is when Deliver returns although there is more to deliver.
+	maxDelivery = 10 * time.Minute
+	// linger is how long Deliver waits for the next event of a turn. A turn then costs one activity.
+	linger = 30 * time.Second
+)
+
+// DeliverInput is the input of [Activities.Deliver].
+type DeliverInput struct {
+	ContextName string `json:"contextName"`
+	Hook        string `json:"hook"`
+	Through     int    `json:"through"` // counter of the newest recorded event
+}
+
+// DeliverResult is the result of [Activities.Deliver].
+type DeliverResult struct {
+	Through int `json:"through"` // counter of the newest delivered event
+}
+
+// Deliver calls [hook.Hook.OnEvent] with the recorded events after the stored cursor of the hook, and
+// moves the cursor. It also delivers what is recorded while it runs, and during a turn it waits for
+// the next event. It fails if the hook does; Temporal then repeats it. A hook that the worker does not
+// have receives nothing.
+func (a *Activities) Deliver(ctx context.Context, in DeliverInput) (DeliverResult, error) {
+	h, ok := a.observers[in.Hook]
+	if !ok {
+		return DeliverResult{in.Through}, nil
+	}
+	if n := a.deliveries.Add(1); n > MaxDeliveries {
+		a.deliveries.Add(-1)
+		return DeliverResult{}, deliveryError(h, errBusy)
+	}
+	defer a.deliveries.Add(-1)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer a.beatDuring(ctx, cancel)()
+	d := &delivery{Activities: a, hook: h, in: in, startedAt: time.Now()}
+	if err := d.run(ctx); err != nil {
+		return DeliverResult{}, deliveryError(h, err)
+	}
+	return DeliverResult{d.newest}, nil
+}
+
+var errBusy = &hook.RetryAfterError{Delay: time.Second, Err: fmt.Errorf("%d deliveries run on this worker", MaxDeliveries)}
+
+func deliveryError(h hook.Hook, err error) error {
+	options := temporal.ApplicationErrorOptions{}
+	var later *hook.RetryAfterError
+	if errors.As(err, &later) {
+		options.NextRetryDelay = min(max(later.Delay, 0), hook.MaxRetryAfter)
+	}
+	return temporal.NewApplicationErrorWithOptions(redactedReason(fmt.Sprintf("hook %s: %v", h.Name, err)), "hook", options)
+}
+
+type delivery struct {
+	*Activities
+	hook      hook.Hook
+	in        DeliverInput
+	startedAt time.Time
+	cursor    *archive.Cursor
+	batch     batch
+	newest    int  // counter of the newest delivered event
+	isTurn    bool // a turn runs after that event
+}
+
+func (d *delivery) run(ctx context.Context) (err error) {
+	if d.cursor, err = d.options.Archive.Cursor(ctx, d.in.ContextName, d.hook.Name); err != nil {
+		return err
+	}
+	reading, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		select {
+		case <-activity.GetWorkerStopChannel(ctx):
+			stop()
+		case <-reading.Done():
+		}
+	}()
+	waiting := time.AfterFunc(DeliverTimeout, stop)
+	defer waiting.Stop()
+	progress := d.cursor.Progress
+	d.batch = batch{through: progress.Through}
+	for e, err := range d.log.FollowRun(reading, d.in.ContextName, activity.GetInfo(ctx).WorkflowExecution.RunID, progress.Position) {
+		waiting.Stop()
+		switch {
+		case err != nil && reading.Err() != nil && ctx.Err() == nil:
+			return nil // it has waited long enough, or the worker stops
+		case err != nil:
+			return err
+		case e.ID != "" && d.batch.add(e):
+			continue
+		}
+		if err := d.deliver(ctx); err != nil {
+			return err
+		}
+		if e.ID != "" {
+			d.batch.add(e)
+			continue
+		}
+		d.newest = e.Through
+		isDone := d.newest >= d.in.Through && !d.lingers()
+		if isDone || time.Since(d.startedAt) > maxDelivery || reading.Err() != nil {
+			return nil
+		}
+		waiting.Reset(linger)
+	}
+	return d.deliver(ctx) // the run is closed
+}
+
+// lingers reports whether the delivery waits for more events. It does not if many others run.
+func (d *delivery) lingers() bool { return d.isTurn && d.deliveries.Load() <= MaxDeliveries/2 }
+
+// isDuringTurn reports whether more events of a turn follow soon, unless the turn waits for a person.
+func isDuringTurn(e event.Event) bool {
+	switch body := e.Body.(type) {
+	case event.UserMessage:
+		return body.TriggersTurn == nil || *body.TriggersTurn
+	case event.LLMRequestStarted, event.LLMRequestFellBack, event.LLMAttemptEnded, event.HookApplied,
+		event.ToolCall, event.ToolResult, event.ApprovalDecided:
+		return true
+	}
+	return false
+}
+
+// deliver calls the hook with the batch and empties it.
+func (d *delivery) deliver(ctx context.Context) error {
+	b := d.batch
+	d.batch = batch{}
+	if len(b.events) == 0 {
+		return nil
+	}
+	events := b.of(d.in.ContextName)
+	_, err := call(ctx, cmp.Or(d.hook.Timeout, hook.DefaultTimeout), func(ctx context.Context) (hook.Verdict, error) {
+		return hook.Verdict{}, d.hook.OnEvent(ctx, events)
+	})
+	switch {
+	case err == nil:
+		err = d.cursor.Set(ctx, archive.Progress{Position: b.end(len(b.events))})
+	case ctx.Err() != nil:
+		return context.Cause(ctx) // not a failure of the hook
+	default:
+		err = d.fail(ctx, b, err)
+	}
+	d.newest, d.isTurn = b.end(len(b.events)).After, isDuringTurn(b.events[len(b.events)-1])
+	return err
+}
+
+// fail stores when the hook began to fail, and skips old events if it is [hook.Open]. It returns an
+// error unless it has skipped the whole batch.
+func (d *delivery) fail(ctx context.Context, b batch, err error) error {
+	logger := activity.GetLogger(ctx)
+	logger.Warn("A hook failed", "hook", d.hook.Name, "stage", "event", "error", event.Redact(err.Error(), maxHookError))
+	progress := d.cursor.Progress
+	if progress.FailingSince.IsZero() {
+		progress.FailingSince = time.Now().UTC().Round(0)
+	}
+	progress.Through = b.end(len(b.events)).After
+	n := skippable(d.hook, b.events, progress.FailingSince, time.Now())
+	if n > 0 {
+		progress.Position = b.end(n)
+		logger.Warn("Events were skipped", "hook", d.hook.Name, "first", b.events[0].ID, "last", b.events[n-1].ID)
+	}
+	if n == len(b.events) {
+		progress.Through, err = 0, nil
+	}
+	return cmp.Or(d.cursor.Set(ctx, progress), err)
+}
+
+// skippable returns how many events of a failed batch are skipped.
+func skippable(h hook.Hook, events []event.Event, failingSince, now time.Time) (n int) {
+	limit := now.Add(-cmp.Or(h.SkipAfter, hook.DefaultSkipAfter))
+	if h.OnFailure != hook.Open || failingSince.After(limit) {
+		return 0
+	}
+	for n < len(events) && !events[n].Timestamp.After(limit) {
+		n++
+	}
+	return n
+}

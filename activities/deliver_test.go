@@ -1,0 +1,253 @@
+package activities_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+	"google.golang.org/grpc"
+
+	"github.com/seed-9ed7edd4/chronicle/activities"
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/eventlog"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs/blobstest"
+	"github.com/seed-9ed7edd4/chronicle/hook"
+)
+
+// archivedOnly is a Temporal client of a server without histories, so logs are in the archive.
+type archivedOnly struct{ client.Client }
+
+func (archivedOnly) WorkflowService() workflowservice.WorkflowServiceClient { return forgotten{} }
+
+type forgotten struct {
+	workflowservice.WorkflowServiceClient
+}
+
+func (forgotten) GetWorkflowExecutionHistory(context.Context, *workflowservice.GetWorkflowExecutionHistoryRequest, ...grpc.CallOption) (*workflowservice.GetWorkflowExecutionHistoryResponse, error) {
+	return nil, serviceerror.NewNotFound("no such run")
+}
+
+// delivering is the environment of Deliver for the context demo.
+type delivering struct {
+	t       *testing.T
+	archive *archive.Archive
+}
+
+// newDelivering returns a context whose log has runs with a number of events each. The last run is
+// that of the test environment.
+func newDelivering(t *testing.T, runs ...int) *delivering {
+	d := &delivering{t, archive.New(blobstest.New(t).Store)}
+	last, behind := 0, ""
+	for i, n := range runs {
+		id := fmt.Sprint("run-", i+1)
+		if i == len(runs)-1 {
+			id = runID
+		}
+		folder, err := d.archive.Folder(t.Context(), "demo")
+		require.NoError(t, err)
+		require.NoError(t, folder.Register(t.Context(), archive.Run{ID: id, After: last, Behind: behind}))
+		var events []event.Event
+		for range n {
+			last++
+			events = append(events, numbered(last, fmt.Sprint("m", last)))
+		}
+		_, err = d.archive.Write(t.Context(), "demo", id, events)
+		require.NoError(t, err)
+		behind = id
+	}
+	return d
+}
+
+func numbered(n int, text string) event.Event {
+	e := event.New(event.UserMessage{Content: text})
+	e.ID, e.ContextName, e.Timestamp = event.FormatID("demo", n), "demo", time.Now().Add(-time.Minute).UTC().Truncate(time.Second)
+	return e
+}
+
+func (d *delivering) at(h hook.Hook) archive.Progress {
+	d.t.Helper()
+	cursor, err := d.archive.Cursor(d.t.Context(), "demo", h.Name)
+	require.NoError(d.t, err)
+	return cursor.Progress
+}
+
+func (d *delivering) set(h hook.Hook, progress archive.Progress) {
+	d.t.Helper()
+	cursor, err := d.archive.Cursor(d.t.Context(), "demo", h.Name)
+	require.NoError(d.t, err)
+	require.NoError(d.t, cursor.Set(d.t.Context(), progress))
+}
+
+func (d *delivering) deliver(hooks []hook.Hook, name string, through int) (int, error) {
+	d.t.Helper()
+	require.NoError(d.t, hook.Validate(hooks))
+	suite := &testsuite.WorkflowTestSuite{}
+	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	env := suite.NewTestActivityEnvironment()
+	env.RegisterActivity(activities.New(activities.Options{Temporal: archivedOnly{}, Archive: d.archive, Hooks: hooks}))
+	value, err := env.ExecuteActivity(acts.Deliver, activities.DeliverInput{ContextName: "demo", Hook: name, Through: through})
+	if err != nil {
+		return 0, err
+	}
+	var result activities.DeliverResult
+	require.NoError(d.t, value.Get(&result))
+	return result.Through, nil
+}
+
+// observed is a hook that formats the events that it receives.
+func observed(err error) (h hook.Hook, calls *[]string) {
+	calls = new([]string)
+	return hook.Hook{Name: "crm", OnEvent: func(_ context.Context, e hook.Events) error {
+		*calls = append(*calls, fmt.Sprintf("%s %s>%s (%d)", e.RunID, strings.TrimPrefix(e.After, "demo:"), strings.TrimPrefix(e.Cursor, "demo:"), len(e.Events)))
+		return err
+	}}, calls
+}
+
+func TestEventsAreDeliveredInBatchesPerRun(t *testing.T) {
+	d := newDelivering(t, 3, 2, hook.MaxBatchEvents+1)
+	h, calls := observed(nil)
+	d.set(h, archive.Progress{Position: archive.Position{RunID: "run-1", After: 1}})
+	through, err := d.deliver([]hook.Hook{h}, "crm", 106)
+	require.NoError(t, err)
+	require.Equal(t, 106, through)
+	require.Equal(t, []string{"run-1 0001>0003 (2)", "run-2 0003>0005 (2)", runID + " 0005>0105 (100)", runID + " 0105>0106 (1)"}, *calls)
+	require.Equal(t, archive.Progress{Position: archive.Position{RunID: runID, After: 106}}, d.at(h))
+	_, err = d.deliver([]hook.Hook{h}, "crm", 106)
+	require.NoError(t, err)
+	require.Len(t, *calls, 4, "nothing is delivered again")
+}
+
+func TestAFailedBatchIsRepeatedUnchanged(t *testing.T) {
+	d := newDelivering(t, 3)
+	h, calls := observed(errors.New("down, secret=hunter2"))
+	_, err := d.deliver([]hook.Hook{h}, "crm", 3)
+	var failed *temporal.ApplicationError
+	require.ErrorAs(t, err, &failed)
+	require.Equal(t, "hook crm: down, secret=[removed]", failed.Message())
+	require.False(t, failed.NonRetryable())
+	first := d.at(h)
+	require.Zero(t, first.Position)
+	require.Equal(t, 3, first.Through)
+	require.WithinDuration(t, time.Now(), first.FailingSince, time.Minute)
+	_, err = d.archive.Write(t.Context(), "demo", runID, []event.Event{numbered(4, "m4")})
+	require.NoError(t, err)
+	_, err = d.deliver([]hook.Hook{h}, "crm", 4)
+	require.Error(t, err)
+	require.Equal(t, first, d.at(h), "it fails since the first failure")
+	works, more := observed(nil)
+	_, err = d.deliver([]hook.Hook{works}, "crm", 4)
+	require.NoError(t, err)
+	require.Equal(t, []string{runID + " >0003 (3)", runID + " >0003 (3)", runID + " >0003 (3)", runID + " 0003>0004 (1)"}, append(*calls, *more...))
+	require.Equal(t, archive.Progress{Position: archive.Position{RunID: runID, After: 4}}, d.at(h))
+}
+
+func TestFailuresOfOnEvent(t *testing.T) {
+	never := make(chan struct{})
+	t.Cleanup(func() { close(never) })
+	for name, test := range map[string]struct {
+		onEvent func(context.Context, hook.Events) error
+		want    string
+		delay   time.Duration
+	}{
+		"a panic":   {func(context.Context, hook.Events) error { panic("oh") }, "the hook panicked: oh", 0},
+		"a timeout": {func(context.Context, hook.Events) error { <-never; return nil }, "the hook did not answer in time", 0},
+		"Retry-After": {func(context.Context, hook.Events) error {
+			return &hook.RetryAfterError{7 * time.Second, errors.New("busy")}
+		}, "busy", 7 * time.Second},
+		"a long Retry-After": {func(context.Context, hook.Events) error { return &hook.RetryAfterError{time.Hour, errors.New("busy")} }, "busy",
+			hook.MaxRetryAfter},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDelivering(t, 1)
+			_, err := d.deliver([]hook.Hook{{Name: "crm", OnEvent: test.onEvent, Timeout: 50 * time.Millisecond}}, "crm", 1)
+			var failed *temporal.ApplicationError
+			require.ErrorAs(t, err, &failed)
+			require.Equal(t, "hook crm: "+test.want, failed.Message())
+			require.Equal(t, test.delay, failed.NextRetryDelay())
+		})
+	}
+}
+
+func TestAnOpenHookSkipsOldEvents(t *testing.T) {
+	d := newDelivering(t, 2)
+	recent := numbered(3, "m3")
+	recent.Timestamp = time.Now()
+	_, err := d.archive.Write(t.Context(), "demo", runID, []event.Event{recent})
+	require.NoError(t, err)
+	h, calls := observed(errors.New("down"))
+	h.OnFailure, h.SkipAfter = hook.Open, 30*time.Second
+	_, err = d.deliver([]hook.Hook{h}, "crm", 3)
+	require.Error(t, err)
+	require.Zero(t, d.at(h).After, "the hook has just begun to fail")
+	failing := d.at(h)
+	failing.FailingSince = failing.FailingSince.Add(-time.Minute)
+	d.set(h, failing)
+	_, err = d.deliver([]hook.Hook{h}, "crm", 3)
+	require.Error(t, err)
+	failing.After, failing.RunID = 2, runID
+	require.Equal(t, failing, d.at(h), "the recent event is not skipped")
+	require.Len(t, *calls, 2)
+
+	h.SkipAfter = time.Nanosecond
+	through, err := d.deliver([]hook.Hook{h}, "crm", 3)
+	require.NoError(t, err)
+	require.Equal(t, 3, through)
+	require.Equal(t, 3, d.at(h).After)
+	require.Equal(t, failing.FailingSince, d.at(h).FailingSince, "it still fails")
+}
+
+func TestAClosedHookSkipsNothing(t *testing.T) {
+	d := newDelivering(t, 2)
+	h, _ := observed(errors.New("down"))
+	d.set(h, archive.Progress{FailingSince: time.Now().Add(-1000 * time.Hour)})
+	_, err := d.deliver([]hook.Hook{h}, "crm", 2)
+	require.Error(t, err)
+	require.Zero(t, d.at(h).After)
+}
+
+func TestAHookThatTheWorkerDoesNotHaveReceivesNothing(t *testing.T) {
+	d := newDelivering(t, 2)
+	through, err := d.deliver(nil, "crm", 2)
+	require.NoError(t, err)
+	require.Equal(t, 2, through)
+	require.Zero(t, d.at(hook.Hook{Name: "crm"}), "it continues where it was, if a worker has it again")
+}
+
+func TestALateDeliveryDoesNotMoveTheCursor(t *testing.T) {
+	d := newDelivering(t, 3)
+	h := hook.Hook{Name: "crm"}
+	h.OnEvent = func(context.Context, hook.Events) error { // meanwhile, another worker delivers
+		d.set(h, archive.Progress{Position: archive.Position{RunID: runID, After: 9}})
+		return nil
+	}
+	_, err := d.deliver([]hook.Hook{h}, "crm", 3)
+	require.ErrorContains(t, err, "already exists")
+	require.Equal(t, 9, d.at(h).After)
+}
+
+func TestABatchIsBounded(t *testing.T) {
+	add := func(b *activities.Batch, n int, runID, text string) bool {
+		return b.Add(eventlog.Recorded{Event: numbered(n, text), RunID: runID, Through: n})
+	}
+	half := strings.Repeat("x", hook.MaxBatchBytes/2)
+	var b activities.Batch
+	require.True(t, add(&b, 1, "A", half+half), "a large event is a batch of its own")
+	require.False(t, add(&b, 2, "A", "x"))
+	b = activities.Batch{}
+	require.True(t, add(&b, 1, "A", half))
+	require.False(t, add(&b, 2, "A", half))
+	require.False(t, add(&b, 2, "B", "x"), "a batch has one run")
+	require.True(t, add(&b, 2, "A", "x"))
+}
