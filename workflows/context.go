@@ -87,6 +87,7 @@ type run struct {
 	calls        toolCalls
 	wake         wake
 	archived     archived
+	deliveries   deliveries
 	visibility   visibility
 }
 
@@ -228,7 +229,7 @@ func (r *run) loop(c *continuation) error {
 		}
 		if r.session.Ended {
 			r.archiveEndedSession()
-			r.await(func() bool { return !r.inbox.empty() || workflow.AllHandlersFinished(r.ctx) })
+			r.awaitEnd()
 			if r.inbox.empty() {
 				return nil
 			}
@@ -265,7 +266,7 @@ func (r *run) currentSession() (reducer.Session, error) {
 }
 
 func (r *run) hasResult() bool {
-	return r.answer.future != nil && r.answer.future.IsReady() || r.calls.isReady() || r.wake.isReady()
+	return r.answer.future != nil && r.answer.future.IsReady() || r.calls.isReady() || r.wake.isReady() || r.deliveries.isReady()
 }
 
 // receive applies the inbox in order, up to maxTaskBytes, and then the results of activities. An
@@ -298,6 +299,7 @@ func (r *run) receiveResults() {
 		r.apply(ended)
 	}
 	r.endCalls()
+	r.endDeliveries()
 	if r.wake.isReady() {
 		r.woken()
 	}
@@ -334,6 +336,7 @@ func (r *run) perform() error {
 		}
 	}
 	r.performEffects()
+	r.deliver()
 	if r.observeTask(); r.isTaskFull() {
 		endTask(r.ctx)
 	}

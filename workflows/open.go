@@ -45,6 +45,9 @@ func (r *run) begin(in activities.OpenInput) error {
 	r.opened.previousRunID, r.opened.forkedFrom = result.PreviousRunID, result.ForkedFrom
 	r.visibility.isEnabled, r.opened.defaultModel = result.SearchAttributes, result.DefaultModel
 	r.opened.continueAfter = result.ContinueAfter
+	for _, d := range result.Deliveries {
+		r.deliveries = append(r.deliveries, &delivery{hook: d.Hook, through: d.Through})
+	}
 	r.registration.isDone = result.RunID == info.WorkflowExecution.RunID
 	r.checkStore(result.StoreID)
 	if result.StoreID == "" {

@@ -1,0 +1,81 @@
+package workflows
+
+import (
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/seed-9ed7edd4/chronicle/activities"
+)
+
+// deliveries are those of the hooks that receive the events of the run. Nil: none.
+type deliveries []*delivery
+
+type delivery struct {
+	hook    string
+	through int             // counter of the newest delivered event
+	running workflow.Future // the Deliver activity; nil: none
+	input   activities.DeliverInput
+}
+
+func (d deliveries) isReady() bool {
+	return slices.ContainsFunc(d, func(d *delivery) bool { return d.running != nil && d.running.IsReady() })
+}
+
+func (d deliveries) areComplete() bool {
+	return !slices.ContainsFunc(d, func(d *delivery) bool { return d.running != nil })
+}
+
+// deliver starts an activity for each hook that lacks recorded events, unless one is running. Its
+// retries never end: the activity waits for a dead hook, and the context does not.
+func (r *run) deliver() {
+	for _, d := range r.deliveries {
+		if d.running != nil || d.through >= r.session.EventCount {
+			continue
+		}
+		d.input = activities.DeliverInput{ContextName: r.name, Hook: d.hook, Through: r.session.EventCount}
+		d.running = workflow.ExecuteActivity(workflow.WithActivityOptions(r.ctx, workflow.ActivityOptions{
+			StartToCloseTimeout: activities.DeliverTimeout,
+			HeartbeatTimeout:    activities.HeartbeatTimeout,
+			RetryPolicy:         &temporal.RetryPolicy{InitialInterval: time.Second, MaximumInterval: time.Minute},
+			Summary:             "deliver events to hook " + cut(d.hook, shownModel),
+		}), acts.Deliver, d.input)
+	}
+}
+
+func (r *run) endDeliveries() {
+	for _, d := range r.deliveries {
+		if d.running == nil || !d.running.IsReady() {
+			continue
+		}
+		var result activities.DeliverResult
+		if d.running.Get(r.ctx, &result) != nil {
+			result.Through = d.input.Through // the next delivery starts at the stored cursor
+		}
+		d.through, d.running = result.Through, nil
+	}
+}
+
+// awaitEnd waits until the events of an ended session are delivered, but returns when new input
+// arrives.
+func (r *run) awaitEnd() {
+	for {
+		isWaiting := !r.deliveries.areComplete()
+		if isWaiting {
+			r.releaseSession()
+		}
+		r.await(func() bool {
+			return !r.inbox.empty() || r.deliveries.isReady() || r.deliveries.areComplete() && workflow.AllHandlersFinished(r.ctx)
+		})
+		if isWaiting {
+			r.acquireSession()
+		}
+		if !r.inbox.empty() || !r.deliveries.isReady() {
+			return
+		}
+		r.endDeliveries()
+		r.deliver()
+	}
+}
