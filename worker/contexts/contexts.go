@@ -1,6 +1,7 @@
 package contexts
 
 import (
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -46,8 +47,8 @@ type Options struct {
 	// Tools are the same in all workers of a task queue. Nil: none; tools of clients still work.
 	Tools  activities.Tools
 	Stream *stream.Conn // live deltas; nil: none
-	// Hooks check all requests and answers, in this order. They are the same in all workers of a
-	// task queue. Start returns an error if they are invalid.
+	// Hooks check all requests and answers, in this order, or receive all events. They are the same
+	// in all workers of a task queue, with any Part. Start returns an error if they are invalid.
 	Hooks []hook.Hook
 	// Reduce must be pure, and the same in all workers of a task queue. Nil: reducer.Reduce.
 	Reduce           reducer.Reducer
@@ -107,6 +108,9 @@ func NewWorker(temporal client.Client, options Options) *Worker {
 	// The default of 1 s is too short to decode large sessions when many tasks share few cores (60
 	// contexts of 7 MB on two cores exceed 5 s), and the failed task would only be retried.
 	main.DeadlockDetectionTimeout = 30 * time.Second
+	if slices.ContainsFunc(options.Hooks, func(h hook.Hook) bool { return h.OnEvent != nil }) {
+		main.MaxConcurrentActivityExecutionSize = 1000 + activities.MaxDeliveries // 1000 is the default
+	}
 	main.DisableWorkflowWorker = options.Part == OnlyActivities
 	main.LocalActivityWorkerOnly = options.Part == OnlyWorkflows
 	main.OnFatalError = options.OnFatalError
