@@ -194,7 +194,7 @@ func (s *settings) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&s.toolFetch, "tool-fetch", false, "enable the tool fetch, which gets public web pages, for contexts that name it")
 	flags.StringVar(&s.toolFilesRoot, "tool-files-root", "", "enable the tools list_files and read_file, which read this `DIRECTORY`, for contexts that name them (default: none)")
 	flags.StringVar(&s.mcpFile, "mcp", "", "JSON `FILE` with the MCP servers whose tools contexts may name, like mcp.example.json (default: none)")
-	flags.StringVar(&s.hooksFile, "hooks", "", "TOML `FILE` of webhooks that check all requests and answers, like hooks.example.toml (default: none)")
+	flags.StringVar(&s.hooksFile, "hooks", "", "TOML `FILE` of webhooks that check all requests and answers, or receive all events, like hooks.example.toml (default: none)")
 	flags.Int64Var(&s.cacheBytes, "cache-bytes", 512<<20, "memory for cached contexts in `BYTES`, at least 1,048,576; the excess is written to a temporary file in $TMPDIR")
 	flags.DurationVar(&s.drainTimeout, "drain-timeout", defaultDrainTimeout, "time for running answers to finish when the worker stops; the rest are handed back to Temporal and repeated by another worker; 0: hand back at once, as --dev does")
 	flags.BoolVar(&s.json, "json", false, "write logs as JSON lines, including those of the Temporal SDK and, with --dev, the Temporal server")

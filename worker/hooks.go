@@ -9,12 +9,15 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
-// hooks returns the webhooks of --hooks. An invalid one is a usage error at startup.
+// hooks returns the webhooks of --hooks. An invalid one is a usage error at startup. Workflow tasks
+// need their names only.
 func (a *app) hooks() ([]hook.Hook, error) {
-	if a.settings.hooksFile == "" || a.settings.only == contexts.OnlyWorkflows {
+	if a.settings.hooksFile == "" {
 		return nil, nil
 	}
-	hooks, err := webhook.ReadFile(a.settings.hooksFile, webhook.Options{Getenv: a.getenv, AllowLoopback: a.settings.dev})
+	hooks, err := webhook.ReadFile(a.settings.hooksFile, webhook.Options{
+		Getenv: a.getenv, AllowLoopback: a.settings.dev, WithoutCalls: a.settings.only == contexts.OnlyWorkflows,
+	})
 	if err != nil {
 		return nil, exit.UsageError{Err: fmt.Errorf("--hooks: %w", err)}
 	}
