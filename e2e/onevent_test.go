@@ -8,8 +8,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -21,6 +24,7 @@ import (
 // observer is a consumer of events as hook.Events describes it.
 type observer struct {
 	mu       sync.Mutex
+	after    int // counter of the event before the first
 	contexts map[string][]observed
 	batches  []hook.Events
 	repeats  int // events that were delivered again
@@ -56,12 +60,12 @@ func (o *observer) take(_ context.Context, events hook.Events) error {
 	}
 	log := o.contexts[events.ContextName]
 	for _, e := range events.Events {
-		n := event.Counter(e.ID)
+		n := event.Counter(e.ID) - o.after
 		switch {
-		case n <= len(log) && log[n-1].runID == events.RunID:
+		case 0 < n && n <= len(log) && log[n-1].runID == events.RunID:
 			o.repeats++
 			continue
-		case n > len(log)+1:
+		case n < 1 || n > len(log)+1:
 			return fmt.Errorf("%s follows %d events", e.ID, len(log))
 		}
 		log = append(log[:n-1:n-1], observed{events.RunID, describe(e)})
@@ -105,12 +109,6 @@ func (o *observer) until(w *world, condition func() bool) {
 	}
 }
 
-// awaitClosed waits until the newest run of a context has ended.
-func (w *world) awaitClosed(c *client.Context) {
-	w.t.Helper()
-	require.NoError(w.t, w.temporal.GetWorkflow(w.ctx, wire.WorkflowID(c.Name()), "").Get(w.ctx, nil))
-}
-
 func TestAHookReceivesAllEventsInOrder(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, llmtest.Func(echo))
@@ -125,11 +123,112 @@ func TestAHookReceivesAllEventsInOrder(t *testing.T) {
 	w.close(c, "done again")
 	require.Equal(t, w.log(c), crm.log(c))
 	require.Zero(t, crm.repeats)
-	first := crm.batches[0]
-	require.Equal(t, []string{c.Name(), "", w.runs(c)[0]}, []string{first.ContextName, first.After, crm.batches[len(crm.batches)-1].RunID})
-	require.Equal(t, first.Events[len(first.Events)-1].ID, first.Cursor)
+	last := crm.batches[len(crm.batches)-1]
+	require.Equal(t, w.runs(c)[0], last.RunID)
+	require.Equal(t, last.Events[len(last.Events)-1].ID, last.Cursor)
 	w.replay(c, "events-delivered")
 }
 
-var _ = errors.New
-var _ = slices.Max[[]int]
+// A dead hook delays neither the context, its continuations, nor other hooks.
+func TestADeadHookReceivesAllEventsWhenItIsBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, llmtest.Func(echo))
+	crm, dead := newObserver(), newObserver()
+	dead.fail(errors.New("connection refused"))
+	w.worker(shortRuns, withHooks(dead.hook("dead"), crm.hook("crm")))
+	c := w.open("dead-observer")
+	for i := range 12 {
+		w.say(c, fmt.Sprint("Message ", i))
+	}
+	require.Greater(t, len(w.runs(c)), 2)
+	crm.await(w, c, w.log(c))
+	require.NoError(t, c.Close(w.ctx, "done"))
+	w.await(c, isTag(event.TagSessionEnded))
+	crm.await(w, c, w.log(c))
+	require.Empty(t, dead.log(c))
+	d, err := w.temporal.DescribeWorkflowExecution(w.ctx, wire.WorkflowID(c.Name()), "")
+	require.NoError(t, err)
+	require.Equal(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, d.GetWorkflowExecutionInfo().GetStatus())
+	require.True(t, slices.ContainsFunc(d.GetPendingActivities(), func(a *workflowpb.PendingActivityInfo) bool {
+		return a.GetActivityType().GetName() == "Deliver" && a.GetLastFailure().GetMessage() == "hook dead: connection refused"
+	}), "the failure is shown")
+	w.say(c, "Still there?") // begins a session in the same run
+	dead.fail(nil)
+	w.close(c, "done again")
+	require.Equal(t, w.log(c), dead.log(c))
+	require.Equal(t, w.log(c), crm.log(c))
+	w.replay(c, "events-of-a-dead-hook")
+}
+
+func TestEventsOfATerminatedRunAreDelivered(t *testing.T) {
+	t.Parallel()
+	w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Func(echo))
+	crm := newObserver()
+	crm.fail(errors.New("down"))
+	w.worker(withHooks(crm.hook("crm")))
+	c := w.open("terminated-observed")
+	w.say(c, "Hello")
+	require.NoError(t, w.temporal.TerminateWorkflow(w.ctx, wire.WorkflowID(c.Name()), "", "a test"))
+	crm.fail(nil)
+	w.say(c, "And you?")
+	crm.await(w, c, w.log(c))
+	w.replay(c, "")
+}
+
+func TestAfterAResetAHookReceivesTheNewBranch(t *testing.T) {
+	t.Parallel()
+	w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Func(echo))
+	crm := newObserver()
+	w.worker(withHooks(crm.hook("crm")))
+	c := w.open("reset-observed")
+	w.say(c, "m0")
+	cut := len(w.from(c, ""))
+	w.say(c, "m1")
+	crm.await(w, c, w.log(c))
+	run := w.reset(c, w.runs(c)[0], cut)
+	w.say(c, "other")
+	crm.await(w, c, w.log(c))
+	require.NotContains(t, crm.log(c), "m1")
+	w.close(c, "done")
+	require.Equal(t, w.log(c), crm.log(c))
+	w.replayRun(c, run, "")
+}
+
+func TestANewHookStartsWithANewRunOrTheLog(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, llmtest.Func(echo))
+	stop := w.worker()
+	c := w.open("later-observed")
+	w.say(c, "Hello")
+	w.close(c, "done")
+	before := w.log(c)
+	stop()
+	later, all := newObserver(), newObserver()
+	later.after = strings.Count(before, "\n") + 1
+	fromStart := all.hook("all")
+	fromStart.FromStart = true
+	w.worker(withHooks(later.hook("later"), fromStart))
+	w.say(c, "And you?")
+	w.close(c, "done again")
+	require.Equal(t, w.log(c), all.log(c))
+	require.Equal(t, w.log(c), before+"\n"+later.log(c))
+}
+
+func TestAnOpenHookSkipsEvents(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, llmtest.Func(echo))
+	crm := newObserver()
+	crm.fail(errors.New("down"))
+	open := crm.hook("crm")
+	open.OnFailure, open.SkipAfter = hook.Open, time.Millisecond
+	w.worker(withHooks(open))
+	c := w.open("skipped")
+	w.say(c, "Hello")
+	w.close(c, "done") // when all events are skipped
+	skipped := w.log(c)
+	crm.fail(nil)
+	crm.after = strings.Count(skipped, "\n") + 1
+	w.say(c, "And you?")
+	w.close(c, "done again")
+	require.Equal(t, w.log(c), skipped+"\n"+crm.log(c))
+}

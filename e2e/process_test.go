@@ -22,6 +22,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/hook"
+	"github.com/seed-9ed7edd4/chronicle/hook/webhook"
 	"github.com/seed-9ed7edd4/chronicle/internal/child"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/stream"
@@ -46,8 +47,10 @@ type workerSettings struct {
 	HangOnSignal bool   `json:"hangOnSignal"`
 	HoldResults  string `json:"holdResults"` // the URL of [holdResults]
 	// HookURL enables [remoteHook].
-	HookURL string                   `json:"hookUrl"`
-	Budgets []activities.LabelBudget `json:"budgets"`
+	HookURL string `json:"hookUrl"`
+	// HooksFile is a file like hooks.example.toml.
+	HooksFile string                   `json:"hooksFile"`
+	Budgets   []activities.LabelBudget `json:"budgets"`
 	// MCP are servers whose tools replace the probes.
 	MCP           []mcp.Server `json:"mcp"`
 	ContinueAfter int          `json:"continueAfter"`
@@ -112,6 +115,11 @@ func runWorker(settings string, logger *slog.Logger) error {
 	var hooks []hook.Hook
 	if s.HookURL != "" {
 		hooks = append(hooks, remoteHook(s.HookURL))
+	}
+	if s.HooksFile != "" {
+		if hooks, err = webhook.ReadFile(s.HooksFile, webhook.Options{AllowLoopback: true}); err != nil {
+			return err
+		}
 	}
 	var tools activities.Tools = probes{}
 	if len(s.MCP) > 0 {
