@@ -164,9 +164,11 @@ func TestFailuresOfOnEvent(t *testing.T) {
 		"a panic":   {func(context.Context, hook.Events) error { panic("oh") }, "the hook panicked: oh", 0},
 		"a timeout": {func(context.Context, hook.Events) error { <-never; return nil }, "the hook did not answer in time", 0},
 		"Retry-After": {func(context.Context, hook.Events) error {
-			return &hook.RetryAfterError{7 * time.Second, errors.New("busy")}
+			return &hook.RetryAfterError{Delay: 7 * time.Second, Err: errors.New("busy")}
 		}, "busy", 7 * time.Second},
-		"a long Retry-After": {func(context.Context, hook.Events) error { return &hook.RetryAfterError{time.Hour, errors.New("busy")} }, "busy",
+		"a long Retry-After": {func(context.Context, hook.Events) error {
+			return &hook.RetryAfterError{Delay: time.Hour, Err: errors.New("busy")}
+		}, "busy",
 			hook.MaxRetryAfter},
 	} {
 		t.Run(name, func(t *testing.T) {
