@@ -180,16 +180,7 @@ func TestARefusedToolCallIsNotExecuted(t *testing.T) {
 	c := w.open("refused-call")
 	w.setTools(c, "probe")
 	w.say(c, "Look")
-	require.Equal(t, story(`
-		SessionStarted after 0
-		SetTools probe
-		UserMessage "Look"
-		LLMRequestStarted 1 scripted attempt 1
-		ToolsOffered 1 tool: probe
-		AssistantMessage "Let me look."
-		ToolCall call_a probe
-		LLMAttemptEnded 1 tool_calls
-		ToolResult call_a "result of a"
+	require.Equal(t, story(firstCall+`
 		LLMRequestStarted 1 scripted attempt 2
 		HookApplied guard refused the answer: no second probe
 		LLMRequestFailed 1 after 0 retries: hook guard: no second probe

@@ -17,6 +17,18 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
+// firstCall is the story of a turn up to the result of its first call.
+const firstCall = `
+		SessionStarted after 0
+		SetTools probe
+		UserMessage "Look"
+		LLMRequestStarted 1 scripted attempt 1
+		ToolsOffered 1 tool: probe
+		AssistantMessage "Let me look."
+		ToolCall call_a probe
+		LLMAttemptEnded 1 tool_calls
+		ToolResult call_a "result of a"`
+
 func TestAToolIsCalled(t *testing.T) {
 	t.Parallel()
 	p := newProbe(t, echoed)
@@ -26,16 +38,7 @@ func TestAToolIsCalled(t *testing.T) {
 	w.setTools(c, "probe")
 	turn := w.say(c, "Look")
 	require.Equal(t, "Done.", deltaText(turn), "the deltas of a step replace those of the one before")
-	require.Equal(t, story(`
-		SessionStarted after 0
-		SetTools probe
-		UserMessage "Look"
-		LLMRequestStarted 1 scripted attempt 1
-		ToolsOffered 1 tool: probe
-		AssistantMessage "Let me look."
-		ToolCall call_a probe
-		LLMAttemptEnded 1 tool_calls
-		ToolResult call_a "result of a"
+	require.Equal(t, story(firstCall+`
 		LLMRequestStarted 1 scripted attempt 2
 		AssistantMessage "Done."
 		LLMRequestCompleted 1 stop
