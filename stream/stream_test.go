@@ -3,7 +3,6 @@ package stream_test
 import (
 	"context"
 	"encoding/json"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/natsserver"
@@ -139,24 +137,6 @@ func TestDeltaIsEncodedAsAnEvent(t *testing.T) {
 	}), e)
 }
 
-func TestLateSubscriberGetsTheTextSoFar(t *testing.T) {
-	server := startServer(t)
-	worker, reader := connect(t, server, stream.Options{}), connect(t, server, stream.Options{})
-	b := broadcast(t, worker, first("demo", 1), neverStopped(t))
-	b.SetThrough("demo:0002")
-	b.Publish("Hel")
-	b.Publish("lo")
-	require.NoError(t, worker.Flush(within(t)))
-	sub := subscribe(t, reader, "demo")
-	require.Equal(t, event.TextDelta{
-		RequestID: "demo:r0001", Attempt: 1, Index: 1, Delta: "Hello", Reset: true, ThroughEventID: "demo:0002",
-	}, next(t, sub))
-	b.Publish("!")
-	require.Equal(t, event.TextDelta{
-		RequestID: "demo:r0001", Attempt: 1, Index: 2, Delta: "!", ThroughEventID: "demo:0002",
-	}, next(t, sub))
-}
-
 func TestReasoningArrivesInOrderWithTheText(t *testing.T) {
 	server := startServer(t)
 	worker, reader := connect(t, server, stream.Options{}), connect(t, server, stream.Options{})
@@ -189,93 +169,6 @@ func nextOfAnyKind(t testing.TB, sub *stream.Subscription) stream.Delta {
 			t.Fatal("no delta came")
 		}
 	}
-}
-
-func TestLateSubscriberDuringManyDeltasGetsThemAll(t *testing.T) {
-	server := startServer(t)
-	worker, reader := connect(t, server, stream.Options{}), connect(t, server, stream.Options{})
-	b := broadcast(t, worker, first("demo", 1), neverStopped(t))
-	var text strings.Builder
-	said := make(chan struct{})
-	half := make(chan struct{})
-	go func() {
-		defer close(said)
-		for i := range 2000 {
-			piece := strconv.Itoa(i) + " "
-			text.WriteString(piece)
-			b.Publish(piece)
-			if i == 1000 {
-				close(half)
-			}
-		}
-	}()
-	<-half
-	sub := subscribe(t, reader, "demo")
-	<-said
-	new(screen).until(t, sub, text.String())
-}
-
-func TestSlowReaderGetsTheTextSoFar(t *testing.T) {
-	server := startServer(t)
-	worker, reader := connect(t, server, stream.Options{}), connect(t, server, stream.Options{})
-	b := broadcast(t, worker, first("demo", 1), neverStopped(t))
-	var text strings.Builder
-	say := func(piece string) {
-		text.WriteString(piece)
-		b.Publish(piece)
-	}
-	say("Once upon")
-	require.NoError(t, worker.Flush(within(t)))
-	sub := subscribe(t, reader, "demo")
-	var s screen
-	s.until(t, sub, "Once upon")
-
-	for i := range 2 * cap(sub.Messages()) {
-		say(" " + strconv.Itoa(i))
-	}
-	require.NoError(t, worker.Flush(within(t)))
-	require.NoError(t, reader.Flush(within(t)), "all messages have arrived and half of them were dropped")
-	s.show(next(t, sub))
-	say(" and that is all")
-	s.until(t, sub, text.String())
-}
-
-// The JSON of the text has 2.6 MiB, that of the reasoning 1.1 MiB, and a message at most 1 MiB.
-func TestASubscriberGetsATextLargerThanAMessage(t *testing.T) {
-	server := startServer(t)
-	worker, reader := connect(t, server, stream.Options{}), connect(t, server, stream.Options{})
-	early := subscribe(t, reader, "demo")
-	b := broadcast(t, worker, first("demo", 1), neverStopped(t))
-	reasoning, piece := strings.Repeat("x", 550<<10), strings.Repeat("<\u00e9>", 32<<10)
-	for range 2 {
-		b.PublishReasoning(reasoning)
-		require.Equal(t, reasoning, nextOfAnyKind(t, early).Reasoning)
-	}
-	var s screen
-	whole := strings.Repeat(piece, 6)
-	for range 6 {
-		b.Publish(piece)
-	}
-	s.until(t, early, whole)
-
-	late := subscribe(t, reader, "demo")
-	want := event.TextDelta{RequestID: "demo:r0001", Attempt: 1, Index: 7, Reset: true, Delta: whole}
-	require.Equal(t, stream.Delta{TextDelta: want, Reasoning: reasoning + reasoning}, nextOfAnyKind(t, late))
-	b.Publish("missed")
-	want.Index, want.Reset, want.Delta = 8, false, "missed"
-	require.Equal(t, want, next(t, late))
-
-	for m := range early.Messages() {
-		if strings.Contains(string(m.Data), `"missed"`) {
-			break
-		}
-	}
-	b.Publish(" and that is all")
-	want.Index, want.Reset, want.Delta = 9, true, whole+"missed and that is all"
-	require.Equal(t, stream.Delta{TextDelta: want, Reasoning: reasoning + reasoning}, nextOfAnyKind(t, early))
-	b.Publish("!")
-	want.Index, want.Reset, want.Delta = 10, false, "!"
-	require.Equal(t, want, next(t, early))
 }
 
 func TestTheProgressOfAToolIsDelivered(t *testing.T) {
@@ -322,94 +215,6 @@ func TestNextAttemptResetsTheText(t *testing.T) {
 		"at once, and not with the first word")
 	b.Publish("Hello")
 	require.Equal(t, event.TextDelta{RequestID: "demo:r0001", Attempt: 2, Index: 1, Delta: "Hello"}, next(t, sub))
-}
-
-// script is a scripted worker that uses the JSON of the documented subjects.
-type script struct {
-	t    *testing.T
-	nats *nats.Conn
-	asks chan *nats.Msg
-}
-
-func newScript(t *testing.T, server *natsserver.Server) *script {
-	t.Helper()
-	nc, err := nats.Connect(server.URL())
-	require.NoError(t, err)
-	t.Cleanup(nc.Close)
-	s := &script{t: t, nats: nc, asks: make(chan *nats.Msg, 10)}
-	_, err = nc.ChanSubscribe("chronicle.default.demo.ask", s.asks)
-	require.NoError(t, err)
-	require.NoError(t, nc.Flush())
-	return s
-}
-
-func (s *script) publish(data []byte) {
-	s.t.Helper()
-	require.NoError(s.t, s.nats.Publish("chronicle.default.demo.delta", data))
-}
-
-// asked waits until the subscription requests the text so far, and requires that it shows
-// nothing in the meantime.
-func (s *script) asked(sub *stream.Subscription) *nats.Msg {
-	s.t.Helper()
-	waited := within(s.t).Done()
-	for {
-		select {
-		case msg := <-s.asks:
-			require.JSONEq(s.t, `{}`, string(msg.Data))
-			return msg
-		case m := <-sub.Messages():
-			d, ok := sub.Delta(m)
-			require.False(s.t, ok, "shown after a gap: %+v", d)
-		case <-waited:
-			s.t.Fatal("the text so far was not requested")
-		}
-	}
-}
-
-func encode(t *testing.T, d event.TextDelta) []byte {
-	t.Helper()
-	data, err := json.Marshal(event.New(d))
-	require.NoError(t, err)
-	return data
-}
-
-func TestGapRequestsTheText(t *testing.T) {
-	server := startServer(t)
-	s := newScript(t, server)
-	sub := subscribe(t, connect(t, server, stream.Options{}), "demo")
-	require.NoError(t, s.asked(sub).Respond([]byte(`what?`)), "a malformed response is ignored")
-
-	s.publish([]byte(`neither does a delta`))
-	s.publish(encode(t, delta(1, 1, 0, "a")))
-	require.Equal(t, delta(1, 1, 0, "a"), next(t, sub))
-	s.publish(encode(t, delta(1, 1, 2, "c")))
-	require.NoError(t, s.asked(sub).Respond(encode(t, reset(delta(1, 1, 2, "abc")))))
-	require.Equal(t, reset(delta(1, 1, 2, "abc")), next(t, sub))
-	s.publish(encode(t, delta(1, 1, 1, "b")))
-	s.publish(encode(t, delta(1, 1, 3, "d")))
-	require.Equal(t, delta(1, 1, 3, "d"), next(t, sub), "a late delta is not shown twice")
-	require.Empty(t, s.asks)
-}
-
-func TestStaleTextIsRequestedAgain(t *testing.T) {
-	server := startServer(t)
-	s := newScript(t, server)
-	sub := subscribe(t, connect(t, server, stream.Options{}), "demo")
-	ask := s.asked(sub)
-	s.publish(encode(t, delta(1, 1, 1, "b")))
-	require.NoError(t, s.nats.Flush())
-	require.NoError(t, ask.Respond(encode(t, reset(delta(1, 1, 0, "a")))))
-	whole := encode(t, reset(delta(1, 1, 1, "ab")))
-	// In either order of the two messages, the subscription ends up with the whole text.
-	go func() {
-		select {
-		case msg := <-s.asks:
-			_ = msg.Respond(whole)
-		case <-t.Context().Done():
-		}
-	}()
-	new(screen).until(t, sub, "ab")
 }
 
 func TestStopReachesItsRequest(t *testing.T) {
@@ -459,182 +264,6 @@ func TestStopWithoutAWorker(t *testing.T) {
 			require.NotErrorIs(t, err, context.DeadlineExceeded, "NATS reports missing responders at once")
 		})
 	}
-}
-
-func TestNilConnDiscardsEverything(t *testing.T) {
-	var conn *stream.Conn
-	require.False(t, conn.Connected())
-	require.Error(t, conn.Flush(within(t)))
-	sub, err := conn.Subscribe("demo")
-	require.NoError(t, err)
-	b := conn.Broadcast(stream.Attempt{ContextName: "demo", RequestID: "demo:r0001", Number: 2}, neverStopped(t))
-	b.SetThrough("demo:0002")
-	b.Publish("Hello")
-	b.Close()
-	select {
-	case m := <-sub.Messages():
-		t.Fatalf("unexpected message: %+v", m)
-	default:
-	}
-	sub.Close()
-	conn.Close()
-}
-
-func TestContextsAndNamespacesAreSeparate(t *testing.T) {
-	server := startServer(t)
-	worker := map[string]*stream.Conn{}
-	for _, namespace := range []string{"", "prod", "a.b", "a"} {
-		worker[namespace] = connect(t, server, stream.Options{Namespace: namespace})
-	}
-	type place struct{ namespace, context string }
-	for name, of := range map[string]struct{ speaker, listener place }{
-		"another namespace":                              {place{"", "demo"}, place{"prod", "demo"}},
-		"a context whose name is a prefix":               {place{"", "a.b"}, place{"", "a"}},
-		"names that differ by a dot":                     {place{"", "a.b"}, place{"", "a_b"}},
-		"a name that looks like the encoding of another": {place{"", "a.b"}, place{"", "a=2Eb"}},
-		"a namespace with a dot":                         {place{"a.b", "c"}, place{"a", "b.c"}},
-		"a wildcard":                                     {place{"", "demo"}, place{"", "*"}},
-		"names that differ by case":                      {place{"", "demo"}, place{"", "Demo"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			sub := subscribe(t, worker[of.listener.namespace], of.listener.context)
-			b := broadcast(t, worker[of.speaker.namespace], stream.Attempt{
-				ContextName: of.speaker.context, RequestID: "x:r0001", Number: 1,
-			}, neverStopped(t))
-			b.Publish("not for you")
-			require.NoError(t, worker[of.speaker.namespace].Flush(within(t)))
-			own := broadcast(t, worker[of.listener.namespace], stream.Attempt{
-				ContextName: of.listener.context, RequestID: "x:r0001", Number: 1,
-			}, neverStopped(t))
-			own.Publish("for you")
-			require.Equal(t, "for you", next(t, sub).Delta)
-			own.Close()
-			b.Close()
-		})
-	}
-}
-
-func TestNamesAreEncodedAsOneToken(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		a, b := rapid.String().Draw(t, "a"), rapid.String().Draw(t, "b")
-		require.Regexp(t, `^[A-Za-z0-9_=-]*$`, stream.Token(a))
-		require.Equal(t, a == b, stream.Token(a) == stream.Token(b), "the encoding is unique")
-	})
-}
-
-func TestSubscriptionContinuesAfterReconnect(t *testing.T) {
-	server := startServer(t)
-	at, err := url.Parse(server.URL())
-	require.NoError(t, err)
-	port, err := strconv.Atoi(at.Port())
-	require.NoError(t, err)
-
-	lost, found := make(chan struct{}, 2), make(chan struct{}, 2)
-	watched := stream.Options{OnDisconnect: func(error) { lost <- struct{}{} }, OnConnect: func() { found <- struct{}{} }}
-	worker, reader := connect(t, server, watched), connect(t, server, watched)
-	sub := subscribe(t, reader, "demo")
-	b := broadcast(t, worker, first("demo", 1), neverStopped(t))
-	var s screen
-	b.Publish("Hel")
-	s.until(t, sub, "Hel")
-
-	server.Shutdown()
-	both(t, lost)
-	require.False(t, reader.Connected())
-	b.Publish("lo")
-	require.ErrorIs(t, worker.Stop(within(t), "demo", stream.Stop{RequestID: "demo:r0001"}), stream.ErrNoWorker)
-
-	server, err = natsserver.Start(natsserver.Options{Port: port})
-	require.NoError(t, err)
-	t.Cleanup(server.Shutdown)
-	both(t, found)
-	require.NoError(t, reader.Flush(within(t)))
-	require.NoError(t, worker.Flush(within(t)))
-	b.Publish("!")
-	s.until(t, sub, "Hello!")
-}
-
-func both(t *testing.T, of <-chan struct{}) {
-	t.Helper()
-	for range 2 {
-		select {
-		case <-of:
-		case <-within(t).Done():
-			t.Fatal("the connections did not report the change")
-		}
-	}
-}
-
-func TestConnectsWhenTheServerStartsLater(t *testing.T) {
-	server := startServer(t)
-	at, err := url.Parse(server.URL())
-	require.NoError(t, err)
-	server.Shutdown()
-	port, err := strconv.Atoi(at.Port())
-	require.NoError(t, err)
-
-	found := make(chan struct{}, 1)
-	conn, err := stream.Connect(at.String(), stream.Options{OnConnect: func() { found <- struct{}{} }})
-	require.NoError(t, err)
-	defer conn.Close()
-	require.False(t, conn.Connected())
-	require.ErrorIs(t, conn.ConnectError(), nats.ErrNoServers)
-	sub, err := conn.Subscribe("demo")
-	require.NoError(t, err)
-	defer sub.Close()
-
-	server, err = natsserver.Start(natsserver.Options{Port: port})
-	require.NoError(t, err)
-	defer server.Shutdown()
-	select {
-	case <-found:
-	case <-within(t).Done():
-		t.Fatal("the connection was not reported")
-	}
-	require.NoError(t, conn.Flush(within(t)))
-	require.True(t, conn.Connected())
-	b := broadcast(t, conn, first("demo", 1), neverStopped(t))
-	b.Publish("Hello")
-	require.Equal(t, "Hello", next(t, sub).Delta)
-}
-
-func TestSubscribeOnAClosedConnection(t *testing.T) {
-	conn := connect(t, startServer(t), stream.Options{})
-	conn.Close()
-	_, err := conn.Subscribe("demo")
-	require.EqualError(t, err, "subscribe to the answers of context demo: nats: connection closed")
-	b := conn.Broadcast(first("demo", 1), neverStopped(t))
-	b.Publish("to nobody")
-	b.Close()
-}
-
-func TestNothingIsDeliveredAfterClose(t *testing.T) {
-	server := startServer(t)
-	worker, reader := connect(t, server, stream.Options{}), connect(t, server, stream.Options{})
-	b := broadcast(t, worker, first("demo", 1), neverStopped(t))
-	sub := subscribe(t, reader, "demo")
-	b.Publish("Hel")
-	new(screen).until(t, sub, "Hel")
-	sub.Close()
-	sub.Close() // a second call has no effect
-	heard := len(sub.Messages())
-	b.Publish("lo")
-	require.NoError(t, worker.Flush(within(t)))
-	require.NoError(t, reader.Flush(within(t)))
-	require.Len(t, sub.Messages(), heard)
-}
-
-func TestErrorsOmitThePasswordInTheURL(t *testing.T) {
-	_, err := stream.Connect("nats://me:hunter2@127.0.0.1:port", stream.Options{})
-	require.ErrorContains(t, err, "nats at nats://[removed]@127.0.0.1:port: invalid URL")
-	require.NotContains(t, err.Error(), "hunter2")
-}
-
-func TestAServerListensOnLoopback(t *testing.T) {
-	server := startServer(t)
-	at, err := url.Parse(server.URL())
-	require.NoError(t, err)
-	require.Equal(t, "127.0.0.1", at.Hostname(), "it requires no password")
 }
 
 // BenchmarkDelta measures the time from Publish to the reader of a subscription, through a server
