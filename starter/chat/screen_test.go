@@ -1,0 +1,255 @@
+package chat_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/client"
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/starter/chat"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+// fakeContext passes the screen's requests to the test, which must receive each in time.
+type fakeContext struct {
+	log        chan event.Event
+	past       []event.Event
+	sent       chan []event.Event
+	sendErr    error
+	eventsErr  error
+	interrupts chan struct{}
+}
+
+func (*fakeContext) Name() string { return "demo" }
+
+func (f *fakeContext) Send(ctx context.Context, events ...event.Event) (client.Receipt, error) {
+	select {
+	case f.sent <- events:
+		return client.Receipt{}, f.sendErr
+	case <-ctx.Done():
+		return client.Receipt{}, ctx.Err()
+	}
+}
+
+func (f *fakeContext) Events(_ context.Context, from string) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		if f.eventsErr != nil {
+			yield(event.Event{}, f.eventsErr)
+			return
+		}
+		for _, e := range f.past {
+			if event.Counter(e.ID) > event.Counter(from) && !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (f *fakeContext) Follow(ctx context.Context, _ client.FollowOptions) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		for {
+			select {
+			case e, ok := <-f.log:
+				if !ok {
+					yield(event.Event{}, errors.New("connection refused"))
+					return
+				}
+				if !yield(e, nil) {
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+func (*fakeContext) State(context.Context) (wire.State, error) {
+	return wire.State{ContextName: "demo", Status: wire.StatusIdle}, nil
+}
+
+func (f *fakeContext) Interrupt(context.Context) error {
+	f.interrupts <- struct{}{}
+	return nil
+}
+
+// screen runs a model as bubbletea does: commands concurrently, messages sequentially. It
+// keeps the printed text.
+type screen struct {
+	t        *testing.T
+	fake     *fakeContext
+	model    tea.Model
+	messages chan tea.Msg
+	printed  string
+	quit     bool
+	counter  int
+}
+
+func open(t *testing.T, past ...event.Body) *screen {
+	s := &screen{
+		t:        t,
+		messages: make(chan tea.Msg),
+		fake: &fakeContext{
+			log: make(chan event.Event), sent: make(chan []event.Event), interrupts: make(chan struct{}, 10),
+		},
+	}
+	for _, body := range past {
+		s.fake.past = append(s.fake.past, s.event(body))
+	}
+	s.model = chat.New(t.Context(), chat.Config{
+		Context: s.fake, Past: s.fake.past, Farewell: "Come back.", TaskQueue: "contexts", Patience: patience,
+		Attach: func(place string) (event.Event, error) {
+			if place == "missing" {
+				return event.Event{}, errors.New("missing: no such file")
+			}
+			return event.New(event.FileAttachment{FileName: place, MediaType: "text/plain"}), nil
+		},
+	})
+	s.start(s.model.Init())
+	s.update(tea.WindowSizeMsg{Width: 40, Height: 12})
+	return s
+}
+
+// event assigns a body its place in the log; deltas have none.
+func (s *screen) event(body event.Body) event.Event {
+	e := event.New(body)
+	if body.Tag().Class() != event.ClassEphemeral {
+		s.counter++
+		e.ID = event.FormatID("demo", s.counter)
+	}
+	return e
+}
+
+func (s *screen) start(cmd tea.Cmd) {
+	if cmd == nil {
+		return
+	}
+	go func() { s.deliver(cmd()) }()
+}
+
+// deliver passes on a message. It runs a batch concurrently and a sequence, whose type
+// bubbletea does not export, in order.
+func (s *screen) deliver(msg tea.Msg) {
+	if value := reflect.ValueOf(msg); value.IsValid() && value.Type().ConvertibleTo(reflect.TypeFor[[]tea.Cmd]()) {
+		_, sideBySide := msg.(tea.BatchMsg)
+		for _, cmd := range value.Convert(reflect.TypeFor[[]tea.Cmd]()).Interface().([]tea.Cmd) {
+			switch {
+			case sideBySide:
+				s.start(cmd)
+			case cmd != nil:
+				s.deliver(cmd())
+			}
+		}
+		return
+	}
+	select {
+	case s.messages <- msg:
+	case <-s.t.Context().Done():
+	}
+}
+
+func (s *screen) update(msg tea.Msg) {
+	switch {
+	case msg == nil:
+		return
+	case fmt.Sprintf("%T", msg) == "tea.printLineMessage":
+		// bubbletea ignores an empty text, and loses the view above which it prints a tall one.
+		row := reflect.ValueOf(msg).Field(0).String()
+		require.NotEmpty(s.t, row)
+		require.NotContains(s.t, row, "\n")
+		s.printed += strings.ReplaceAll(row, ansi.ResetStyle, "") + "\n"
+		return
+	}
+	if _, ok := msg.(tea.QuitMsg); ok {
+		s.quit = true
+		return
+	}
+	var cmd tea.Cmd
+	s.model, cmd = s.model.Update(msg)
+	s.start(cmd)
+}
+
+// until runs the screen until a condition holds.
+func (s *screen) until(what string, holds func() bool) {
+	s.t.Helper()
+	deadline := time.After(timeout)
+	for !holds() {
+		select {
+		case msg := <-s.messages:
+			s.update(msg)
+		case <-deadline:
+			require.Failf(s.t, "never: "+what, "printed:\n%s\nview:\n%s", s.printed, s.view())
+		}
+	}
+}
+
+func (s *screen) untilPrinted(text string) {
+	s.t.Helper()
+	s.until("printed "+text, func() bool { return strings.Contains(s.printed, text) })
+}
+
+func (s *screen) untilViewed(text string) {
+	s.t.Helper()
+	s.until("in view "+text, func() bool { return strings.Contains(s.view(), text) })
+}
+
+func (s *screen) view() string { return ansi.Strip(s.model.View().Content) }
+
+// record adds events to the log while the screen runs.
+func (s *screen) record(bodies ...event.Body) {
+	s.t.Helper()
+	for _, body := range bodies {
+		s.recordAs("", body)
+	}
+}
+
+// recordAs adds an event with a client event id.
+func (s *screen) recordAs(clientEventID string, body event.Body) {
+	s.t.Helper()
+	e := s.event(body)
+	e.ClientEventID = clientEventID
+	for taken := false; !taken; {
+		select {
+		case s.fake.log <- e:
+			taken = true
+		case msg := <-s.messages:
+			s.update(msg)
+		case <-time.After(timeout):
+			require.FailNow(s.t, "nobody follows the log")
+		}
+	}
+}
+
+// takeSent returns the input that the screen sends.
+func (s *screen) takeSent() []event.Event {
+	s.t.Helper()
+	for {
+		select {
+		case sent := <-s.fake.sent:
+			return sent
+		case msg := <-s.messages:
+			s.update(msg)
+		case <-time.After(timeout):
+			require.FailNow(s.t, "nothing is sent")
+		}
+	}
+}
+
+func (s *screen) press(code rune, mod tea.KeyMod) { s.update(tea.KeyPressMsg{Code: code, Mod: mod}) }
+
+func (s *screen) typed(text string) { s.update(tea.KeyPressMsg{Code: tea.KeyExtended, Text: text}) }
+
+func (s *screen) enter(text string) {
+	s.typed(text)
+	s.press(tea.KeyEnter, 0)
+}
