@@ -1,0 +1,136 @@
+package client_test
+
+import (
+	"context"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	sdkclient "go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+// temporal is a scripted Temporal client. Calls without an implementation panic.
+type temporal struct {
+	sdkclient.Client
+	err   error
+	known bool // there is a closed run
+	// run describes the newest run; nil: see known.
+	run *workflowservice.DescribeWorkflowExecutionResponse
+	// described counts calls of DescribeWorkflowExecution.
+	described int
+	signals   []signal
+	// update responds to updates; nil: there is no worker.
+	update   func(sdkclient.UpdateWorkflowOptions) (wire.Appended, error)
+	updates  []sdkclient.UpdateWorkflowOptions
+	start    sdkclient.StartWorkflowOptions // options of the newest start
+	pages    []*workflowservice.ListWorkflowExecutionsResponse
+	queries  []string
+	state    wire.State
+	noAnswer bool // to queries
+	// schedules responds to operations on schedules; nil: unexpected.
+	schedules *schedules
+}
+
+type signal struct {
+	workflowID, name, input string
+	options                 sdkclient.StartWorkflowOptions
+}
+
+func (f *temporal) SignalWithStartWorkflow(_ context.Context, workflowID, name string, input any,
+	options sdkclient.StartWorkflowOptions, workflow any, _ ...any) (sdkclient.WorkflowRun, error) {
+	if workflow != wire.WorkflowType {
+		panic(workflow)
+	}
+	f.signals = append(f.signals, signal{workflowID, name, string(input.(converter.RawValue).Payload().GetData()), options})
+	return signaled{}, f.err
+}
+
+// signaled is the run that received a signal.
+type signaled struct{ sdkclient.WorkflowRun }
+
+func (signaled) GetRunID() string { return "run-1" }
+
+func (f *temporal) SignalWorkflow(_ context.Context, workflowID, runID, name string, input any) error {
+	payload, err := converter.GetDefaultDataConverter().ToPayload(input)
+	if err != nil {
+		return err
+	}
+	f.signals = append(f.signals, signal{workflowID: workflowID + runID, name: name, input: string(payload.GetData())})
+	return f.err
+}
+
+func (f *temporal) NewWithStartWorkflowOperation(options sdkclient.StartWorkflowOptions, _ any, _ ...any) sdkclient.WithStartWorkflowOperation {
+	f.start = options
+	return nil
+}
+
+func (f *temporal) UpdateWithStartWorkflow(_ context.Context, options sdkclient.UpdateWithStartWorkflowOptions) (sdkclient.WorkflowUpdateHandle, error) {
+	f.updates = append(f.updates, options.UpdateOptions)
+	switch {
+	case f.err != nil:
+		return nil, f.err
+	case f.update == nil:
+		return nil, serviceerror.NewDeadlineExceeded("no worker")
+	}
+	appended, err := f.update(options.UpdateOptions)
+	return &updateHandle{appended: appended, err: err}, nil
+}
+
+type updateHandle struct {
+	sdkclient.WorkflowUpdateHandle
+	appended wire.Appended
+	err      error
+}
+
+func (h *updateHandle) Get(_ context.Context, result any) error {
+	*result.(*wire.Appended) = h.appended
+	return h.err
+}
+
+func (f *temporal) ExecuteWorkflow(_ context.Context, options sdkclient.StartWorkflowOptions, workflow any, _ ...any) (sdkclient.WorkflowRun, error) {
+	if workflow != wire.WorkflowType {
+		panic(workflow)
+	}
+	f.start = options
+	return signaled{}, f.err
+}
+
+func (f *temporal) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	f.described++
+	if f.run != nil {
+		return f.run, nil
+	}
+	if f.known {
+		return &workflowservice.DescribeWorkflowExecutionResponse{}, nil
+	}
+	return nil, serviceerror.NewNotFound("no such workflow")
+}
+
+func (f *temporal) QueryWorkflow(ctx context.Context, workflowID, runID, query string, _ ...any) (converter.EncodedValue, error) {
+	f.queries = append(f.queries, workflowID+runID+"/"+query)
+	if f.noAnswer {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	if f.err != nil {
+		return nil, f.err
+	}
+	payloads, err := converter.GetDefaultDataConverter().ToPayloads(f.state)
+	return sdkclient.NewValue(payloads), err
+}
+
+func (f *temporal) ListWorkflow(_ context.Context, request *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+	f.queries = append(f.queries, request.GetQuery()+string(request.GetNextPageToken()))
+	if f.err != nil {
+		return nil, f.err
+	}
+	page := f.pages[0]
+	f.pages = f.pages[1:]
+	return page, nil
+}
+
+func (f *temporal) CheckHealth(context.Context, *sdkclient.CheckHealthRequest) (*sdkclient.CheckHealthResponse, error) {
+	return &sdkclient.CheckHealthResponse{}, f.err
+}
