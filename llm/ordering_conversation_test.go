@@ -1,0 +1,487 @@
+package llm_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/event/eventtest"
+	"github.com/seed-9ed7edd4/chronicle/llm"
+	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
+	"github.com/seed-9ed7edd4/chronicle/llm/llmtest/ordering"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+)
+
+// conversation is a context, with its worker and its clients.
+type conversation struct {
+	*rapid.T
+	session reducer.Session
+	log     []event.Event
+	now     time.Time
+	adapter *llm.Adapter
+	peer    *peer
+	seen    map[string]int // what occurred, to check the coverage
+
+	running *attempt
+	calls   []reducer.CallTool // those that may still end
+	wake    time.Time
+}
+
+// attempt is a request at a worker.
+type attempt struct {
+	reducer.StartRequest
+	reducer.Attempted
+	stop   event.Reason
+	isSent bool
+	result llm.Result
+}
+
+func newConversation(t *rapid.T, seen map[string]int) *conversation {
+	p := &peer{}
+	return &conversation{
+		T: t, session: reducer.NewSession("demo"), now: eventtest.Epoch, peer: p, seen: seen,
+		adapter: llm.New(llm.Options{
+			HTTPClient: &http.Client{Transport: p}, AllowLoopback: true, Getenv: func(string) string { return testKey },
+		}),
+	}
+}
+
+// in makes further draws from t.
+func (c *conversation) in(t *rapid.T) {
+	c.T = t
+	c.now = c.now.Add(time.Millisecond)
+}
+
+func (c *conversation) pick(what string, of ...string) string {
+	return rapid.SampledFrom(of).Draw(c.T, what)
+}
+
+func (c *conversation) chance(what string, oneIn int) bool {
+	return rapid.IntRange(1, oneIn).Draw(c.T, what) == 1
+}
+
+// step applies an input and performs the effects.
+func (c *conversation) step(in reducer.Input) {
+	next, effects := reducer.Step(c.session, in)
+	c.session = next
+	for _, effect := range effects {
+		switch effect := effect.(type) {
+		case reducer.Record:
+			for _, e := range effect.Events {
+				c.log = append(c.log, e)
+				switch body := e.Body.(type) {
+				case event.ApprovalRequested:
+					c.seen["approvals"]++
+				case event.LLMRequestFellBack:
+					c.seen["fallbacks"]++
+				case event.Compacted:
+					c.seen[string(body.Strategy)]++
+				}
+			}
+		case reducer.StartRequest:
+			c.running = &attempt{StartRequest: effect}
+		case reducer.InterruptRequest:
+			if c.running != nil {
+				c.running.stop = effect.Reason
+			}
+		case reducer.CallTool:
+			c.calls = append(c.calls, effect)
+		case reducer.WakeAt:
+			c.wake = effect.At
+		}
+	}
+	if c.session.Request == nil {
+		c.running = nil
+	}
+}
+
+func (c *conversation) input(bodies ...event.Body) {
+	var events []event.Event
+	for _, body := range bodies {
+		e := event.New(body)
+		require.NoError(c, e.Validate())
+		events = append(events, e)
+	}
+	c.step(reducer.Received{At: c.now, Events: events})
+}
+
+func (c *conversation) text() string { return c.pick("text", "alpha", "beta", "gamma", "", " ") }
+
+func (c *conversation) message() {
+	var bodies []event.Body
+	if c.chance("attachment", 4) {
+		bodies = append(bodies, rapid.SampledFrom([]event.FileAttachment{
+			{Source: event.Source{Type: event.SourceBlob, Data: []byte("png")}, MediaType: "image/png", Size: 3},
+			{Source: event.Source{Type: event.SourceBlob, Data: []byte("text")}, MediaType: "text/plain", Size: 4},
+		}).Draw(c.T, "file"))
+	}
+	m := event.UserMessage{Content: c.text()}
+	if c.chance("silent", 6) {
+		m.TriggersTurn = new(false)
+	}
+	c.input(append(bodies, m)...)
+}
+
+// callIDs are ids as providers and clients send them.
+var callIDs = []string{"", "c1", "c2", "call_0", "AbCdEfGh1", "functions.run:0", strings.Repeat("long", 12)}
+
+// clientInput sends events that belong to no request.
+func (c *conversation) clientInput() {
+	id := c.pick("call", callIDs[1:]...)
+	if ids := c.session.OpenToolCalls; len(ids) > 0 && c.chance("open call", 2) {
+		id = c.pick("open", ids...)
+	}
+	switch c.pick("event", "prompt", "answer", "call", "result", "call and result", "policy") {
+	case "prompt":
+		c.input(event.SystemPrompt{Content: c.text()})
+	case "answer":
+		c.input(event.AssistantMessage{Content: c.text(), Partial: c.chance("partial", 3)})
+	case "call":
+		c.input(event.ToolCall{ToolCallID: id, ToolName: c.pick("name", "run", "9-lives", "a/b"), Parameters: json.RawMessage(`{"a":1}`)})
+	case "result":
+		c.input(event.ToolResult{ToolCallID: id, Value: json.RawMessage(`"from a client"`)})
+	case "call and result":
+		c.input(event.ToolCall{ToolCallID: id, ToolName: "run", Parameters: json.RawMessage(`[1]`)}, event.ToolResult{ToolCallID: id, Value: json.RawMessage(`""`)})
+	case "policy":
+		c.input(event.SetDeliveryPolicy{Policy: rapid.SampledFrom(event.Policies()).Draw(c.T, "policy")})
+	}
+}
+
+func (c *conversation) setProvider() {
+	to := rapid.SampledFrom(destinations()).Draw(c.T, "provider")
+	if c.chance("stateful", 2) {
+		to.ProviderID = c.pick("id", "gemini", "openrouter", "deepseek", "mistral")
+		to.Model = append(models[to.ProviderID], "m")[0]
+	}
+	c.input(event.SetProviderConfig{ProviderID: to.ProviderID, Model: to.Model, AsFallback: c.chance("fallback", 2)})
+}
+
+func (c *conversation) setSettings() {
+	s := event.SetRequestSettings{}
+	switch c.pick("choice", "", "auto", "none", "required", "run") {
+	case "":
+	case "run":
+		s.ToolChoice = &event.ToolChoice{Name: "run"}
+	case "auto":
+		s.ToolChoice = &event.ToolChoice{Mode: "auto"}
+	case "none":
+		s.ToolChoice = &event.ToolChoice{Mode: "none"}
+	case "required":
+		s.ToolChoice = &event.ToolChoice{Mode: "required"}
+	}
+	if c.chance("parallel", 2) {
+		s.ParallelToolCalls = new(false)
+	}
+	c.input(s)
+}
+
+// offered are the tools of requests.
+var offered = []llm.Tool{
+	{Name: "run", Parameters: event.Object(`{"type":"object","additionalProperties":false,"properties":{"a":{"type":["integer","null"]},"b":{"type":"array"}},"required":["a"]}`)},
+	{Name: "9-lives", Description: strings.Repeat("x", 2000)},
+	{Name: "any", Parameters: event.Object(`{"oneOf":[{"properties":{"a":{"const":1}}},{"$ref":"#/$defs/b"}],"$defs":{"b":{"properties":{"b":{"$ref":"#/$defs/b"}}}}}`)},
+}
+
+// send sends the running attempt to its provider, which answers.
+func (c *conversation) send() {
+	r := c.running
+	if r == nil || r.isSent {
+		return
+	}
+	config := c.session.Reduced.Config.Primary
+	if fallback := c.session.Reduced.Config.Fallback; r.Fallback && fallback != nil {
+		config = *fallback
+	}
+	target, err := c.adapter.Resolve(config)
+	require.NoError(c, err)
+	target.Conversation, target.Settings = "known", reducer.SettingsOf(c.session)
+	if c.session.Reduced.Config.Tools != nil {
+		target.Tools = offered
+	}
+	messages := c.messages()
+	if r.Compaction != nil {
+		c.seen["requests for a summary"]++
+	}
+	c.peer.answer = c.answer(target.ProviderID, len(target.Tools) > 0)
+	r.isSent = true
+	r.Attempted = reducer.Attempted{
+		RequestID: r.StartRequest.RequestID, Attempt: r.FirstAttempt, Through: reducer.ThroughOf(c.session),
+		ProviderID: target.ProviderID, Model: target.Model, Worker: "w",
+	}
+	before := len(c.peer.bodies)
+	r.result, err = target.Stream(c.Context(), messages, nil)
+	if len(c.peer.bodies) == before {
+		require.ErrorContains(c, err, "the conversation has no message")
+	}
+	c.requireAccepted(target, before)
+	if r.result.State != nil {
+		c.seen["states"]++
+	}
+	if c.chance("announced", 2) {
+		c.step(reducer.RequestStarted{At: c.now, Attempted: r.Attempted})
+	}
+}
+
+// messages are those of the next attempt. That for a summary ends with its instructions.
+func (c *conversation) messages() []reducer.Message {
+	messages := reducer.MessagesOf(c.session)
+	if r := c.session.Request; r != nil && r.Compaction != nil {
+		messages = append(slices.Clip(messages), reducer.Message{Role: reducer.RoleUser, Content: "Summarise this."})
+	}
+	return messages
+}
+
+// answer returns the stream of an answer of a provider with its kind of reasoning.
+func (c *conversation) answer(providerID string, hasTools bool) string {
+	text, thought := c.text(), c.pick("thought", "", "Hm")
+	var deltas []string
+	switch {
+	case thought == "":
+	case providerID == "mistral":
+		deltas = append(deltas, `{"content":[{"type":"thinking","thinking":[{"type":"text","text":"Hm"}]}]}`)
+	case providerID == "openrouter":
+		deltas = append(deltas, `{"reasoning":"Hm","reasoning_details":[{"type":"reasoning.encrypted","data":"state of openrouter"}]}`)
+	default:
+		deltas = append(deltas, `{"reasoning_content":"Hm"}`)
+	}
+	deltas = append(deltas, fmt.Sprintf(`{"content":%q}`, text))
+	calls := 0
+	if hasTools {
+		calls = rapid.IntRange(0, 3).Draw(c.T, "calls")
+	}
+	for i := range calls {
+		c.seen["calls"]++
+		signature := ""
+		if providerID == "gemini" && i == 0 {
+			signature = `,"extra_content":{"google":{"thought_signature":"state of gemini"}}`
+		}
+		arguments, _ := json.Marshal(c.pick("arguments", "{}", `{"a":1}`, `{"a":2}`, "", "[1]", "{broken"))
+		deltas = append(deltas, fmt.Sprintf(`{"tool_calls":[{"index":%d,"id":%q,"type":"function","function":{"name":%q,"arguments":%s}%s}]}`,
+			i, c.pick("id", callIDs...), c.pick("name", "run", "any", "9-lives", "_9-lives", "no such tool"), arguments, signature))
+	}
+	if text == "" && calls == 0 {
+		deltas = append(deltas, `{"content":"Yes"}`)
+	}
+	stream := ""
+	for _, delta := range deltas {
+		stream += llmtest.Chunk(delta, "")
+	}
+	return stream + llmtest.Chunk(`{}`, c.pick("finish", "stop", "tool_calls", "tool_calls", "length"))
+}
+
+// end ends the running attempt.
+func (c *conversation) end(way string) {
+	r := c.running
+	if r == nil {
+		return
+	}
+	in := reducer.RequestEnded{At: c.now, Attempted: reducer.Attempted{RequestID: r.StartRequest.RequestID}}
+	if r.isSent {
+		in.Attempted, in.Text, in.Reasoning = r.Attempted, r.result.Text, r.result.Reasoning
+	}
+	switch {
+	case way == "answered" && r.result.FinishReason == "":
+		in.Outcome, in.Kind, in.Text = reducer.Failed, event.FailureBadResponse, ""
+	case way == "answered":
+		in.Outcome, in.FinishReason, in.ProviderState = reducer.Completed, r.result.FinishReason, r.result.State
+		for _, call := range r.result.Calls {
+			in.Outcome = reducer.Called
+			in.Calls = append(in.Calls, c.called(call))
+		}
+	case way == "interrupted":
+		in.Outcome, in.Reason = reducer.Interrupted, r.stop
+		if in.Reason == "" {
+			in.Reason = event.ReasonTimeout
+		}
+	case way == "failed":
+		in.Outcome, in.Kind, in.Text = reducer.Failed, event.FailureUnavailable, ""
+	case way == "too long":
+		in.Outcome, in.Text = reducer.TooLong, ""
+		if r.isSent {
+			in.Outcome, in.Kind = reducer.Failed, event.FailureContextTooLong
+		}
+		in.Overflow = &reducer.Overflow{Tokens: rapid.IntRange(100, 300).Draw(c.T, "tokens"), Window: rapid.IntRange(100, 200).Draw(c.T, "window")}
+	case way == "handed back":
+		in.Outcome, in.Text = reducer.HandedBack, ""
+	case way == "lost":
+		in.Outcome, in.Text = reducer.Lost, ""
+	}
+	c.running = nil
+	c.step(in)
+}
+
+// tooLong ends an attempt that is too long, before or after it is sent, and mostly completes its summary.
+func (c *conversation) tooLong() {
+	if c.running == nil {
+		return
+	}
+	if !c.running.MayCompact || c.chance("refused", 2) {
+		c.send()
+	}
+	if c.end("too long"); c.running != nil && c.running.Compaction != nil && !c.chance("left", 4) {
+		c.send()
+		c.end("answered")
+	}
+}
+
+// longTurn makes a few steps, whose results are then too long.
+func (c *conversation) longTurn() {
+	c.message()
+	for range 3 {
+		c.send()
+		c.end("answered")
+		for range c.calls {
+			c.endTool()
+		}
+	}
+	c.tooLong()
+}
+
+func (c *conversation) endSomehow() {
+	if c.running != nil && c.running.isSent {
+		c.end(c.pick("way", "answered", "answered", "interrupted", "failed", "handed back", "lost"))
+	} else {
+		c.end(c.pick("way", "failed", "handed back", "lost"))
+	}
+}
+
+// called resolves a call as the worker does.
+func (c *conversation) called(call llm.Call) reducer.CalledTool {
+	resolved := reducer.CalledTool{ID: call.ID, Name: call.Name, Arguments: json.RawMessage(call.Arguments)}
+	isOffered := slices.ContainsFunc(offered, func(tool llm.Tool) bool { return tool.Name == call.Name })
+	if event.Object(call.Arguments).Fields() == nil || !isOffered {
+		resolved.Arguments, resolved.Error = json.RawMessage("{}"), "invalid"
+		return resolved
+	}
+	switch c.pick("kind", "plain", "approve", "client", "idempotent") {
+	case "approve":
+		resolved.Approve = true
+	case "client":
+		resolved.Client = true
+	case "idempotent":
+		resolved.Idempotent = true
+	}
+	return resolved
+}
+
+// endTool ends a call that was started, possibly long ago or again.
+func (c *conversation) endTool() {
+	if len(c.calls) == 0 {
+		return
+	}
+	i := rapid.IntRange(0, len(c.calls)-1).Draw(c.T, "call")
+	call := c.calls[i]
+	if !c.chance("repeated", 5) {
+		c.calls = slices.Delete(c.calls, i, i+1)
+	}
+	if c.session.Request == nil || c.session.Request.ID != call.RequestID {
+		c.seen["late results"]++
+	}
+	in := reducer.ToolEnded{At: c.now, RequestID: call.RequestID, CallID: call.Call.ID, Outcome: reducer.CallReturned}
+	switch c.pick("outcome", "value", "value", "empty", "error", "lost", "cancelled") {
+	case "value":
+		in.Value = json.RawMessage(c.pick("result", `{"result":1}`, `"`+strings.Repeat("long ", 200)+`"`))
+	case "empty":
+		in.Value = json.RawMessage(`""`)
+	case "error":
+		in.Error, in.IsError = json.RawMessage(`"it failed"`), true
+	case "lost":
+		in.Outcome = reducer.CallLost
+	case "cancelled":
+		in.Outcome = reducer.CallCancelled
+	}
+	c.step(in)
+}
+
+func (c *conversation) decide() {
+	d := event.ApprovalDecided{Decision: rapid.SampledFrom([]event.Decision{event.Approve, event.Deny}).Draw(c.T, "decision")}
+	if r := c.session.Request; r != nil && len(r.Calls) > 0 && c.chance("one call", 2) {
+		d.ToolCallID = r.Calls[rapid.IntRange(0, len(r.Calls)-1).Draw(c.T, "call")].ID
+		if d.Decision == event.Approve && c.chance("edited", 2) {
+			d.Parameters = json.RawMessage(`{"edited":true}`)
+		}
+	}
+	c.input(d)
+}
+
+func (c *conversation) wakeUp() {
+	if c.wake.IsZero() {
+		return
+	}
+	c.now = c.wake
+	c.step(reducer.Woken{At: c.now})
+}
+
+// continueAsNew continues in another run, which loses the attempts that the session does not know
+// and the running calls.
+func (c *conversation) continueAsNew() {
+	data, err := json.Marshal(c.session)
+	require.NoError(c, err)
+	c.session = reducer.Session{}
+	require.NoError(c, json.Unmarshal(data, &c.session))
+	before := c.running
+	c.running = nil
+	c.step(reducer.Continued{At: c.now})
+	if c.running == nil && c.session.Request != nil && len(c.session.Request.Calls) == 0 {
+		c.running = before // adopted
+	}
+}
+
+// terminate loads the session from its log.
+func (c *conversation) terminate() {
+	data, err := json.Marshal(c.log)
+	require.NoError(c, err)
+	var log []event.Event
+	require.NoError(c, json.Unmarshal(data, &log))
+	c.session, c.running, c.wake = reducer.Load("demo", reducer.Reduce, log...), nil, time.Time{}
+	c.step(reducer.Opened{At: c.now})
+}
+
+// check renders the messages for every provider, whatever the session does.
+func (c *conversation) check() {
+	messages := c.messages()
+	hasTools := rapid.Bool().Draw(c.T, "has tools")
+	for _, config := range destinations() {
+		target, err := c.adapter.Resolve(config)
+		require.NoError(c, err)
+		target.Conversation, target.Settings = "known", reducer.SettingsOf(c.session)
+		if hasTools {
+			target.Tools = offered
+		} else {
+			c.seen["requests without tools"]++
+		}
+		c.peer.answer = ""
+		before := len(c.peer.bodies)
+		_, err = target.Stream(c.Context(), messages, nil)
+		require.Error(c, err)
+		if len(c.peer.bodies) == before {
+			require.ErrorContains(c, err, "the conversation has no message")
+		}
+		c.requireAccepted(target, before)
+	}
+}
+
+// requireAccepted requires that a provider accepts the requests since a point.
+func (c *conversation) requireAccepted(target *llm.Target, since int) {
+	for _, body := range c.peer.bodies[since:] {
+		violations := ordering.Check(target.ProviderID, []byte(body))
+		if strings.HasPrefix(target.Model, "gemma") {
+			violations = append(violations, ordering.Check("vllm", []byte(body))...)
+		}
+		if len(violations) > 0 {
+			require.Fail(c, "a provider rejects the request", "%s %s: %v\n%s", target.ProviderID, target.Model, violations, body)
+		}
+		if strings.Contains(body, "state of") {
+			c.seen["requests with state"]++
+			require.Contains(c, body, "state of "+target.ProviderID)
+		}
+	}
+	c.peer.bodies = c.peer.bodies[:since]
+}
