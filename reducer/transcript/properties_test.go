@@ -118,7 +118,7 @@ func anyEvents(t *rapid.T) []event.Event {
 		switch rapid.SampledFrom([]string{
 			"user", "file", "note", "settings", "started", "delta", "next delta", "next delta", "next delta", "next delta", "answer",
 			"completed", "interrupted", "failed", "fell back", "call", "result", "again",
-			"tool calls", "tools", "approval", "decision", "progress", "hook",
+			"tool calls", "tools", "approval", "decision", "progress", "hook", "compacted",
 		}).Draw(t, "step") {
 		case "user":
 			e.Body = event.UserMessage{Content: text()}
@@ -186,12 +186,16 @@ func anyEvents(t *rapid.T) []event.Event {
 			if rapid.Bool().Draw(t, "has a cost") {
 				usage.CostMicros = new(int64(3))
 			}
-			outcome := rapid.SampledFrom([]event.AttemptOutcome{event.AttemptToolCalls, event.AttemptFailed}).Draw(t, "outcome")
+			outcome := rapid.SampledFrom([]event.AttemptOutcome{event.AttemptToolCalls, event.AttemptFailed, event.AttemptCompacted}).Draw(t, "outcome")
 			e.Body = event.LLMAttemptEnded{RequestID: request(), Attempt: attempt(), Outcome: outcome, Usage: usage, DurationMs: 5}
 		case "tools":
 			e.Body = rapid.SampledFrom([]event.Body{event.SetTools{}, event.SetTools{Tools: event.ToolList{{Name: "weather"}, {Pattern: "time"}}}}).Draw(t, "tools")
 		case "hook":
 			body := eventtest.HookApplied().Draw(t, "hook")
+			body.RequestID = request()
+			e.Body = body
+		case "compacted":
+			body := eventtest.Compacted().Draw(t, "compacted")
 			body.RequestID = request()
 			e.Body = body
 		case "approval":

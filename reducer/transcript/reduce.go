@@ -34,6 +34,7 @@ type request struct {
 	// steps counts answers with tool calls; failed counts other ended attempts with usage. usage is
 	// the sum over both, and durationMs the sum over the steps.
 	steps, failed int
+	summaries     int // ended attempts with the purpose compaction; usage includes theirs, too
 	usage         event.Usage
 	durationMs    int64
 }
@@ -114,9 +115,12 @@ func (f *fold) apply() {
 		f.request.model, f.request.attempt = body.Model, body.Attempt
 		f.startAttempt(attempt{event.RequestNumber(body.RequestID), body.Attempt})
 	case event.LLMAttemptEnded:
-		if body.Outcome == event.AttemptToolCalls {
+		switch body.Outcome {
+		case event.AttemptToolCalls:
 			f.endStep(body)
-		} else {
+		case event.AttemptCompacted:
+			f.endSummary(body)
+		default:
 			f.endFailed(body.RequestID, body.Usage)
 		}
 	case event.LLMRequestCompleted:
@@ -275,6 +279,13 @@ func (f *fold) endStep(body event.LLMAttemptEnded) {
 	}
 }
 
+func (f *fold) endSummary(body event.LLMAttemptEnded) {
+	if f.request.id == body.RequestID {
+		f.request.usage = f.request.total(body.Usage)
+		f.request.summaries++
+	}
+}
+
 func (f *fold) endFailed(requestID string, usage event.Usage) {
 	if f.request.id == requestID && isUsed(usage) {
 		f.request.usage = f.request.total(usage)
@@ -286,7 +297,7 @@ func (f *fold) endFailed(requestID string, usage event.Usage) {
 func isUsed(usage event.Usage) bool { return usage.InputTokens+usage.OutputTokens > 0 }
 
 func (r request) total(usage event.Usage) event.Usage {
-	if r.steps+r.failed == 0 {
+	if r.steps+r.failed+r.summaries == 0 {
 		return usage
 	}
 	return sum(r.usage, usage)
@@ -390,11 +401,20 @@ func (r request) entry() Entry {
 		t.Steps = r.steps
 		content += fmt.Sprintf(" in %d steps", r.steps)
 	}
-	switch {
-	case r.failed == 1:
-		content += ", including a failed attempt"
-	case r.failed > 1:
-		content += fmt.Sprintf(", including %d failed attempts", r.failed)
+	var included []string
+	for _, part := range []struct {
+		n         int
+		one, many string
+	}{{r.summaries, "a summary", "summaries"}, {r.failed, "a failed attempt", "failed attempts"}} {
+		switch {
+		case part.n == 1:
+			included = append(included, part.one)
+		case part.n > 1:
+			included = append(included, fmt.Sprintf("%d %s", part.n, part.many))
+		}
+	}
+	if len(included) > 0 {
+		content += ", including " + strings.Join(included, " and ")
 	}
 	return Entry{EntryType: t, Content: content}
 }
