@@ -91,6 +91,18 @@ func TestSetSendsTheSettingAndShowsTheRecordedEvent(t *testing.T) {
 			"policy --quiet-period 0s --max-wait 2s",
 			event.SetDeliveryPolicy{QuietPeriodMs: pointer(0), MaxWaitMs: pointer(2000)},
 			"set policy: quiet period 0s, maximum wait 2s",
+		}, {
+			"compaction",
+			event.SetCompaction{},
+			"set compaction: drop_tool_results, summarise; from 80% to 50% of the window",
+		}, {
+			"compaction truncate --trigger 90 --target 10",
+			event.SetCompaction{Strategies: []event.Strategy{event.StrategyTruncate}, TriggerPercent: new(90), TargetPercent: new(10)},
+			"set compaction: truncate; from 90% to 10% of the window",
+		}, {
+			"compaction --off",
+			event.SetCompaction{Strategies: []event.Strategy{}},
+			"set compaction: off",
 		},
 	} {
 		t.Run(test.args, func(t *testing.T) {
@@ -181,6 +193,14 @@ func TestState(t *testing.T) {
 		} {
 			require.Contains(t, got.out, row)
 		}
+	})
+	t.Run("shows the summary that the model receives", func(t *testing.T) {
+		f := newFake(t)
+		f.recordBodies(event.UserMessage{Content: "Hello"}, event.AssistantMessage{Content: "Hi"}, event.UserMessage{Content: "And?"},
+			event.Compacted{Strategy: event.StrategySummarise, ThroughEventID: "demo:0002", Summary: "They greet."}, event.SetCompaction{TriggerPercent: new(90)})
+		got := starter(t, f, "", "state", "-n", "demo")
+		require.Regexp(t, `user +\[summary\] They greet\.\nuser +And\?\n$`, got.out)
+		require.Regexp(t, `compaction +drop_tool_results, summarise; from 90% to 56% of the window\n`, got.out)
 	})
 	t.Run("prints one line of JSON", func(t *testing.T) {
 		got := starter(t, f, "", "state", "-n", "demo", "--json")

@@ -184,6 +184,7 @@ func TestNoOutputControlsTheTerminal(t *testing.T) {
 		{args: []string{"set", "system", "-n", "demo", hostile}, replies: [][]event.Body{{}}},
 		{args: []string{"set", "system", "-n", "demo", "x"}, replies: [][]event.Body{{rejected}}},
 		{args: []string{"set", "policy", "-n", "demo", hostile}},
+		{args: []string{"set", "compaction", "-n", "demo", hostile}},
 		{args: []string{"set", "timeout", "-n", "demo", hostile}},
 		{args: []string{"set", "retry", "-n", "demo", "--max-retries", hostile}},
 		{args: []string{"rerun", "-n", "demo", "--as", "copy", "--provider", "p", "--model", "m"}},

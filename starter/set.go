@@ -21,7 +21,7 @@ type setOptions struct {
 func newSetCommand(a *app) *cobra.Command {
 	o := &setOptions{app: a}
 	command := &cobra.Command{
-		Use:   "set provider|request|retry|timeout|policy|system -n NAME [flags]",
+		Use:   "set provider|request|retry|timeout|policy|compaction|system -n NAME [flags]",
 		Short: "Change the settings of a context",
 		Long: `Change a setting of a context: add an event to its log, and show the event as
 recorded. A setting takes effect with the next request. The context is created
@@ -30,14 +30,14 @@ if it does not exist.
 ` + exitReference,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return usagef("setting: missing (want provider, request, retry, timeout, policy or system)")
+			return usagef("setting: missing (want provider, request, retry, timeout, policy, compaction or system)")
 		},
 	}
 	flags := command.PersistentFlags()
 	flags.StringVarP(&o.name, "name", "n", "", nameUsage)
 	flags.BoolVar(&o.json, "json", false, "print the recorded event as one line of JSON")
 	command.AddCommand(newSetProviderCommand(o), newSetRequestCommand(o), newSetRetryCommand(o), newSetTimeoutCommand(o),
-		newSetPolicyCommand(o), newSetSystemCommand(o))
+		newSetPolicyCommand(o), newSetCompactionCommand(o), newSetSystemCommand(o))
 	return command
 }
 
@@ -82,7 +82,7 @@ func (a *app) set(ctx context.Context, to conversation, setting event.Event) (ev
 // flagsOf maps fields of events to flags or arguments whose names differ.
 var flagsOf = map[string]string{
 	"providerId": "--provider", "timeoutMs": "DURATION", "policy": "policy", "content": "TEXT",
-	"parameters": "--arguments", "decidedBy": "--by",
+	"parameters": "--arguments", "decidedBy": "--by", "strategies": "STRATEGY", "triggerPercent": "--trigger", "targetPercent": "--target",
 	"labels": "--label", "responseFormat.schema": "--response-schema", "responseFormat.name": "--schema-name",
 }
 

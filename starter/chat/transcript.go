@@ -156,9 +156,12 @@ func (t *transcript) take(e event.Event) {
 	case event.ApprovalDecided:
 		t.takeDecision(body)
 	case event.LLMAttemptEnded:
-		if body.Outcome != event.AttemptToolCalls {
+		if body.Outcome != event.AttemptToolCalls && body.Outcome != event.AttemptCompacted {
 			t.printAfterAnswer(e.ID, t.style.Dim(show.Note(body)))
 		}
+	case event.Compacted:
+		body.Summary = "" // "starter state" shows it
+		t.printAfterAnswer(e.ID, t.style.Dim(show.Note(body)))
 	case event.SetTools:
 		t.takeTools(body)
 		t.printAfterAnswer(e.ID, t.style.Dim(show.Note(body)))

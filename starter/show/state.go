@@ -3,6 +3,7 @@ package show
 import (
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -50,11 +51,18 @@ func State(w io.Writer, s wire.State) error {
 	if !s.Config.Request.IsZero() {
 		row("settings", "%s", s.Config.Request)
 	}
+	if s.Config.Compaction != nil {
+		row("compaction", "%s", *s.Config.Compaction)
+	}
 	if s.Config.Tools != nil {
 		row("tools", "%s", *s.Config.Tools)
 	}
 	if s.Request != nil {
-		row("request", "%s, attempt %d", s.Request.ID, s.Request.Attempt)
+		text := ""
+		if s.Request.Compaction != nil {
+			text = ", which writes a summary"
+		}
+		row("request", "%s, attempt %d%s", s.Request.ID, s.Request.Attempt, text)
 		for _, c := range s.Request.Calls {
 			row(string(c.State), "%s", Call(c))
 		}
@@ -110,6 +118,9 @@ func Message(m reducer.Message) string {
 	}
 	if m.Partial {
 		text += " [partial]"
+	}
+	if m.Summary {
+		text = "[summary] " + Short(strings.TrimPrefix(m.Content, event.SummaryIntroduction), shortMessage)
 	}
 	return text
 }

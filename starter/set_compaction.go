@@ -1,0 +1,70 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
+
+var strategyEffects = map[event.Strategy]string{
+	event.StrategyDropToolResults: "replace the oldest tool results by a short text",
+	event.StrategySummarise:       "replace the oldest messages by a summary that the model writes",
+	event.StrategyTruncate:        "remove the oldest messages",
+}
+
+func strategiesUsage() string {
+	var b strings.Builder
+	for _, strategy := range event.Strategies() {
+		fmt.Fprintf(&b, "  %-18s %s\n", strategy, strategyEffects[strategy])
+	}
+	return b.String()
+}
+
+func newSetCompactionCommand(o *setOptions) *cobra.Command {
+	var trigger, target int
+	var isOff bool
+	strategies := words(event.Strategies())
+	command := &cobra.Command{
+		Use:   "compaction [STRATEGY...] -n NAME [flags]",
+		Short: "Set how a conversation is shortened to fit the context window",
+		Long: `Set how the messages for the model are shortened when a request exceeds the
+context window of the model. The log keeps all events; "starter state" shows what
+the model receives. The strategies are tried in order:
+
+` + strategiesUsage() + `
+The command sets all fields. Without strategies, they are drop_tool_results and
+summarise, as in new contexts.
+
+` + exitReference,
+		Example: `  starter set compaction drop_tool_results truncate -n demo --trigger 90
+  starter set compaction -n demo --off`,
+		ValidArgs: strategies,
+		RunE: func(command *cobra.Command, args []string) error {
+			var body event.SetCompaction
+			for _, arg := range args {
+				if !slices.Contains(strategies, arg) {
+					return usagef("STRATEGY %q: want %s", arg, oneOf(strategies))
+				}
+				body.Strategies = append(body.Strategies, event.Strategy(arg))
+			}
+			if isOff && len(args) > 0 {
+				return usagef("--off: cannot be used with strategies")
+			}
+			if isOff {
+				body.Strategies = []event.Strategy{}
+			}
+			ifChanged(command, "trigger", &body.TriggerPercent, &trigger)
+			ifChanged(command, "target", &body.TargetPercent, &target)
+			return runSet(command.Context(), *o, body)
+		},
+	}
+	flags := command.Flags()
+	flags.IntVar(&trigger, "trigger", 80, "`PERCENT` of the window that a request may fill, 10 to 100")
+	flags.IntVar(&target, "target", 0, "`PERCENT` that a compacted request fills at most, less than the trigger (default: five eighths of the trigger)")
+	flags.BoolVar(&isOff, "off", false, "never shorten the conversation")
+	return command
+}
