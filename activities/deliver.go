@@ -138,7 +138,7 @@ func isDuringTurn(e event.Event) bool {
 	case event.UserMessage:
 		return body.TriggersTurn == nil || *body.TriggersTurn
 	case event.LLMRequestStarted, event.LLMRequestFellBack, event.LLMAttemptEnded, event.HookApplied,
-		event.ToolCall, event.ToolResult, event.ApprovalDecided:
+		event.ToolsOffered, event.ToolCall, event.ToolResult, event.ApprovalDecided, event.Compacted:
 		return true
 	}
 	return false

@@ -253,3 +253,15 @@ func TestABatchIsBounded(t *testing.T) {
 	require.False(t, add(&b, 2, "B", "x"), "a batch has one run")
 	require.True(t, add(&b, 2, "A", "x"))
 }
+
+func TestADeliveryWaitsForTheNextEventDuringATurnOnly(t *testing.T) {
+	for want, bodies := range map[bool][]event.Body{
+		true: {event.UserMessage{}, event.LLMRequestStarted{}, event.ToolCall{}, event.Compacted{}, event.ToolsOffered{}},
+		false: {event.UserMessage{TriggersTurn: new(false)}, event.LLMRequestCompleted{}, event.LLMRequestFailed{},
+			event.ApprovalRequested{}, event.SessionEnded{}, event.SystemPrompt{}},
+	} {
+		for _, body := range bodies {
+			require.Equal(t, want, activities.IsDuringTurn(event.New(body)), body.Tag())
+		}
+	}
+}

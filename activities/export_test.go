@@ -51,3 +51,5 @@ func (l *ledgers) Waiting(id string) int {
 type Batch = batch
 
 func (b *batch) Add(e eventlog.Recorded) bool { return b.add(e) }
+
+var IsDuringTurn = isDuringTurn
