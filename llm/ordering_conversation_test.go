@@ -331,18 +331,29 @@ func (c *conversation) tooLong() {
 	}
 }
 
-// longTurn makes a few steps, whose results are then too long.
-func (c *conversation) longTurn() {
+// longTurn makes a few steps, whose results are then too long for a strategy.
+func (c *conversation) longTurn(strategy event.Strategy) {
+	c.input(event.SetCompaction{Strategies: []event.Strategy{strategy}})
 	c.message()
-	for range 3 {
+	for range 4 {
 		c.send()
 		c.end("answered")
-		for range c.calls {
-			c.endTool()
+		c.decide()
+		for _, call := range c.calls {
+			c.step(reducer.ToolEnded{
+				At: c.now, RequestID: call.RequestID, CallID: call.Call.ID, Outcome: reducer.CallReturned, Value: longResult,
+			})
 		}
+		c.calls = nil
 	}
+	c.message()
 	c.tooLong()
 }
+
+// longResult is worth dropping.
+var longResult = json.RawMessage(`"` + strings.Repeat("long ", 200) + `"`)
+
+func (c *conversation) interrupt() { c.step(reducer.InterruptAsked{At: c.now}) }
 
 func (c *conversation) endSomehow() {
 	if c.running != nil && c.running.isSent {
@@ -387,7 +398,7 @@ func (c *conversation) endTool() {
 	in := reducer.ToolEnded{At: c.now, RequestID: call.RequestID, CallID: call.Call.ID, Outcome: reducer.CallReturned}
 	switch c.pick("outcome", "value", "value", "empty", "error", "lost", "cancelled") {
 	case "value":
-		in.Value = json.RawMessage(c.pick("result", `{"result":1}`, `"`+strings.Repeat("long ", 200)+`"`))
+		in.Value = json.RawMessage(c.pick("result", `{"result":1}`, string(longResult)))
 	case "empty":
 		in.Value = json.RawMessage(`""`)
 	case "error":

@@ -40,19 +40,29 @@ func TestNoStateOfAContextIsRejectedByAProvider(t *testing.T) {
 			"step":      func(t *rapid.T) { c.in(t); c.endTool(); c.decide(); c.send(); c.end("answered") },
 			"end":       func(t *rapid.T) { c.in(t); c.endSomehow() },
 			"too long":  func(t *rapid.T) { c.in(t); c.tooLong() },
-			"long turn": func(t *rapid.T) { c.in(t); c.longTurn() },
+			"dropped":   func(t *rapid.T) { c.in(t); c.longTurn(event.StrategyDropToolResults) },
+			"long turn": func(t *rapid.T) { c.in(t); c.longTurn(rapid.SampledFrom(event.Strategies()).Draw(t, "strategy")) },
+			"late": func(t *rapid.T) {
+				c.in(t)
+				c.message()
+				c.send()
+				c.end("answered")
+				c.interrupt()
+				c.endTool()
+			},
 			"strategy":  func(t *rapid.T) { c.in(t); c.input(eventtest.SetCompaction().Draw(t, "compaction")) },
 			"tool":      func(t *rapid.T) { c.in(t); c.endTool() },
 			"tools":     func(t *rapid.T) { c.in(t); c.endTool(); c.endTool() },
 			"decide":    func(t *rapid.T) { c.in(t); c.decide() },
 			"wake":      func(t *rapid.T) { c.in(t); c.wakeUp() },
-			"interrupt": func(t *rapid.T) { c.in(t); c.step(reducer.InterruptAsked{At: c.now}) },
+			"interrupt": func(t *rapid.T) { c.in(t); c.interrupt() },
 			"close":     func(t *rapid.T) { c.in(t); c.step(reducer.CloseAsked{At: c.now}) },
 			"continue":  func(t *rapid.T) { c.in(t); c.continueAsNew() },
 			"terminate": func(t *rapid.T) { c.in(t); c.terminate() },
 			"":          func(t *rapid.T) { c.in(t); c.check() },
 		})
 	})
+	t.Log(seen)
 	for _, what := range []string{"calls", "states", "requests with state", "late results", "approvals", "fallbacks", "requests without tools",
 		"drop_tool_results", "summarise", "truncate", "requests for a summary"} {
 		require.Positive(t, seen[what], "no conversation has %s", what)
