@@ -7,17 +7,20 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer/transcript"
 )
 
-// steps counts the answers with tool calls of the request that event i ends, and failed the other
-// attempts with usage.
-func (o oracle) steps(i int) (steps, failed int) {
+// steps counts the answers with tool calls of the request that event i ends, the summaries, and the
+// other attempts with usage, which failed.
+func (o oracle) steps(i int) (steps, summaries, failed int) {
 	o.eachAttempt(i, func(ended event.LLMAttemptEnded) {
-		if ended.Outcome == event.AttemptToolCalls {
+		switch ended.Outcome {
+		case event.AttemptToolCalls:
 			steps++
-		} else {
+		case event.AttemptCompacted:
+			summaries++
+		default:
 			failed++
 		}
 	})
-	return steps, failed
+	return steps, summaries, failed
 }
 
 // duration formats as entries do.

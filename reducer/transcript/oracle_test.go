@@ -94,7 +94,7 @@ func render(events []event.Event) transcript.Document {
 				shown = append(shown, end)
 			}
 			entry.Entry = effects[last].(transcript.AppendEntry).Entry
-			steps, failed := o.steps(i)
+			steps, summaries, failed := o.steps(i)
 			_, isCompleted := body.(event.LLMRequestCompleted)
 			if isCompleted && steps > 0 {
 				steps++
@@ -107,12 +107,20 @@ func render(events []event.Event) transcript.Document {
 				entry.EntryType.Steps = steps
 				figures = fmt.Sprintf(" in %d steps", steps)
 			}
+			including := ", including "
+			switch summaries {
+			case 0:
+			case 1:
+				figures, including = figures+", including a summary", " and "
+			default:
+				figures, including = figures+fmt.Sprintf(", including %d summaries", summaries), " and "
+			}
 			switch entry.EntryType.FailedAttempts = failed; failed {
 			case 0:
 			case 1:
-				figures += ", including a failed attempt"
+				figures += including + "a failed attempt"
 			default:
-				figures += fmt.Sprintf(", including %d failed attempts", failed)
+				figures += including + fmt.Sprintf("%d failed attempts", failed)
 			}
 			if !isCompleted {
 				entry.Content += figures

@@ -280,7 +280,7 @@ func (f *fold) endStep(body event.LLMAttemptEnded) {
 }
 
 func (f *fold) endSummary(body event.LLMAttemptEnded) {
-	if f.request.id == body.RequestID {
+	if f.request.id == body.RequestID && isUsed(body.Usage) {
 		f.request.usage = f.request.total(body.Usage)
 		f.request.summaries++
 	}
