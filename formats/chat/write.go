@@ -74,7 +74,9 @@ func conversationOf(log iter.Seq2[event.Event, error]) (conversation, error) {
 		if err != nil {
 			return conversation{}, err
 		}
-		events = append(events, e)
+		if e.Tag() != event.TagCompacted { // an export contains the whole conversation
+			events = append(events, e)
+		}
 		if answer, ok := e.Body.(event.AssistantMessage); ok && answer.Reasoning != "" {
 			c.reasoning[e.ID] = answer.Reasoning
 		}

@@ -53,6 +53,21 @@ func TestEventsAreStreamedWhileWriting(t *testing.T) {
 	}))
 }
 
+func TestAnExportContainsWhatACompactionRemoved(t *testing.T) {
+	said := event.New(event.UserMessage{Content: "Hello"})
+	said.ID = "demo:0001"
+	compacted := event.New(event.Compacted{Strategy: event.StrategySummarise, ThroughEventID: said.ID, Summary: "They greet."})
+	compacted.ID = "demo:0002"
+	for _, format := range chat.Formats() {
+		var out bytes.Buffer
+		require.NoError(t, chat.Write(&out, format, logOf(said, compacted)))
+		require.Contains(t, out.String(), "Hello", format)
+		if format != chat.JSONL {
+			require.NotContains(t, out.String(), "They greet.", format)
+		}
+	}
+}
+
 // confusing generates text that resembles transcript structure.
 var confusing = rapid.Map(rapid.SliceOf(rapid.SampledFrom([]string{
 	"a", " ", "\n", "\r\n", "\r", "# a", "## User", "> a", "```", "````", "`", "~~~", "- a", "<!-- ", "    a", "\t", "---", "\x1b[31m", "\x00", "é",
