@@ -59,7 +59,7 @@ func TestASummaryRepeatsThePrefixOfTheConversation(t *testing.T) {
 	require.Equal(t, before.Tools, request.Tools)
 	require.Equal(t, "none", request.ToolChoice)
 	require.InDelta(t, 0.5, request.Temperature, 0.001)
-	require.Equal(t, 4096, request.MaxTokens)
+	require.Equal(t, 4096, request.OutputLimit())
 	require.Empty(t, request.Stop)
 	require.Nil(t, request.ResponseFormat)
 }
@@ -72,7 +72,7 @@ func TestASummaryOmitsTheOldestMessages(t *testing.T) {
 	require.Equal(t, 9-result.Omitted+2, len(request.Messages))
 	require.Equal(t, openai.ChatMessageRoleSystem, request.Messages[0].Role)
 	require.InDelta(t, 5, result.Omitted, 1)
-	require.Equal(t, 750, request.MaxTokens)
+	require.Equal(t, 750, request.OutputLimit())
 }
 
 func TestASummaryNeverSplitsCallsFromTheirResults(t *testing.T) {

@@ -33,9 +33,9 @@ func inputOf(r llmtest.Request) int {
 // limited refuses requests beyond a window, as vLLM does, and answers others.
 func limited(window int, answer func(llmtest.Request) llmtest.Step) func(llmtest.Request) llmtest.Step {
 	return func(r llmtest.Request) llmtest.Step {
-		if n := inputOf(r); n+r.MaxTokens > window {
+		if n := inputOf(r); n+r.OutputLimit() > window {
 			return llmtest.Error(400, "BadRequestError", fmt.Sprintf("This model's maximum context length is %d tokens. However, you requested %d output tokens "+
-				"and your prompt contains at least %d input tokens, for a total of at least %d tokens.", window, r.MaxTokens, n, n+r.MaxTokens))
+				"and your prompt contains at least %d input tokens, for a total of at least %d tokens.", window, r.OutputLimit(), n, n+r.OutputLimit()))
 		}
 		return answer(r)
 	}

@@ -31,6 +31,12 @@ type Request struct {
 	Body   []byte
 }
 
+// OutputLimit returns the maximum number of output tokens; 0: none.
+func (r Request) OutputLimit() int {
+	//lint:ignore SA1019 providers other than OpenAI receive the older field
+	return max(r.MaxTokens, r.MaxCompletionTokens)
+}
+
 // LastUser returns the text, or the first text part, of the last user message; "" without one.
 func (r Request) LastUser() string {
 	for _, m := range slices.Backward(r.Messages) {
