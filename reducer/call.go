@@ -171,8 +171,8 @@ func (d *decision) countCalls(c Call) (n int) {
 	return n
 }
 
-// newCallID returns the provider's id if it is unique in the context, else another one, also if a
-// compaction has removed earlier calls.
+// newCallID returns the provider's id if it is unique in the context, else another one. After a
+// compaction has removed messages, it always returns another one: their ids are unknown.
 func (d *decision) newCallID(id string, calls []Call) string {
 	isVisible := func(r rune) bool { return r > ' ' && r <= '~' }
 	if id == "" || len(id) > maxCallID || strings.ContainsFunc(id, func(r rune) bool { return !isVisible(r) }) {

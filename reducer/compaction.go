@@ -103,9 +103,9 @@ type cut struct {
 	freed    int // estimated bytes
 }
 
-// bestCut returns the first strategy that frees enough of the next attempt, else the first one that
-// frees anything. Tool results that the model has not read are a last resort, if the provider refused
-// the request: without them, every later request would be refused.
+// bestCut returns the cut of the first strategy that frees enough of the next attempt, else of the first
+// one that frees anything. It cuts tool results that the model has not read only as a last resort, if
+// the provider refused the request, because it would refuse every later one, too.
 func (d *decision) bestCut(strategies []event.Strategy, enough int, isRefused bool) cut {
 	messages := d.Reduced.Messages
 	if best := bestOf(messages, d.keptFrom(newestInput), strategies, enough); best.freed > 0 || !isRefused {
@@ -176,8 +176,8 @@ func cutOf(messages []Message, end int, strategy event.Strategy, enough int) (be
 	return best
 }
 
-// keptFrom returns the index of the first message that no compaction covers: that of first in the next
-// attempt, or a message before it that the attempt does not include.
+// keptFrom returns the index of the first message that must stay: the one that first finds in the next
+// attempt, or an earlier one that the attempt does not include.
 func (d *decision) keptFrom(first func([]Message) int) int {
 	all, included := d.Reduced.Messages, MessagesOf(d.Session)
 	prefix := 0

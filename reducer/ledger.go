@@ -45,8 +45,8 @@ func (l Ledger) Used() event.Amount {
 	return used
 }
 
-// Reserve grants a reservation if the limit allows it in addition to [Ledger.Used]. A key that is
-// already reserved is granted again without effect, and one that was released is denied. A reservation counts in full until it is settled.
+// Reserve grants a reservation, which counts in full until it is settled, if the limit allows it in
+// addition to [Ledger.Used]. A reserved key is granted again without effect; a released one is denied.
 func (l Ledger) Reserve(r Reservation) (_ Ledger, isGranted bool) {
 	l.Limit = r.Limit
 	if _, ok := l.Reserved[r.Key]; ok {

@@ -83,8 +83,8 @@ func (d *decision) mayCompact() bool {
 		d.bestCut(d.Reduced.Config.Compaction.Limits().Strategies, 1, false).freed > 0
 }
 
-// compacts continues a request whose attempt was too long, or whose summary failed for good, with a
-// shorter conversation. It reports false if the request ends or falls back.
+// compacts continues a request with a shorter conversation if its attempt was too long, or its summary
+// failed with an error that is not retryable. It reports false if the request ends or falls back.
 func (d *decision) compacts(in RequestEnded) bool {
 	r, limits := d.Request, d.Reduced.Config.Compaction.Limits()
 	isTooLong := in.Overflow != nil && (in.Outcome == TooLong || in.Outcome == Failed)
@@ -128,7 +128,7 @@ func (d *decision) compacts(in RequestEnded) bool {
 	return true
 }
 
-// compactionOf returns a compaction because of an attempt, without the messages that it covers.
+// compactionOf returns the compaction that the end of an attempt requires, without Through and Messages.
 func (d *decision) compactionOf(in RequestEnded) Compaction {
 	provider := d.provider()
 	c := Compaction{ProviderID: provider.ProviderID, Model: provider.Model}
