@@ -11,7 +11,7 @@ import (
 
 // batch collects consecutive events of a run for one call of a hook.
 type batch struct {
-	through int // counter of the last event of a batch that failed, which is repeated; 0: none
+	through int // counter of the last event of the failed batch to repeat; 0: none
 	runID   string
 	events  []event.Event
 	bytes   int

@@ -132,7 +132,7 @@ func (d *delivery) run(ctx context.Context) (err error) {
 // lingers reports whether the delivery waits for more events. It does not if many others run.
 func (d *delivery) lingers() bool { return d.isTurn && d.deliveries.Load() <= MaxDeliveries/2 }
 
-// isDuringTurn reports whether more events of a turn follow soon, unless the turn waits for a person.
+// isDuringTurn reports whether more events of the turn follow e soon: not if the turn waits for a person.
 func isDuringTurn(e event.Event) bool {
 	switch body := e.Body.(type) {
 	case event.UserMessage:

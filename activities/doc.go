@@ -4,6 +4,7 @@
 //	CallTool  calls a tool of the worker
 //	Open      registers a run, and restores the session from the log
 //	Archive   writes the log of a run to the archive
+//	Deliver   calls a hook with the recorded events
 //	Stop      sends a stop message to the worker that runs a request
 //	Send      sends an event to a context, for schedules
 //
@@ -12,9 +13,8 @@
 //	var acts *activities.Activities
 //	workflow.ExecuteActivity(ctx, acts.Generate, activities.GenerateInput{ContextName: "demo", RequestID: "demo:r0001"})
 //
-// The input of Generate identifies a request without its conversation, which Generate reads from
-// the [SessionCache] of the process, or else by a query. Histories thus do not grow with the
-// conversation.
+// The input of Generate contains no conversation: Generate reads it from the [SessionCache] of the
+// process, or else by a query. Histories thus do not grow with the conversation.
 //
 // Guarantees:
 //

@@ -35,8 +35,8 @@ func summarySettings(settings event.RequestSettings, window int) event.RequestSe
 }
 
 // summaryMessages returns the covered messages, exactly as earlier requests sent them so that caches of
-// the provider hit, and the instruction. Where they exceed the window, it omits the oldest ones, and
-// in a last resort the ends of texts.
+// the provider hit, and the instruction. If they exceed the window, it omits the oldest ones, and as a
+// last resort truncates the texts.
 func (a *attempt) summaryMessages(ctx context.Context, model Model, r ModelRequest) ([]reducer.Message, error) {
 	window := a.in.Compaction.Window
 	limit := window*9/10 - summaryTokens(window) // the count is an estimate

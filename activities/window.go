@@ -61,8 +61,8 @@ func (a *attempt) learn(ctx context.Context, p prepared, err error) {
 }
 
 // learnedWindow returns the window that a refusal shows, in tokens as this worker counts them. window
-// and input are the numbers in the refusal; 0: not stated. The result is 0 if the input fits, so
-// that only the output is too long.
+// and input are the numbers in the refusal; 0: not stated. The result is 0 if the input fits,
+// and only the output is too long.
 func learnedWindow(counted, window, input int) int {
 	switch {
 	case window == 0:
