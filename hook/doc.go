@@ -60,8 +60,8 @@
 //
 // An error, a panic, an invalid verdict and a timeout are failures of the hook. With
 // [Hook.OnFailure] Open, the attempt then passes. Otherwise, the retry settings of the context apply.
-// After a failed Before hook, the attempt is retried. After another failed hook, only the call of the
-// hook is retried, until the timeout of the attempt, which keeps its answer. After the last retry, the
+// If a Before hook fails, the attempt is retried. If any other hook fails, the attempt keeps its answer,
+// and only the hook is called again, until the timeout of the attempt. After the last retry, the
 // request fails with the kind event.FailureHookFailed, without a fallback. An invalid verdict and an
 // error that wraps [ErrBroken] are not retried.
 //
@@ -92,7 +92,7 @@
 // a reset starts. Events of an abandoned branch that were not delivered before the reset are not
 // delivered.
 //
-// A new hook receives the events of a context from the next run on that a worker with the hook opens
-// or continues, or with [Hook.FromStart] the log from its beginning. A hook that is removed and added
+// A new hook receives the events of the next run of a context that begins on a worker with the hook, and
+// of later runs; with [Hook.FromStart], it receives the whole log. A hook that is removed and added
 // again continues at its cursor; another name starts anew.
 package hook

@@ -36,11 +36,11 @@ type Hook struct {
 	After  func(context.Context, Request, Response) (Verdict, error)
 	// OnEvent receives the recorded events of each context in order, at least once.
 	OnEvent func(context.Context, Events) error
-	// FromStart delivers the log of a context from its first event. Otherwise, OnEvent receives what
-	// is recorded from the first run on that knows the hook.
+	// FromStart delivers the log of a context from its first event. Otherwise, OnEvent receives the
+	// events of the first run that begins on a worker with the hook, and of later runs.
 	FromStart bool
-	// SkipAfter is when events are skipped that an [Open] hook does not accept: so long after they
-	// were recorded, and after the hook began to fail. 0: [DefaultSkipAfter].
+	// SkipAfter is how old an event must be, and how long an [Open] hook must have failed, before the
+	// event is skipped. 0: [DefaultSkipAfter].
 	SkipAfter time.Duration
 	// Beside runs Before while the model answers. Before then cannot change the request.
 	Beside bool
@@ -56,8 +56,8 @@ type Hook struct {
 type OnFailure string
 
 const (
-	// Closed: the hook or its attempt is retried, then the request fails. Events are delivered until
-	// they are accepted.
+	// Closed: the hook or its attempt is retried; after the last retry, the request fails. Events are
+	// delivered again until they are accepted.
 	Closed OnFailure = "closed"
 	// Open: the attempt passes, which is recorded. Events are skipped after SkipAfter.
 	Open OnFailure = "open"
@@ -76,8 +76,8 @@ type Request struct {
 	// Purpose is [event.PurposeCompaction] if the answer will be a summary that replaces messages, and
 	// empty for an answer to the user.
 	Purpose event.Purpose `json:"purpose,omitempty"`
-	// Repair follows the messages: the model corrects an answer that lacks the response format. Hooks
-	// cannot change it. Nil: none.
+	// Repair asks the model to correct an answer that does not match the response format. The model
+	// receives it after the messages. Hooks cannot change it. Nil: none.
 	Repair *Repair `json:"repair,omitempty"`
 }
 
