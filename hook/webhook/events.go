@@ -21,7 +21,7 @@ const StageEvent = "event"
 // [OmittedEvent].
 const MaxEventBytes = 64 << 10
 
-// EventMessage is the body of a call with events. Its data is [hook.Events].
+// EventMessage is the body of a call with events.
 type EventMessage struct {
 	Type      string    `json:"type"`      // [StageEvent]
 	Timestamp time.Time `json:"timestamp"` // of the last event
