@@ -7,7 +7,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// MaxCompactions bounds how often a step is found too long. After that, it is sent as it is.
+// MaxCompactions bounds the Compactions of a [Request]. After that, the request is sent as it is.
 const MaxCompactions = 4
 
 // maxWindows bounds the learned windows of a session.

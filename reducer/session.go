@@ -75,7 +75,7 @@ type Request struct {
 	// Hooks are the keys of recorded reports of hooks, about the newest attempt that has any.
 	Hooks []string `json:"hooks,omitempty"`
 	// Compaction is the summary that the attempts write; nil: they answer. Compactions counts the
-	// attempts since the last step that were too long.
+	// attempts since the last step or fallback that were too long, or whose summary failed.
 	Compaction  *Compaction `json:"compaction,omitempty"`
 	Compactions int         `json:"compactions,omitempty"`
 }
