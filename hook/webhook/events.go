@@ -50,6 +50,7 @@ func (e endpoint) onEvent(ctx context.Context, events hook.Events) error {
 		ContextName: events.ContextName, RunID: events.RunID, After: events.After, Cursor: events.Cursor,
 	}}
 	for _, one := range events.Events {
+		one.Body = shortened(one.Body)
 		data, err := json.Marshal(one)
 		if err == nil && len(data) > MaxEventBytes {
 			data, err = json.Marshal(OmittedEvent{one.Tag(), one.ID, one.Timestamp, len(data)})
@@ -65,6 +66,19 @@ func (e endpoint) onEvent(ctx context.Context, events hook.Events) error {
 	}
 	_, err = e.send(ctx, e.idOf(events), body, readAcceptance)
 	return err
+}
+
+// shortened omits what the log has and the body of a call must not contain.
+func shortened(body event.Body) event.Body {
+	switch body := body.(type) {
+	case event.AssistantMessage:
+		body.ProviderState = nil
+		return body
+	case event.FileAttachment:
+		body.Source = withoutBytes(body.Source)
+		return body
+	}
+	return body
 }
 
 // idOf returns the same id for the same events.

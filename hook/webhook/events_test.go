@@ -151,3 +151,23 @@ func TestWorkflowWorkersNeedNoSecrets(t *testing.T) {
 	_, err = readWith(t, text, webhook.Options{})
 	require.ErrorContains(t, err, "secret")
 }
+
+func TestEventsContainNoBytesAndNoProviderState(t *testing.T) {
+	h, deliveries := receiver(t, "", answer(204))
+	events := two("Hello", "you")
+	for _, body := range []event.Body{
+		event.FileAttachment{MediaType: "image/png", Source: event.Source{Type: event.SourceBlob, Data: []byte("pixels")}},
+		event.FileAttachment{MediaType: "image/png", Source: event.Source{Type: event.SourceURL, URL: "data:image/png;base64,cGl4ZWxz"}},
+		event.AssistantMessage{Content: "a cat", ProviderState: &event.ProviderState{Data: json.RawMessage(`{"signature":"opaque"}`)}},
+	} {
+		events.Events = append(events.Events, event.New(body))
+	}
+	require.NoError(t, h.OnEvent(t.Context(), events))
+	body := string(deliveries()[0].body)
+	require.Contains(t, body, `"content":"a cat"`)
+	require.Contains(t, body, `"source":{"type":"blob"}`)
+	require.Contains(t, body, `"source":{"type":"url","url":"data:image/png;base64,…"}`)
+	require.NotContains(t, body, "cGl4ZWxz")
+	require.NotContains(t, body, "opaque")
+	require.NotNil(t, events.Events[4].Body.(event.AssistantMessage).ProviderState, "the events are not modified")
+}

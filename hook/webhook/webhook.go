@@ -91,10 +91,7 @@ func (e endpoint) call(ctx context.Context, m Message) (verdict hook.Verdict, er
 		message.ProviderState = nil
 		message.Attachments = slices.Clone(message.Attachments)
 		for k := range message.Attachments {
-			source := &message.Attachments[k].Source
-			if source.Data = nil; source.Type == event.SourceURL {
-				source.URL = source.String() // without the data of a data URL
-			}
+			message.Attachments[k].Source = withoutBytes(message.Attachments[k].Source)
 		}
 	}
 	body, err := json.Marshal(m)
@@ -109,6 +106,13 @@ func (e endpoint) call(ctx context.Context, m Message) (verdict hook.Verdict, er
 		err = fmt.Errorf("%w: %w", hook.ErrBroken, err)
 	}
 	return verdict, err
+}
+
+func withoutBytes(source event.Source) event.Source {
+	if source.Data = nil; source.Type == event.SourceURL {
+		source.URL = source.String() // without the data of a data URL
+	}
+	return source
 }
 
 // send repeats a call after temporary errors.
