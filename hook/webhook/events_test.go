@@ -171,3 +171,18 @@ func TestEventsContainNoBytesAndNoProviderState(t *testing.T) {
 	require.NotContains(t, body, "opaque")
 	require.NotNil(t, events.Events[4].Body.(event.AssistantMessage).ProviderState, "the events are not modified")
 }
+
+func TestDeliveriesShareAConnection(t *testing.T) {
+	var connections sync.Map
+	body := func(w http.ResponseWriter, r *http.Request) {
+		connections.Store(r.RemoteAddr, true)
+		_, _ = io.WriteString(w, strings.Repeat("ok", 500))
+	}
+	h, _ := receiver(t, "", body, body, body)
+	for range 3 {
+		require.NoError(t, h.OnEvent(t.Context(), two("Hello", "you")))
+	}
+	n := 0
+	connections.Range(func(any, any) bool { n++; return true })
+	require.Equal(t, 1, n)
+}

@@ -45,6 +45,8 @@ import (
 
 const (
 	maxResponseBytes = 1 << 20
+	maxRest          = 64 << 10
+	maxFinish        = 100 * time.Millisecond
 	firstDelay       = 100 * time.Millisecond // before the first retry; doubles
 )
 
@@ -154,8 +156,18 @@ func (e endpoint) post(ctx context.Context, id string, body []byte, read func(*h
 		}
 		return true, fmt.Errorf("connection failed: %w", err)
 	}
-	defer response.Body.Close()
+	defer finish(response)
 	return read(response)
+}
+
+// finish reads the rest of a short response, so that the next call can use the connection.
+func finish(response *http.Response) {
+	if n := response.ContentLength; 0 < n && n <= maxRest {
+		timer := time.AfterFunc(maxFinish, func() { _ = response.Body.Close() })
+		defer timer.Stop()
+		_, _ = io.Copy(io.Discard, response.Body)
+	}
+	_ = response.Body.Close()
 }
 
 func isTemporaryStatus(code int) bool { return code == http.StatusTooManyRequests || code >= 500 }
