@@ -57,6 +57,7 @@ func (a *Activities) Deliver(ctx context.Context, in DeliverInput) (DeliverResul
 	defer cancel(nil)
 	defer a.beatDuring(ctx, cancel)()
 	d := &delivery{Activities: a, hook: h, in: in, startedAt: time.Now()}
+	d.lastAt = d.startedAt
 	if err := d.run(ctx); err != nil {
 		return DeliverResult{}, deliveryError(h, err)
 	}
@@ -79,6 +80,7 @@ type delivery struct {
 	hook      hook.Hook
 	in        DeliverInput
 	startedAt time.Time
+	lastAt    time.Time // of the last delivery; startedAt before it
 	cursor    *archive.Cursor
 	batch     batch
 	newest    int  // counter of the newest delivered event
@@ -124,7 +126,7 @@ func (d *delivery) run(ctx context.Context) (err error) {
 		if isDone || time.Since(d.startedAt) > maxDelivery || reading.Err() != nil {
 			return nil
 		}
-		waiting.Reset(linger)
+		waiting.Reset(linger - time.Since(d.lastAt))
 	}
 	return d.deliver(ctx) // the run is closed
 }
@@ -163,6 +165,7 @@ func (d *delivery) deliver(ctx context.Context) error {
 	default:
 		err = d.fail(ctx, b, err)
 	}
+	d.lastAt = time.Now()
 	d.newest, d.isTurn = b.end(len(b.events)).After, isDuringTurn(b.events[len(b.events)-1])
 	return err
 }

@@ -7,9 +7,11 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
@@ -92,11 +94,16 @@ func (d *delivering) set(h hook.Hook, progress archive.Progress) {
 
 func (d *delivering) deliver(hooks []hook.Hook, name string, through int) (int, error) {
 	d.t.Helper()
+	return d.deliverFrom(archivedOnly{}, hooks, name, through)
+}
+
+func (d *delivering) deliverFrom(server client.Client, hooks []hook.Hook, name string, through int) (int, error) {
+	d.t.Helper()
 	require.NoError(d.t, hook.Validate(hooks))
 	suite := &testsuite.WorkflowTestSuite{}
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := suite.NewTestActivityEnvironment()
-	env.RegisterActivity(activities.New(activities.Options{Temporal: archivedOnly{}, Archive: d.archive, Hooks: hooks}))
+	env.RegisterActivity(activities.New(activities.Options{Temporal: server, Archive: d.archive, Hooks: hooks}))
 	value, err := env.ExecuteActivity(acts.Deliver, activities.DeliverInput{ContextName: "demo", Hook: name, Through: through})
 	if err != nil {
 		return 0, err
@@ -264,4 +271,38 @@ func TestADeliveryWaitsForTheNextEventDuringATurnOnly(t *testing.T) {
 			require.Equal(t, want, activities.IsDuringTurn(event.New(body)), body.Tag())
 		}
 	}
+}
+
+// quiet is a server with the history of the running run: a user message that begins a turn. A long
+// poll for more ends after 20 s without entries.
+type quiet struct{ client.Client }
+
+func (quiet) WorkflowService() workflowservice.WorkflowServiceClient { return polled{} }
+
+type polled struct {
+	workflowservice.WorkflowServiceClient
+}
+
+func (polled) GetWorkflowExecutionHistory(ctx context.Context, request *workflowservice.GetWorkflowExecutionHistoryRequest, _ ...grpc.CallOption) (*workflowservice.GetWorkflowExecutionHistoryResponse, error) {
+	if len(request.NextPageToken) > 0 {
+		select {
+		case <-time.After(20 * time.Second):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return &workflowservice.GetWorkflowExecutionHistoryResponse{History: &historypb.History{}, NextPageToken: []byte("end")}, nil
+}
+
+func TestADeliveryWaitsHalfAMinuteForTheNextEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDelivering(t, 1)
+		h, calls := observed(nil)
+		start := time.Now()
+		through, err := d.deliverFrom(quiet{}, []hook.Hook{h}, "crm", 1)
+		require.NoError(t, err)
+		require.Equal(t, 1, through)
+		require.Len(t, *calls, 1)
+		require.Equal(t, 30*time.Second, time.Since(start))
+	})
 }
