@@ -56,6 +56,7 @@
 //	interrupting, cancelling | Continued                  | worker known                | same         | AdoptRequest, InterruptRequest
 //	debouncing, answering    | RequestEnded               | too long                    | debouncing   | [Record], StartRequest
 //	debouncing, answering    | RequestEnded               | summary complete            | debouncing   | Record, StartRequest
+//	debouncing, answering    | RequestEnded               | summary fails               | debouncing   | [Record], StartRequest
 //	debouncing, answering    | RequestEnded               | called, calls done          | debouncing   | Record, StartRequest
 //	debouncing, answering    | RequestEnded               | called                      | calling      | Record, [CallTool], [WakeAt]
 //	debouncing, answering    | RequestEnded               | failed, fallback configured | debouncing   | Record, StartRequest
@@ -77,6 +78,8 @@
 //   - newest attempt ended: the newest attempt failed and is retried; the log lacks its end.
 //   - summarising: the attempts of the request write a summary instead of an answer.
 //   - summary complete: the result of such an attempt has a text.
+//   - summary fails with an error that is not retryable or takes too long, and the provider has not
+//     refused the request or another strategy shortens it.
 //   - too long, at most [MaxCompactions] times per step: the attempt was not sent because it is too
 //     long, or the provider refused it as too long and the messages can be shortened.
 //   - implausible: the report is about another request, or repeated, or forged.

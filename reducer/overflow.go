@@ -37,6 +37,9 @@ type Compaction struct {
 	Messages   int    `json:"messages"`
 	ProviderID string `json:"providerId"` // of the attempt that was too long, like Model
 	Model      string `json:"model"`
+	// Asked is the newest event when enqueued: the summary lacks newer results of covered calls.
+	Asked   string `json:"asked,omitempty"`
+	Refused bool   `json:"refused,omitempty"` // by the provider; otherwise an estimate was too long
 	Overflow
 }
 
@@ -83,18 +86,19 @@ func (d *decision) mayCompact() bool {
 		d.bestCut(d.Reduced.Config.Compaction.Limits().Strategies, 1, false).freed > 0
 }
 
-// compacts continues a request with a shorter conversation if its attempt was too long, or its summary
-// failed with an error that is not retryable. It reports false if the request ends or falls back.
+// compacts continues a request if its attempt was too long, or its summary failed with an error that is
+// not retryable or took too long: with a shorter conversation if possible. It reports false if the request ends or falls back.
 func (d *decision) compacts(in RequestEnded) bool {
 	r, limits := d.Request, d.Reduced.Config.Compaction.Limits()
 	isTooLong := in.Overflow != nil && (in.Outcome == TooLong || in.Outcome == Failed)
-	isFailedSummary := r.Compaction != nil && in.Outcome == Failed && !in.Retryable && allowsFallback(in.Kind)
-	if d.Rules < Rules2 || !isTooLong && !isFailedSummary || r.Compactions >= MaxCompactions {
+	isFailedSummary := r.Compaction != nil && in.Outcome == Failed && allowsFallback(in.Kind) &&
+		(!in.Retryable || in.Kind == event.FailureTimeout)
+	if d.Rules < Rules2 || !isFailedSummary && (!isTooLong || r.Compactions >= MaxCompactions) {
 		return false
 	}
 	c, strategies := d.compactionOf(in), limits.Strategies
 	if failed := r.Compaction; failed != nil {
-		if isTooLong && c.Window < failed.Window { // the next attempt omits more messages
+		if isTooLong && c.Window < failed.Window && r.Compactions < MaxCompactions { // the next attempt omits more messages
 			next := *failed
 			next.Window, next.Source = c.Window, c.Source
 			d.summarise(in, next)
@@ -103,18 +107,21 @@ func (d *decision) compacts(in RequestEnded) bool {
 		c, r.Compaction = *failed, nil
 		strategies = slices.DeleteFunc(slices.Clone(strategies), func(s event.Strategy) bool { return s == event.StrategySummarise })
 	}
-	enough, isRefused := d.excess(c.Overflow), in.Outcome == Failed
-	best := d.bestCut(strategies, enough, isRefused)
+	enough := d.excess(c.Overflow)
+	best := d.bestCut(strategies, enough, c.Refused)
 	switch {
-	case best.freed == 0 && !isRefused: // the number of tokens is an estimate, so the provider decides
-		r.Compactions++
+	case best.freed == 0 && !c.Refused: // the number of tokens is an estimate, so the provider decides
+		d.recordAttemptEnd(event.AttemptFailed, in.AttemptEnd)
+		if r.Compactions++; isFailedSummary {
+			r.Compactions = MaxCompactions
+		}
 		d.requeue(in.Attempt)
 		return true
 	case best.freed == 0:
 		return false
 	case len(d.OpenToolCalls) > 0:
 		d.answerOpenToolCalls()
-		best = d.bestCut(strategies, enough, isRefused)
+		best = d.bestCut(strategies, enough, c.Refused)
 	}
 	c.Through, c.Messages = best.through, d.countCovered(best.through)
 	if best.strategy == event.StrategySummarise {
@@ -131,7 +138,7 @@ func (d *decision) compacts(in RequestEnded) bool {
 // compactionOf returns the compaction that the end of an attempt requires, without Through and Messages.
 func (d *decision) compactionOf(in RequestEnded) Compaction {
 	provider := d.provider()
-	c := Compaction{ProviderID: provider.ProviderID, Model: provider.Model}
+	c := Compaction{ProviderID: provider.ProviderID, Model: provider.Model, Refused: in.Outcome == Failed}
 	if event.ValidateName("providerId", in.ProviderID) == nil && event.ValidateName("model", in.Model) == nil {
 		c.ProviderID, c.Model = in.ProviderID, in.Model
 	}
@@ -158,6 +165,14 @@ func (d *decision) countCovered(through string) int {
 		n--
 	}
 	return n
+}
+
+// hasNewer reports whether a covered message changed after the summary was enqueued.
+func (d *decision) hasNewer(c Compaction) bool {
+	asked := event.Counter(c.Asked)
+	return asked > 0 && slices.ContainsFunc(MessagesOf(d.Session), func(m Message) bool {
+		return m.Role != RoleSystem && event.Counter(m.EventID) > asked
+	})
 }
 
 func (d *decision) summarise(in RequestEnded, c Compaction) {
@@ -195,7 +210,7 @@ func (d *decision) summaryOf(in RequestEnded) RequestEnded {
 func (d *decision) summarised(in RequestEnded) {
 	r, c := d.Request, *d.Request.Compaction
 	d.answerOpenToolCalls()
-	if d.countCovered(c.Through) == c.Messages {
+	if d.countCovered(c.Through) == c.Messages && !d.hasNewer(c) {
 		compacted := c.event(r.ID, event.StrategySummarise)
 		compacted.Summary = strings.ToValidUTF8(in.Text[:min(len(in.Text), event.MaxSummaryBytes)], "")
 		compacted.Omitted = min(max(in.Omitted, 0), c.Messages)

@@ -139,9 +139,11 @@ func holds(t *testing.T, condition string, s reducer.Session, in reducer.Input) 
 		return ended.Outcome == reducer.TooLong && !isStopping && s.Request.Compactions < reducer.MaxCompactions
 	case "summary complete":
 		return isSummarising && !isStopping && (ended.Outcome == reducer.Completed || ended.Outcome == reducer.Called)
+	case "summary fails": // no provider has refused a request as too long
+		return isSummarising && !isStopping && (ended.Outcome == reducer.Failed || ended.Outcome == reducer.TooLong ||
+			ended.Outcome == reducer.Interrupted && ended.Reason == event.ReasonTimeout)
 	case "failed":
-		return ended.Outcome == reducer.Failed || ended.Outcome == reducer.TooLong ||
-			isSummarising && ended.Outcome == reducer.Interrupted && ended.Reason == event.ReasonTimeout
+		return ended.Outcome == reducer.Failed || ended.Outcome == reducer.TooLong
 	case "fallback configured":
 		return !isStopping && !s.Request.Fallback && s.Reduced.Config.Fallback != nil
 	case "handed back":

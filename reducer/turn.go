@@ -18,6 +18,11 @@ func (d *decision) enqueue() {
 	if d.Request.Limit == "" {
 		d.Request.Settings = d.TriggerSettings
 	}
+	if c := d.Request.Compaction; c != nil {
+		asked := *c
+		asked.Asked = d.LastEventID()
+		d.Request.Compaction = &asked
+	}
 	config, provider := d.Reduced.Config, d.provider()
 	model := provider.Model
 	if provider.IsDefault {
