@@ -106,6 +106,9 @@ func (d *decision) follow(e event.Event) {
 		d.openRequest(body.RequestID)
 		d.endAttempt(body.RequestID, body.Usage)
 	case event.LLMAttemptEnded:
+		if body.Outcome == event.AttemptToolCalls || body.Outcome == event.AttemptCompacted {
+			d.followAccepted(body.RequestID, body.Usage)
+		}
 		d.endAttempt(body.RequestID, body.Usage)
 	case event.LLMRequestInterrupted:
 		d.endAttempt(body.RequestID, body.Usage)
@@ -114,6 +117,7 @@ func (d *decision) follow(e event.Event) {
 		d.endAttempt(body.RequestID, body.Usage)
 		d.endRequest(body.RequestID, true)
 	case event.LLMRequestCompleted:
+		d.followAccepted(body.RequestID, body.Usage)
 		d.endAttempt(body.RequestID, body.Usage)
 		d.endRequest(body.RequestID, true)
 	}

@@ -79,6 +79,25 @@ func (d *decision) followCompaction(body event.Compacted) {
 	d.Windows = append(d.Windows[max(0, len(d.Windows)-maxWindows+1):], learned)
 }
 
+// followAccepted forgets a learned window that an accepted request contradicts, for example because
+// the refusal had another reason. Providers count up to twice the tokens that workers count.
+func (d *decision) followAccepted(requestID string, usage event.Usage) {
+	r := d.Request
+	if r == nil || r.ID != requestID || !d.hasOpenAttempt() {
+		return
+	}
+	learned := d.LearnedWindow(r.ProviderID, r.Model)
+	if learned == 0 || usage.InputTokens <= 2*learned {
+		return
+	}
+	d.Windows = slices.DeleteFunc(slices.Clone(d.Windows), func(w Window) bool {
+		return w.ProviderID == r.ProviderID && w.Model == r.Model
+	})
+	if len(d.Windows) == 0 {
+		d.Windows = nil
+	}
+}
+
 // mayCompact reports whether a compaction could shorten the next attempt.
 func (d *decision) mayCompact() bool {
 	r := d.Request
