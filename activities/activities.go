@@ -47,8 +47,13 @@ type Activities struct {
 	running *attempts
 	ledgers *ledgers
 
-	observers  map[string]hook.Hook // with OnEvent, by name
-	deliveries atomic.Int64         // that run
+	observers map[string]*observer // by name
+}
+
+// observer is a hook with OnEvent.
+type observer struct {
+	hook.Hook
+	deliveries atomic.Int64 // that run
 }
 
 // New returns the activities of a worker.
@@ -60,10 +65,10 @@ func New(options Options) *Activities {
 		options.Stream = noStream{}
 	}
 	options.Rules = cmp.Or(options.Rules, reducer.CurrentRules)
-	observers := map[string]hook.Hook{}
+	observers := map[string]*observer{}
 	for _, h := range options.Hooks {
 		if h.OnEvent != nil {
-			observers[h.Name] = h
+			observers[h.Name] = &observer{Hook: h}
 		}
 	}
 	return &Activities{

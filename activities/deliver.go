@@ -19,7 +19,7 @@ const (
 	// DeliverTimeout bounds one attempt of [Activities.Deliver].
 	DeliverTimeout = 15 * time.Minute
 	// MaxDeliveries bounds the deliveries of a process at the same time, so that slow hooks leave room
-	// for requests.
+	// for requests. All hooks have the same share.
 	MaxDeliveries = 200
 	// maxDelivery is when Deliver returns although there is more to deliver.
 	maxDelivery = 10 * time.Minute
@@ -48,11 +48,10 @@ func (a *Activities) Deliver(ctx context.Context, in DeliverInput) (DeliverResul
 	if !ok {
 		return DeliverResult{in.Through}, nil
 	}
-	if n := a.deliveries.Add(1); n > MaxDeliveries {
-		a.deliveries.Add(-1)
-		return DeliverResult{}, deliveryError(h, errBusy)
+	defer h.deliveries.Add(-1)
+	if h.deliveries.Add(1) > a.deliveriesPerHook() {
+		return DeliverResult{}, deliveryError(h, fmt.Errorf("%d deliveries run on this worker", a.deliveriesPerHook()))
 	}
-	defer a.deliveries.Add(-1)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer a.beatDuring(ctx, cancel)()
@@ -64,9 +63,9 @@ func (a *Activities) Deliver(ctx context.Context, in DeliverInput) (DeliverResul
 	return DeliverResult{d.newest}, nil
 }
 
-var errBusy = &hook.RetryAfterError{Delay: time.Second, Err: fmt.Errorf("%d deliveries run on this worker", MaxDeliveries)}
+func (a *Activities) deliveriesPerHook() int64 { return int64(MaxDeliveries / len(a.observers)) }
 
-func deliveryError(h hook.Hook, err error) error {
+func deliveryError(h *observer, err error) error {
 	options := temporal.ApplicationErrorOptions{}
 	var later *hook.RetryAfterError
 	if errors.As(err, &later) {
@@ -77,7 +76,7 @@ func deliveryError(h hook.Hook, err error) error {
 
 type delivery struct {
 	*Activities
-	hook      hook.Hook
+	hook      *observer
 	in        DeliverInput
 	startedAt time.Time
 	lastAt    time.Time // of the last delivery; startedAt before it
@@ -132,7 +131,9 @@ func (d *delivery) run(ctx context.Context) (err error) {
 }
 
 // lingers reports whether the delivery waits for more events. It does not if many others run.
-func (d *delivery) lingers() bool { return d.isTurn && d.deliveries.Load() <= MaxDeliveries/2 }
+func (d *delivery) lingers() bool {
+	return d.isTurn && d.hook.deliveries.Load() <= d.deliveriesPerHook()/2
+}
 
 // isDuringTurn reports whether more events of the turn follow e soon: not if the turn waits for a person.
 func isDuringTurn(e event.Event) bool {
@@ -180,7 +181,7 @@ func (d *delivery) fail(ctx context.Context, b batch, err error) error {
 		progress.FailingSince = time.Now().UTC().Round(0)
 	}
 	progress.Through = b.end(len(b.events)).After
-	n := skippable(d.hook, b.events, progress.FailingSince, time.Now())
+	n := skippable(d.hook.Hook, b.events, progress.FailingSince, time.Now())
 	if n > 0 {
 		progress.Position = b.end(n)
 		logger.Warn("Events were skipped", "hook", d.hook.Name, "first", b.events[0].ID, "last", b.events[n-1].ID)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -100,10 +101,15 @@ func (d *delivering) deliver(hooks []hook.Hook, name string, through int) (int, 
 func (d *delivering) deliverFrom(server client.Client, hooks []hook.Hook, name string, through int) (int, error) {
 	d.t.Helper()
 	require.NoError(d.t, hook.Validate(hooks))
+	return d.deliverOn(activities.New(activities.Options{Temporal: server, Archive: d.archive, Hooks: hooks}), name, through)
+}
+
+func (d *delivering) deliverOn(a *activities.Activities, name string, through int) (int, error) {
+	d.t.Helper()
 	suite := &testsuite.WorkflowTestSuite{}
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := suite.NewTestActivityEnvironment()
-	env.RegisterActivity(activities.New(activities.Options{Temporal: server, Archive: d.archive, Hooks: hooks}))
+	env.RegisterActivity(a)
 	value, err := env.ExecuteActivity(acts.Deliver, activities.DeliverInput{ContextName: "demo", Hook: name, Through: through})
 	if err != nil {
 		return 0, err
@@ -305,4 +311,31 @@ func TestADeliveryWaitsHalfAMinuteForTheNextEvent(t *testing.T) {
 		require.Len(t, *calls, 1)
 		require.Equal(t, 30*time.Second, time.Since(start))
 	})
+}
+
+func TestASlowHookLeavesRoomForOthers(t *testing.T) {
+	d := newDelivering(t, 1)
+	h, calls := observed(nil)
+	started, release := make(chan struct{}), make(chan struct{})
+	slow := hook.Hook{Name: "slow", Timeout: time.Minute, OnEvent: func(context.Context, hook.Events) error {
+		started <- struct{}{}
+		<-release
+		return errors.New("down")
+	}}
+	a := activities.New(activities.Options{Temporal: archivedOnly{}, Archive: d.archive, Hooks: []hook.Hook{slow, h}})
+	var running sync.WaitGroup
+	for range activities.MaxDeliveries / 2 {
+		running.Go(func() { _, _ = d.deliverOn(a, "slow", 1) })
+		<-started
+	}
+	defer running.Wait()
+	defer close(release)
+	_, err := d.deliverOn(a, "slow", 1)
+	var failed *temporal.ApplicationError
+	require.ErrorAs(t, err, &failed)
+	require.Equal(t, "hook slow: 100 deliveries run on this worker", failed.Message())
+	require.Zero(t, failed.NextRetryDelay(), "the delay doubles")
+	_, err = d.deliverOn(a, "crm", 1)
+	require.NoError(t, err)
+	require.Len(t, *calls, 1)
 }
