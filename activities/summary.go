@@ -3,6 +3,7 @@ package activities
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -31,7 +32,27 @@ func summarySettings(settings event.RequestSettings, window int) event.RequestSe
 	settings.ResponseFormat, settings.Stop = nil, nil
 	settings.ToolChoice = &event.ToolChoice{Mode: event.ToolChoiceNone}
 	settings.MaxTokens = new(summaryTokens(window))
+	settings.Extra = summaryExtra(settings.Extra)
 	return settings
+}
+
+// summaryExtra removes the fields that would override other settings of a summary.
+func summaryExtra(extra event.Object) event.Object {
+	fields, n := extra.Fields(), 0
+	for _, name := range []string{"response_format", "stop", "tool_choice", "max_tokens", "max_completion_tokens"} {
+		if _, ok := fields[name]; ok {
+			delete(fields, name)
+			n++
+		}
+	}
+	if n == 0 {
+		return extra
+	}
+	data, err := json.Marshal(fields)
+	if err != nil {
+		return extra
+	}
+	return data
 }
 
 // summaryMessages returns the covered messages, exactly as earlier requests sent them so that caches of

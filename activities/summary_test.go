@@ -64,6 +64,21 @@ func TestASummaryRepeatsThePrefixOfTheConversation(t *testing.T) {
 	require.Nil(t, request.ResponseFormat)
 }
 
+func TestExtraFieldsDoNotReplaceTheSettingsOfASummary(t *testing.T) {
+	w := summarise(t, longSession(5, event.SetRequestSettings{Extra: event.Object(
+		`{"response_format":{"type":"json_object"},"stop":["."],"tool_choice":"required","max_completion_tokens":16,"top_k":3}`,
+	)}), 40_000, llmtest.Answer("They said word."))
+	_, err := w.generate()
+	require.NoError(t, err)
+	request := w.model.Requests()[0]
+	require.Nil(t, request.ResponseFormat)
+	require.Empty(t, request.Stop)
+	require.NotEqual(t, "required", request.ToolChoice)
+	require.Equal(t, 4096, request.OutputLimit())
+	require.NotContains(t, string(request.Body), "max_completion_tokens")
+	require.Contains(t, string(request.Body), `"top_k":3`)
+}
+
 func TestASummaryOmitsTheOldestMessages(t *testing.T) {
 	w := summarise(t, longSession(9, event.SystemPrompt{Content: "Be brief."}), 6000, llmtest.Answer("They said word."))
 	result, err := w.generate()
