@@ -105,8 +105,9 @@ func (d *decision) mayCompact() bool {
 		d.bestCut(d.Reduced.Config.Compaction.Limits().Strategies, 1, false).freed > 0
 }
 
-// compacts continues a request if its attempt was too long, or its summary failed with an error that is
-// not retryable or took too long: with a shorter conversation if possible. It reports false if the request ends or falls back.
+// compacts continues a request if its attempt was too long, or its summary took too long or failed with
+// an error that is not retryable. It shortens the conversation if it can. It reports false if the
+// request ends or falls back.
 func (d *decision) compacts(in RequestEnded) bool {
 	r, limits := d.Request, d.Reduced.Config.Compaction.Limits()
 	isTooLong := in.Overflow != nil && (in.Outcome == TooLong || in.Outcome == Failed)
