@@ -99,19 +99,23 @@ func (a *attempt) summaryMessages(ctx context.Context, model Model, r ModelReque
 		a.omitted = starts[n]
 		return with(covered[starts[n]:]), failure
 	}
-	a.omitted = starts[n-1]
-	return with(shortened(covered[a.omitted:], limit)), failure
+	a.omitted = len(covered)
+	newest := covered[starts[n-1]:]
+	bound := maxBytesPerToken * max(0, limit)
+	for bound > 0 && !fits(shortened(newest, bound)) {
+		bound /= 2
+	}
+	return with(shortened(newest, bound)), failure
 }
 
-// shortened bounds the texts of all messages, in bytes.
+// maxBytesPerToken is that of long words in the vocabularies.
+const maxBytesPerToken = 16
+
+// shortened bounds each text of the messages, in bytes.
 func shortened(messages []reducer.Message, limit int) []reducer.Message {
-	texts := 0
-	for _, m := range messages {
-		texts += 1 + len(m.ToolCalls)
-	}
 	short := slices.Clone(messages)
 	bound := func(text string) string {
-		text, isCut := truncate(text, max(0, limit)/texts, wire.MaxEventBytes)
+		text, isCut := truncate(text, limit, wire.MaxEventBytes)
 		if isCut {
 			text += "…"
 		}

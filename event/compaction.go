@@ -102,7 +102,8 @@ type Compacted struct {
 	Messages       int      `json:"messages"`       // number of messages covered
 	// Summary replaces the covered messages, at most [MaxSummaryBytes]. Set for the strategy summarise.
 	Summary string `json:"summary,omitempty"`
-	// Omitted counts the oldest covered messages, which did not fit into the request for the summary.
+	// Omitted counts the oldest covered messages that the request for the summary lacked. If even the
+	// newest one did not fit, it contained the beginning of that one, and Omitted equals Messages.
 	Omitted      int          `json:"omitted,omitempty"`
 	TokensBefore int          `json:"tokensBefore"` // of the request that was too long
 	Window       int          `json:"window"`       // of the model, in tokens
@@ -168,6 +169,9 @@ func (b Compacted) String() string {
 	}
 	if b.Omitted > 0 {
 		text += fmt.Sprintf("; the summary omits the first %d", b.Omitted)
+		if b.Omitted == b.Messages {
+			text += ", but for the beginning of the newest"
+		}
 	}
 	return text
 }
