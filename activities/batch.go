@@ -22,7 +22,7 @@ func (b *batch) add(e eventlog.Recorded) bool {
 	data, err := json.Marshal(e.Event)
 	size := len(data)
 	if err != nil {
-		size = hook.MaxBatchBytes // it was decoded from JSON
+		size = hook.MaxBatchBytes // unreachable: the event was decoded from JSON
 	}
 	if n := len(b.events); n > 0 {
 		isOver := b.through > 0 && e.Through > b.through

@@ -106,7 +106,7 @@ func (a *attempt) session(ctx context.Context) (reducer.Session, error) {
 	return session, nil
 }
 
-// logEnd identifies a log by its newest event; a zero at means unknown.
+// logEnd identifies a log by its newest event. If at is zero, it is unknown, and no log matches.
 type logEnd struct {
 	counter int
 	at      time.Time
