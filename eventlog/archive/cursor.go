@@ -86,8 +86,8 @@ func (c *Cursor) explain(verb, contextName string, err error) error {
 // IsNew reports whether the cursor was never set.
 func (c *Cursor) IsNew() bool { return c.number == 0 }
 
-// Set stores progress, unless it is the same. It fails with [blobs.ErrExists] if another writer has moved the cursor since it
-// was read.
+// Set stores progress, unless it is unchanged. If another writer has moved the cursor since it was
+// read, Set fails with [blobs.ErrExists], or readers ignore what it stores.
 func (c *Cursor) Set(ctx context.Context, progress Progress) error {
 	if !c.IsNew() && progress == c.Progress {
 		return nil
