@@ -17,8 +17,8 @@ type Recorded struct {
 }
 
 // FollowRun yields the events in the log of a run after a position, then new ones until the run is
-// closed. An element without an event means that the run has recorded no more so far. Events that
-// neither the archive nor the server has are omitted. An error is the last element.
+// closed. After each page of the history, and thus whenever it has caught up, it yields an element
+// without an event. It omits events that neither the archive nor the server has. An error comes last.
 //
 // If the position is in a branch that a reset has abandoned, it starts at the reset point.
 func (l *Log) FollowRun(ctx context.Context, contextName, runID string, from archive.Position) iter.Seq2[Recorded, error] {
