@@ -22,7 +22,7 @@ type spending struct {
 	Used  event.Amount `json:"used"`
 }
 
-// apply folds an event, which spent includes.
+// apply folds an event. The usage in spent already includes it.
 func (s *status) apply(e event.Event, spent *usage.Table) {
 	set := func(to wire.Status, request string) { s.status, s.since, s.request = to, e.Timestamp, request }
 	switch body := e.Body.(type) {
