@@ -171,7 +171,7 @@ func (d *decision) countCalls(c Call) (n int) {
 	return n
 }
 
-// newCallID returns the provider's id if it is unique in the context, else another one. After a
+// newCallID returns the provider's id if it is valid and unique in the context, else another one. After a
 // compaction has removed messages, it always returns another one: their ids are unknown.
 func (d *decision) newCallID(id string, calls []Call) string {
 	isVisible := func(r rune) bool { return r > ' ' && r <= '~' }

@@ -176,8 +176,8 @@ func cutOf(messages []Message, end int, strategy event.Strategy, enough int) (be
 	return best
 }
 
-// keptFrom returns the index of the first message that must stay: the one that first finds in the next
-// attempt, or an earlier one that the attempt does not include.
+// keptFrom returns the index from which all messages must stay: the result of first for the messages of
+// the next attempt, or that of an earlier message that the attempt does not include.
 func (d *decision) keptFrom(first func([]Message) int) int {
 	all, included := d.Reduced.Messages, MessagesOf(d.Session)
 	prefix := 0

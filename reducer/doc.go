@@ -78,8 +78,8 @@
 //   - newest attempt ended: the newest attempt failed and is retried; the log lacks its end.
 //   - summarising: the attempts of the request write a summary instead of an answer.
 //   - summary complete: the result of such an attempt has a text.
-//   - summary fails with an error that is not retryable or takes too long, and the provider has not
-//     refused the request or another strategy shortens it.
+//   - summary fails: its error is not retryable, or it timed out. If the provider has refused the
+//     request as too long, another strategy must also be able to shorten the conversation.
 //   - too long, at most [MaxCompactions] times per step: the attempt was not sent because it is too
 //     long, or the provider refused it as too long and the messages can be shortened.
 //   - implausible: the report is about another request, or repeated, or forged.
