@@ -20,8 +20,8 @@ type attemptID struct {
 	attempt int
 }
 
-// checkHooks checks that each report is there once, and names the hook of the message; that attempts
-// that completed have theirs; and that refused requests were not sent.
+// checkHooks checks that no report is repeated, that attempts that completed have the report of the
+// hook that their message names, and that refused requests were not sent.
 func checkHooks(log []event.Event) error {
 	var problems []error
 	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }

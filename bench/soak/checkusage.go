@@ -62,7 +62,7 @@ func checkUsage(log []event.Event, state wire.State) error {
 	return errors.Join(problems...)
 }
 
-// checkOutput compares the usage of an attempt that completed with its answer before.
+// checkOutput compares the usage of a completed attempt with the answer that precedes it in the log.
 func checkOutput(log []event.Event, id string, open *event.LLMRequestStarted, usage event.Usage) error {
 	want := 0
 	for i := len(log) - 1; i >= 0 && want == 0; i-- {
