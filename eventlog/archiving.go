@@ -48,7 +48,7 @@ func lost(contextName string, parts []archive.Part, archived, counter int) error
 }
 
 func endsBefore(contextName string, through int) error {
-	return fmt.Errorf("the log ends before %s", event.FormatID(contextName, through))
+	return fmt.Errorf("the log ends before %s (choose a recorded event)", event.FormatID(contextName, through))
 }
 
 // Archived returns how many segments the log of a context needs, and the counter up to which it is
