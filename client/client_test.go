@@ -278,8 +278,8 @@ func TestErrorsOfTemporalAreMapped(t *testing.T) {
 		want error
 		text string
 	}{
-		"no such workflow":            {state, serviceerror.NewNotFound("gone"), client.ErrNoContext, "get the state of context demo: no such context: gone"},
-		"nothing to close":            {closing, serviceerror.NewNotFound("gone"), client.ErrNoContext, "close context demo: no such context: gone"},
+		"no such workflow":            {state, serviceerror.NewNotFound("gone"), client.ErrNoContext, "get the state of context demo: no such context"},
+		"nothing to close":            {closing, serviceerror.NewNotFound("gone"), client.ErrNoContext, "close context demo: no such context"},
 		"the server is unavailable":   {send, serviceerror.NewUnavailable("refused"), client.ErrUnreachable, "send to context demo: temporal is unreachable: refused"},
 		"the server does not respond": {send, serviceerror.NewDeadlineExceeded("too late"), client.ErrUnreachable, "send to context demo: temporal is unreachable: too late"},
 		"a deadline of the SDK":       {closing, context.DeadlineExceeded, client.ErrUnreachable, "close context demo: temporal is unreachable: context deadline exceeded"},

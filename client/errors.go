@@ -58,7 +58,7 @@ func (c *Context) explain(ctx context.Context, operation string, err, onTimeout 
 	case errors.Is(err, ErrRefused), errors.Is(err, ErrFull):
 		return fmt.Errorf("%s context %s: %w", operation, c.name, err)
 	case errors.As(err, &notFound):
-		kind = ErrNoContext
+		return fmt.Errorf("%s context %s: %w", operation, c.name, eventlog.NoContext(err))
 	case errors.As(err, &unavailable):
 		kind = ErrUnreachable
 	case errors.As(err, &deadline), errors.Is(err, context.DeadlineExceeded):

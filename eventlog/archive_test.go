@@ -241,7 +241,7 @@ func TestAnUnknownContextIsErrNoContext(t *testing.T) {
 	log := eventlog.New(newServer(t), "", archive.New(blobstest.New(t).Store))
 	_, err := formatUntil(t, log, "")
 	require.ErrorIs(t, err, eventlog.ErrNoContext)
-	require.EqualError(t, err, "look for context demo: no such context: no such workflow")
+	require.EqualError(t, err, "look for context demo: no such context")
 }
 
 func TestAContextBeforeItsFirstRegistrationHasNoEvents(t *testing.T) {

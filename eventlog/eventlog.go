@@ -19,6 +19,15 @@ import (
 // ErrNoContext means that neither the server nor the archive has the context.
 var ErrNoContext = errors.New("no such context")
 
+// NoContext returns an [ErrNoContext] that wraps the error of the server without its text, which
+// names ids of Temporal.
+func NoContext(cause error) error { return &noContextError{cause} }
+
+type noContextError struct{ cause error }
+
+func (*noContextError) Error() string     { return ErrNoContext.Error() }
+func (e *noContextError) Unwrap() []error { return []error{ErrNoContext, e.cause} }
+
 // StoreAdvice tells the user of a client what to do without a blob store.
 const StoreAdvice = "set --blob-url or BLOB_URL to the blob store of the workers, or use the gateway"
 

@@ -87,7 +87,7 @@ func TestReadersMayStopAnywhere(t *testing.T) {
 func TestAMissingContextIsErrNoContext(t *testing.T) {
 	for _, err := range eventlog.New(newServer(t), "", nil).Events(t.Context(), "demo", "") {
 		require.ErrorIs(t, err, eventlog.ErrNoContext)
-		require.EqualError(t, err, "look for context demo: no such context: no such workflow")
+		require.EqualError(t, err, "look for context demo: no such context")
 	}
 }
 

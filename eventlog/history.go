@@ -209,7 +209,7 @@ func typed(err error) error {
 func notFound(err error) error {
 	var invalid *serviceerror.InvalidArgument
 	if errors.As(err, new(*serviceerror.NotFound)) || errors.As(err, &invalid) && strings.Contains(invalid.Message, "history not found") {
-		return fmt.Errorf("%w: %w", ErrNoContext, err)
+		return NoContext(err)
 	}
 	return err
 }

@@ -70,6 +70,8 @@ func (a *app) report(command *cobra.Command, err error) {
 		if cause != "" {
 			a.note("%s", cause)
 		}
+	case code == exit.NoContext:
+		fmt.Fprintf(a.err, "starter: %v (list the contexts with \"%s list\")\n", err, a.program())
 	default:
 		fmt.Fprintf(a.err, "starter: %v\n", err)
 	}
