@@ -33,7 +33,7 @@ func (c *Client) offload(ctx context.Context, events []event.Event) ([]event.Eve
 		if c.options.Archive == nil {
 			if len(data) > maxFileWithoutStore {
 				return nil, &event.FieldError{Tag: e.Tag(), Field: "source.data", Problem: fmt.Sprintf(
-					"%d bytes (at most %d without a blob store; %s)", len(data), maxFileWithoutStore, eventlog.StoreAdvice)}
+					"%s%d bytes (at most %d without a blob store; %s)", named(file.FileName), len(data), maxFileWithoutStore, eventlog.StoreAdvice)}
 			}
 			continue
 		}
@@ -45,6 +45,11 @@ func (c *Client) offload(ctx context.Context, events []event.Event) ([]event.Eve
 			if len(data) <= maxInlineFile {
 				continue // a media type that models do not support
 			}
+			if event.MediaOf(file.MediaType) == event.MediaOther {
+				err = &event.FieldError{Tag: e.Tag(), Field: "source.data", Problem: fmt.Sprintf(
+					"%s%d bytes (at most %d for %s, which models do not receive)",
+					named(file.FileName), len(data), maxInlineFile, event.Redact(file.MediaType, 100))}
+			}
 			return nil, err
 		}
 		if _, err := c.options.Archive.Store().Put(ctx, data); err != nil {
@@ -53,6 +58,14 @@ func (c *Client) offload(ctx context.Context, events []event.Event) ([]event.Eve
 		events[i] = offloaded
 	}
 	return events, nil
+}
+
+// named returns a prefix for errors; "" for a file without a name.
+func named(fileName string) string {
+	if fileName == "" {
+		return ""
+	}
+	return event.Redact(fileName, 200) + " has "
 }
 
 // Limits are the maximum sizes of files in bytes.

@@ -72,7 +72,7 @@ func TestFilesAboveTheLimitsAreRejected(t *testing.T) {
 	}{
 		"too large without a store": {nil, file("text/plain", 60_000), "60000 bytes (at most 36864 without a blob store; " + eventlog.StoreAdvice + ")"},
 		"too large for the store":   {bucket, file("text/plain", event.MaxAttachmentBytes+1), "20971520"},
-		"too large to stay inline":  {bucket, file("application/zip", 1<<20+1), "application/zip"},
+		"too large to stay inline":  {bucket, file("application/zip", 1<<20+1), "1048577 bytes (at most 1048576 for application/zip, which models do not receive)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := sendFile(t, test.archive, test.file)
