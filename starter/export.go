@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -55,6 +56,9 @@ func runExport(ctx context.Context, o exportOptions) error {
 	if !slices.Contains(chat.Formats(), format) {
 		return usagef("--format %q: want jsonl, openai or markdown", o.format)
 	}
+	if err := checkOutput(o.file); err != nil {
+		return err
+	}
 	c, from, err := o.open(ctx, o.name)
 	if err != nil {
 		return err
@@ -68,6 +72,21 @@ func runExport(ctx context.Context, o exportOptions) error {
 		return write(o.out, format, log)
 	}
 	return replace(o.file, func(w io.Writer) error { return write(w, format, o.counted(log)) })
+}
+
+// checkOutput accepts "", which is standard output.
+func checkOutput(name string) error {
+	if name == "" {
+		return nil
+	}
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
+		return usagef("--output %s: is %s (want a file)", name, kindOf(info.Mode()))
+	}
+	folder := filepath.Dir(name)
+	if info, err := os.Stat(folder); err != nil || !info.IsDir() || strings.HasSuffix(name, "/") {
+		return usagef("--output %s: %s is not an existing directory (create it, or name another FILE)", name, folder)
+	}
+	return nil
 }
 
 func write(w io.Writer, format chat.Format, log iter.Seq2[event.Event, error]) error {
