@@ -160,6 +160,8 @@ func TestMessages(t *testing.T) {
 	plain("set", "policy", "-n", "demo", "--quiet-period", "2m")
 	plain("set", "compaction", "forget", "-n", "demo")
 	plain("set", "compaction", "truncate", "-n", "demo", "--off")
+	plain("set", "compaction", "-n", "demo", "--off", "--trigger", "50")
+	plain("set", "compaction", "-n", "demo", "--off", "--target", "50")
 	plain("set", "compaction", "truncate", "truncate", "-n", "demo")
 	plain("set", "compaction", "-n", "demo", "--trigger", "5")
 	plain("set", "compaction", "-n", "demo", "--target", "80")
@@ -168,6 +170,10 @@ func TestMessages(t *testing.T) {
 	plain("set", "provider", "-n", "demo", "--provider", "openai", "--model", "m", "--api-key-ref", "sk-0123456789")
 	plain("set", "provider", "-n", "demo", "--provider", "openai", "--model", "m", "--base-url", "ftp://host")
 	plain("export", "-n", "demo", "--format", "pdf")
+	plain("export", "-n", "demo", "-o", ".")
+	plain("export", "-n", "demo", "-o", "missing/demo.jsonl")
+	plain("export", "-n", "demo", "-o", "missing/")
+	plain("export", "-n", "demo", "-o", "log.jsonl/demo.jsonl")
 	plain("import", "-n", "demo")
 	plain("import", "-n", "demo", "missing.jsonl")
 	plain("ingest", "-n", "demo", "--format", "gpt", "log.jsonl")
@@ -182,6 +188,7 @@ func TestMessages(t *testing.T) {
 	plain("budget", "-n", "demo", "--tokens", "99999999999999999999")
 	plain("tools", "-n", "demo", "--max-steps", "101", "fetch")
 	plain("tools", "-n", "demo", "--max-steps", "2")
+	plain("tools", "-n", "demo", "--max-steps", "0")
 	plain("tools", "-n", "demo", "--none", "fetch")
 	plain("tools", "-n", "demo", "--set", "fetch")
 	plain("tools", "-n", "demo", "--set", "@missing.json")
@@ -255,6 +262,9 @@ func TestMessages(t *testing.T) {
 	plain("schedule", "list")
 	plain("schedule", "resume", "-n", "demo", "--id", "news")
 	plain("interrupt", "-n", "demo")
+	answering := newFake(t)
+	answering.answering = true
+	run(answering, "", "interrupt", "-n", "demo")
 	plain("close", "-n", "demo")
 	plain("fork", "-n", "demo", "--at", "demo:0012", "--as", "copy")
 	plain("import", "-n", "demo", "log.jsonl")
@@ -300,7 +310,7 @@ func TestMessages(t *testing.T) {
 		event.LLMRequestFailed{Error: "openai: 401", RetriesAttempted: 1},
 		event.LLMRequestFailed{Error: "openai: unauthorized (401): no", Kind: event.FailureUnauthorized},
 		event.LLMRequestFailed{Error: "openai: quota exceeded (402): no", Kind: event.FailureQuota},
-		event.LLMRequestFailed{Error: "openai: context too long (400): no", Kind: event.FailureContextTooLong},
+		event.LLMRequestFailed{Error: "openai: context too long (400): 9 of 8 tokens.", Kind: event.FailureContextTooLong},
 		event.LLMRequestFailed{Error: "openai: content filter (400): no", Kind: event.FailureContentFilter},
 		event.LLMRequestFailed{Error: "hook guard: off topic", Kind: event.FailureRefusedByHook},
 		event.LLMRequestFailed{Error: "hook guard: broken: status 404 (want 200 or 204)", Kind: event.FailureHookFailed},

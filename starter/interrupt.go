@@ -2,9 +2,15 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/seed-9ed7edd4/chronicle/wire"
 )
+
+// stateTimeout is short: a missing worker must not delay the interruption.
+const stateTimeout = time.Second
 
 type interruptOptions struct {
 	*app
@@ -34,8 +40,15 @@ func runInterrupt(ctx context.Context, o interruptOptions) error {
 		return err
 	}
 	defer c.Shutdown()
+	query, cancel := context.WithTimeout(ctx, stateTimeout)
+	defer cancel()
+	state, unknown := to.State(query)
 	if err := to.Interrupt(ctx); err != nil {
 		return err
+	}
+	if unknown == nil && state.Status != wire.StatusAnswering {
+		o.note("context %s has no running answer", o.name)
+		return nil
 	}
 	o.note("asked context %s to stop its answer", o.name)
 	return nil

@@ -50,7 +50,7 @@ The delivery policy of the context decides what happens to a running answer, see
 	nameFlag(command, &o.name, "", nameUsage)
 	flags := command.Flags()
 	flags.StringVarP(&o.message, "message", "m", "",
-		"`TEXT` of the message, at most 1 MiB; - or no flag: read standard input")
+		"`TEXT` of the message, at most 16 MB of JSON (60 KiB without a blob store); - or no flag: read standard input")
 	flags.StringArrayVar(&o.attachments, "attach", nil, attachUsage)
 	flags.StringVar(&o.settings, "settings", "",
 		"request settings for this message only, as `JSON` with the fields of a SetRequestSettingsEvent; overrides \"set request\"")

@@ -54,6 +54,9 @@ summarise, as in new contexts.
 			if isOff && len(args) > 0 {
 				return usagef("--off: cannot be used with strategies")
 			}
+			if flags := command.Flags(); isOff && (flags.Changed("trigger") || flags.Changed("target")) {
+				return usagef("--off: cannot be used with --trigger or --target")
+			}
 			if isOff {
 				body.Strategies = []event.Strategy{}
 			}

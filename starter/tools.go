@@ -116,6 +116,9 @@ func (o *toolsOptions) body(command *cobra.Command, names []string) (body event.
 	case o.none && len(body.Tools) > 0:
 		return body, usagef("--none: cannot be used with tools")
 	case !o.none && len(body.Tools) == 0:
+		if _, err := input(body); err != nil {
+			return body, nameFlags(err)
+		}
 		return body, usagef("TOOL: missing (want the name of a tool, --client-tool, --set or --none)")
 	}
 	return body, nil

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
+	"github.com/seed-9ed7edd4/chronicle/starter/show"
 )
 
 type verifyOptions struct {
@@ -63,7 +64,7 @@ func (o verifyOptions) print(found client.Verification) error {
 	if len(found.Problems) > 0 {
 		return nil
 	}
-	_, err := fmt.Fprintf(o.out, "ok: %d events in %d segments, %d in the history of the current run\n",
-		found.Events, found.Segments, found.InHistory)
+	_, err := fmt.Fprintf(o.out, "ok: %s in %s, %d in the history of the current run\n",
+		show.Count(found.Events, "event", "events"), show.Count(found.Segments, "segment", "segments"), found.InHistory)
 	return err
 }

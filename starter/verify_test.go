@@ -16,6 +16,9 @@ func TestVerifyReportsProblems(t *testing.T) {
 	require.Equal(t, outcome{0, `{"contextName":"demo","events":7,"segments":2,"inHistory":3,"problems":[]}` + "\n", ""},
 		starter(t, f, "", "verify", "-n", "demo", "--json"))
 
+	one := newFake(t)
+	one.verification = client.Verification{Events: 1, Segments: 1}
+	require.Equal(t, "ok: 1 event in 1 segment, 0 in the history of the current run\n", starter(t, one, "", "verify", "-n", "demo").out)
 	f.verification.Problems = []client.Problem{{Place: "demo:0003", Text: "is\x1b no event"}, {Place: "demo:0004", Text: "is missing"}}
 	const failed = "starter: verify context demo: problems found: 2\n"
 	require.Equal(t, outcome{exit.Failure, "demo:0003: is no event\ndemo:0004: is missing\n", failed}, starter(t, f, "", "verify", "-n", "demo"))

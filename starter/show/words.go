@@ -104,7 +104,7 @@ func lifecycle(body event.Body) (subject, text string) {
 	case event.LLMRequestInterrupted:
 		return "interrupted", strings.ReplaceAll(string(b.Reason), "_", " ") + used(b.Usage)
 	case event.LLMRequestFailed:
-		return "failed", b.Error + retries(b.RetriesAttempted) + used(b.Usage) + advice(b.Kind, b.Retryable)
+		return "failed", strings.TrimSuffix(b.Error, ".") + retries(b.RetriesAttempted) + used(b.Usage) + advice(b.Kind, b.Retryable)
 	case event.LLMRequestFellBack:
 		return "fell back", fmt.Sprintf("from %s to %s: %s%s%s", b.FromProvider, b.ToProvider, b.Error, retries(b.RetriesAttempted), used(b.Usage))
 	case event.LLMAttemptEnded:
@@ -203,7 +203,7 @@ func advice(kind event.FailureKind, isRetryable bool) string {
 	case event.FailureQuota:
 		return "; the account of the provider needs more quota"
 	case event.FailureContextTooLong:
-		return "; start a new context, or choose a model with a larger context window"
+		return "; send a shorter message, start a new context, or choose a model with a larger context window"
 	case event.FailureContentFilter:
 		return "; change the message"
 	case event.FailureModelNotFound:
