@@ -5,11 +5,13 @@ import (
 	"context"
 	"sync/atomic"
 
+	"go.opentelemetry.io/otel/metric"
 	"go.temporal.io/sdk/client"
 
 	"github.com/seed-9ed7edd4/chronicle/eventlog"
 	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
 	"github.com/seed-9ed7edd4/chronicle/hook"
+	"github.com/seed-9ed7edd4/chronicle/internal/metrics"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
@@ -36,8 +38,9 @@ type Options struct {
 	// WorkerQueue is a task queue that only this process polls, for [Activities.Generate] with
 	// Adopt. Empty: when a run continues as new, its request is sent again.
 	WorkerQueue string
-	HandBack    <-chan struct{} // closed when the worker hands requests back; nil: never
-	Rules       reducer.Rules   // of new runs; zero: [reducer.CurrentRules]
+	HandBack    <-chan struct{}      // closed when the worker hands requests back; nil: never
+	Rules       reducer.Rules        // of new runs; zero: [reducer.CurrentRules]
+	Meters      metric.MeterProvider // records metrics; nil: none
 }
 
 // Activities are the activities of a worker, for worker.RegisterActivity.
@@ -46,6 +49,7 @@ type Activities struct {
 	log     *eventlog.Log
 	running *attempts
 	ledgers *ledgers
+	metrics *metrics.Metrics
 
 	observers map[string]*observer // by name
 }
@@ -73,7 +77,7 @@ func New(options Options) *Activities {
 	}
 	return &Activities{
 		options: options, observers: observers, log: eventlog.New(options.Temporal, options.Namespace, options.Archive), running: newAttempts(),
-		ledgers: newLedgers(options.Temporal),
+		ledgers: newLedgers(options.Temporal), metrics: metrics.New(options.Meters),
 	}
 }
 

@@ -45,7 +45,8 @@ type attempt struct {
 	omitted      int               // covered messages that the summary lacks
 	refused      *reducer.Overflow // of a refusal of the request as too long; nil: none
 
-	usage usageMeter
+	usage    usageMeter
+	measured measurement
 
 	mu          sync.Mutex // guards the fields below
 	attempted   Attempted
@@ -67,7 +68,10 @@ func (a *attempt) run(ctx context.Context) {
 			activity.GetLogger(ctx).Error("Generate panicked", "request", a.in.RequestID, "panic", p, "stack", string(debug.Stack()))
 		}
 	}()
+	a.measured.Running.Add(1)
+	defer a.measured.Running.Add(-1)
 	a.result, a.err = a.generate(ctx)
+	a.measured.ended(a, a.result, a.err)
 }
 
 func (a *attempt) generate(ctx context.Context) (result GenerateResult, err error) {
@@ -94,6 +98,7 @@ func (a *attempt) generate(ctx context.Context) (result GenerateResult, err erro
 	}
 	a.usage.start(p.model)
 	a.announce(ctx, p.policy)
+	a.measured.sent(a)
 	size, reasoned := 0, 0
 	a.keep = p.request.Settings.Reasoning
 	streaming, stop := context.WithCancelCause(ctx)
@@ -101,6 +106,7 @@ func (a *attempt) generate(ctx context.Context) (result GenerateResult, err erro
 	publish, passed := a.deltas()
 	defer a.guard.startBeside(ctx, stop, passed)()
 	answer, err := p.model.Stream(streaming, p.request, func(delta Delta) {
+		a.measured.delta()
 		if delta.IsReasoning {
 			if reasoned += len(delta.Text); a.keep == event.ReasoningOff || reasoned > event.MaxReasoningBytes {
 				return
@@ -111,6 +117,7 @@ func (a *attempt) generate(ctx context.Context) (result GenerateResult, err erro
 		}
 		publish(delta)
 	})
+	a.measured.streamed()
 	settle(answer.Usage)
 	a.learn(ctx, p, err)
 	return a.conclude(ctx, answer, err)
@@ -211,6 +218,7 @@ func (a *attempt) onStop(stop Stop) {
 		return // the request after the summary includes it
 	}
 	if stop.Reason != event.ReasonNewUserInput || a.isOutdated(stop.Through) {
+		a.measured.stopped()
 		a.cancel(stopped{stop.Reason})
 	}
 }

@@ -40,12 +40,24 @@ func (a *Activities) CallTool(ctx context.Context, in CallToolInput) (CallToolRe
 	defer a.beatDuring(ctx, cancel)()
 
 	result, err := a.outcomeOfCall(ctx, in, a.call(call, in), context.Cause(call))
+	a.metrics.ToolDuration.Observe(time.Since(startedAt).Seconds(), in.Name)
+	a.metrics.ToolCalls.Add(1, in.Name, callOutcome(result, err))
 	if err != nil {
 		return CallToolResult{}, err
 	}
 	out := CallToolResult{Value: result.Value, Error: result.Error, IsError: result.IsError}.recordable()
 	out.DurationMs = time.Since(startedAt).Milliseconds()
 	return out, nil
+}
+
+func callOutcome(result ToolCallResult, err error) string {
+	switch {
+	case err != nil:
+		return "failed"
+	case result.IsError:
+		return "error"
+	}
+	return "ok"
 }
 
 var errToolTimeout = errors.New("the call took longer than the timeout of the tool")

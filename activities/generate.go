@@ -127,6 +127,7 @@ func (a *Activities) Generate(ctx context.Context, in GenerateInput) (GenerateRe
 	}
 	started := &attempt{Activities: a, in: in, key: key, info: info, startedAt: time.Now(), done: make(chan struct{})}
 	started.attempted.Attempt = number
+	started.measured.Metrics = a.metrics
 	started.committed = logEnd{event.Counter(in.Through), in.ThroughAt}
 	started.lost = handedBack.Lost
 	if in.Compaction == nil {

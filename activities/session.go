@@ -39,6 +39,9 @@ func (a *attempt) debounce(ctx context.Context) (reducer.Session, error) {
 			session, err = a.sessionOrLog(ctx)
 		}
 	}
+	if err == nil && a.in.Steps == 0 && !session.TriggerAt.IsZero() {
+		a.metrics.Debounce.Observe(max(0, a.serverNow().Sub(session.TriggerAt).Seconds()))
+	}
 	if err == nil && session.Reduced.Config.Budget != nil && !session.HasEnd(a.attempted.Attempt-1) {
 		session, err = a.sessionAfterSignals(ctx)
 	}
@@ -95,6 +98,7 @@ func (a *attempt) session(ctx context.Context) (reducer.Session, error) {
 	if session, ok := a.cachedSession(ctx, run); ok {
 		return session, nil
 	}
+	a.metrics.SnapshotMisses.Add(1)
 	var session reducer.Session
 	value, err := a.querySnapshot(ctx, run)
 	if err == nil {

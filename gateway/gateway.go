@@ -12,8 +12,11 @@ import (
 	"net/netip"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
+
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/metrics"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
@@ -56,9 +59,10 @@ type Options struct {
 	// AnswerBytes the log pages and attachments read or sent at once. 0: 256 MiB each. Both are
 	// at least the maximum size of one body or attachment.
 	BodyBytes, AnswerBytes int64
-	KeepAlive              time.Duration // interval of comments on a stream; 0: 15 s
-	Linger                 time.Duration // time until a room without viewers ends; 0: 10 s
-	Log                    *slog.Logger  // receives an entry for each request; nil: none
+	KeepAlive              time.Duration        // interval of comments on a stream; 0: 15 s
+	Linger                 time.Duration        // time until a room without viewers ends; 0: 10 s
+	Log                    *slog.Logger         // receives an entry for each request; nil: none
+	Meters                 metric.MeterProvider // records metrics; nil: none
 }
 
 const (
@@ -83,6 +87,7 @@ type Gateway struct {
 		Ping(ctx context.Context) error
 		Limits() client.Limits
 	}
+	metrics *metrics.Metrics
 	probe   *probe
 	bodies  *budget
 	answers *budget
@@ -106,7 +111,7 @@ func New[C Context](client Client[C], options Options) *Gateway {
 	options.Linger = cmp.Or(options.Linger, 10*time.Second)
 	options.Log = cmp.Or(options.Log, slog.New(slog.DiscardHandler))
 	g := &Gateway{
-		options: options, client: client,
+		options: options, client: client, metrics: metrics.New(options.Meters),
 	}
 	known := newNames()
 	g.open = func(name string) (Context, error) {

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 	"net/netip"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -57,6 +59,8 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 				return
 			}
 			defer release()
+			g.metrics.Streams.Add(1)
+			defer g.metrics.Streams.Add(-1)
 			next.ServeHTTP(out, r)
 		default:
 			next.ServeHTTP(out, r)
@@ -136,6 +140,7 @@ func (a *response) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // A stream is logged when its viewer leaves. Queries and bodies are not logged.
 func (g *Gateway) logRequest(r *http.Request, client netip.Addr, a *response, elapsed time.Duration) {
+	g.metrics.HTTPRequests.Add(1, cmp.Or(r.Pattern, "page"), strconv.Itoa(a.status))
 	level := slog.LevelInfo
 	if isProbe(r) {
 		level = slog.LevelDebug

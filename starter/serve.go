@@ -8,6 +8,7 @@ import (
 	"math"
 	"net"
 	"net/netip"
+	"os"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -15,7 +16,9 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
 	"github.com/seed-9ed7edd4/chronicle/gateway/page"
+	"github.com/seed-9ed7edd4/chronicle/internal/telemetry"
 	"github.com/seed-9ed7edd4/chronicle/internal/terminal"
+	"github.com/seed-9ed7edd4/chronicle/internal/version"
 )
 
 type serveOptions struct {
@@ -26,6 +29,7 @@ type serveOptions struct {
 	// proxies are IP addresses and networks.
 	proxies []string
 	json    bool
+	metrics string
 }
 
 func newServeCommand(a *app) *cobra.Command {
@@ -59,6 +63,7 @@ When it accepts requests, the command prints one line,
 		"`REQUESTS` per second per client address, with bursts of four times as many; 0: 50; negative: unlimited")
 	flags.StringArrayVar(&o.proxies, "trust-proxy", nil,
 		"IP `ADDRESS` or network, like 10.0.0.0/8, of a proxy whose X-Forwarded-For is trusted; may be repeated")
+	flags.StringVar(&o.metrics, "metrics", "", "serve metrics for Prometheus at http://`HOST:PORT`/metrics; port 0: any free port (default: none)")
 	flags.BoolVar(&o.json, "json", false, "print the ready line and the log as JSON")
 	return command
 }
@@ -75,6 +80,13 @@ func runServe(ctx context.Context, o serveOptions) error {
 	if err != nil {
 		return err
 	}
+	exported, err := telemetry.Start(ctx, telemetry.Options{
+		Service: "chronicle-gateway", Version: version.Build(), Listen: o.metrics, Getenv: os.Getenv,
+	})
+	if err != nil {
+		return err
+	}
+	defer exported.Close()
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", o.listen)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("--listen %s: the address is in use (stop the program that uses it, or choose another port)", o.listen)
@@ -92,12 +104,12 @@ func runServe(ctx context.Context, o serveOptions) error {
 		o.note("warning: no authentication; anyone who can reach %s can read and write all contexts", o.listen)
 	}
 	o.noteNotLive(c)
-	if err := o.announce(c, listener); err != nil {
+	if err := o.announce(c, listener, exported); err != nil {
 		return err
 	}
 	o.grace.Store(int64(gateway.DrainTimeout + grace))
 	return gateway.New(c, gateway.Options{
-		Page: page.Handler(), Hosts: o.hosts, Rate: o.rate, Proxies: proxies, Log: o.logger(),
+		Page: page.Handler(), Hosts: o.hosts, Rate: o.rate, Proxies: proxies, Log: o.logger(), Meters: exported.Meters(),
 	}).Serve(ctx, listener)
 }
 
@@ -118,16 +130,22 @@ func parseProxies(texts []string) (proxies []netip.Prefix, err error) {
 
 type serving struct {
 	URL      string `json:"url"`
+	Metrics  string `json:"metrics,omitempty"`
 	Temporal string `json:"temporal"`
 	Deltas   bool   `json:"deltas"`
 }
 
-func (o serveOptions) announce(c contextClient, listener net.Listener) error {
+func (o serveOptions) announce(c contextClient, listener net.Listener, exported *telemetry.Telemetry) error {
 	s := serving{URL: "http://" + listener.Addr().String(), Temporal: event.Redact(o.address(), 0), Deltas: c.Live()}
+	rest := ""
+	if address := exported.Address(); address != "" {
+		s.Metrics = "http://" + address + "/metrics"
+		rest = " metrics=" + s.Metrics
+	}
 	if o.json {
 		return o.printJSON(s)
 	}
-	_, err := fmt.Fprintf(o.out, "ready url=%s temporal=%s deltas=%t\n", s.URL, s.Temporal, s.Deltas)
+	_, err := fmt.Fprintf(o.out, "ready url=%s temporal=%s deltas=%t%s\n", s.URL, s.Temporal, s.Deltas, rest)
 	return err
 }
 

@@ -51,6 +51,9 @@ func (a *app) announce(at endpoints, dev *local, tools *tool.Set, log *zap.Logge
 	if dev != nil {
 		add("data", dev.dataDir)
 	}
+	if address := at.telemetry.Address(); address != "" {
+		add("metrics", "http://"+address+"/metrics")
+	}
 	if dev != nil && !a.settings.json {
 		fmt.Fprint(a.err, banner(at, dev.temporal.UIURL(), dev.dataDir, append(tools.Names(), mcpNames(at.mcp)...)))
 	}

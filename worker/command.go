@@ -57,6 +57,7 @@ type settings struct {
 	drainTimeout                time.Duration
 	cacheBytes                  int64
 	json                        bool
+	metrics                     string
 	check                       bool
 
 	dev                            bool
@@ -198,6 +199,7 @@ func (s *settings) addFlags(flags *pflag.FlagSet) {
 	flags.Int64Var(&s.cacheBytes, "cache-bytes", 512<<20, "memory for cached contexts in `BYTES`, at least 1,048,576; the excess is written to a temporary file in $TMPDIR")
 	flags.DurationVar(&s.drainTimeout, "drain-timeout", defaultDrainTimeout, "time for running answers to finish when the worker stops; the rest are handed back to Temporal and repeated by another worker; 0: hand back at once, as --dev does")
 	flags.BoolVar(&s.json, "json", false, "write logs as JSON lines, including those of the Temporal SDK and, with --dev, the Temporal server")
+	flags.StringVar(&s.metrics, "metrics", "", "serve metrics for Prometheus at http://`HOST:PORT`/metrics; port 0: any free port (default: none)")
 	flags.BoolVar(&s.check, "check", false, "report by exit code whether a worker on this host polls the task queue")
 	flags.BoolVar(&s.dev, "dev", false, "start Temporal, NATS and, without a key, a stand-in for a model on this machine")
 	flags.StringVar(&s.dataDir, "data-dir", defaultDataDir, "data `DIRECTORY` of --dev, created if missing")

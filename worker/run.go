@@ -22,6 +22,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/hook"
 	"github.com/seed-9ed7edd4/chronicle/internal/connect"
 	"github.com/seed-9ed7edd4/chronicle/internal/exit"
+	"github.com/seed-9ed7edd4/chronicle/internal/telemetry"
+	"github.com/seed-9ed7edd4/chronicle/internal/version"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/stream"
 	"github.com/seed-9ed7edd4/chronicle/tool/mcp"
@@ -31,14 +33,15 @@ import (
 const connectTimeout = 10 * time.Second
 
 type endpoints struct {
-	temporal client.Options
-	natsURL  string
-	natsAuth stream.Auth
-	blobURL  string
-	models   llm.Options
-	budgets  []activities.LabelBudget
-	mcp      []mcp.Server
-	hooks    []hook.Hook
+	temporal  client.Options
+	natsURL   string
+	natsAuth  stream.Auth
+	blobURL   string
+	models    llm.Options
+	budgets   []activities.LabelBudget
+	mcp       []mcp.Server
+	hooks     []hook.Hook
+	telemetry *telemetry.Telemetry
 	// modelURL is the URL of the built-in stand-in for a model; empty without it.
 	modelURL string
 }
@@ -59,6 +62,17 @@ func (a *app) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	exported, err := telemetry.Start(life, telemetry.Options{
+		Service: "chronicle-worker", Version: version.Build(), Listen: a.settings.metrics, Getenv: a.getenv,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err := exported.Close(); err != nil {
+			log.Warn("cannot export the last metrics", zap.Error(err))
+		}
+	}()
 	var at endpoints
 	var dev *local
 	if a.settings.dev {
@@ -70,7 +84,8 @@ func (a *app) run(ctx context.Context) (err error) {
 	} else if at, err = a.configured(log); err != nil {
 		return err
 	}
-	at.mcp, at.hooks = servers, hooks
+	at.mcp, at.hooks, at.telemetry = servers, hooks, exported
+	at.temporal.MetricsHandler = exported.TemporalMetrics()
 	running, err := a.startWorker(life, end, at, log)
 	if err != nil {
 		return causeOf(life, err)

@@ -51,6 +51,7 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at e
 	if r.blobs, err = blobs.Open(ctx, at.blobURL, at.temporal.Namespace); err != nil {
 		return nil, fmt.Errorf("--blob-url or BLOB_URL: %w", err)
 	}
+	r.blobs.Measure(at.telemetry.Meters())
 	if s.blobURL == "" && a.getenv("BLOB_URL") == "" {
 		log.Info("no --blob-url: using a local folder as the blob store", zap.String("blobs", at.blobURL))
 	}
@@ -97,6 +98,7 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at e
 		SearchAttributes: attributes,
 		DefaultModel:     at.model(),
 		Budgets:          at.budgets,
+		Meters:           at.telemetry.Meters(),
 		OnFatalError:     func(err error) { end(fmt.Errorf("worker failed: %w", err)) },
 	})
 	probe := &probe{modelURL: at.modelURL}

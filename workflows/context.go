@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/metrics"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
@@ -27,6 +29,7 @@ type Options struct {
 	// StoreID identifies the worker's blob store. Workflow tasks of contexts of another store fail.
 	// Empty: no check.
 	StoreID string
+	Meters  metric.MeterProvider // records metrics; nil: none
 }
 
 // Context is the workflow with the default options. The workflow id contains the name of the
@@ -39,16 +42,17 @@ func New(options Options) func(workflow.Context, converter.RawValue) error {
 	if reduce == nil {
 		reduce = reducer.Reduce
 	}
-	return newWorkflow(reducer.NewStepper(reduce), options.Cache, options.StoreID)
+	return newWorkflow(reducer.NewStepper(reduce), options)
 }
 
-func newWorkflow(step reducer.Stepper, cache *activities.SessionCache, storeID string) func(workflow.Context, converter.RawValue) error {
+func newWorkflow(step reducer.Stepper, options Options) func(workflow.Context, converter.RawValue) error {
+	measured := metrics.New(options.Meters)
 	return func(ctx workflow.Context, input converter.RawValue) error {
-		r, err := newRun(ctx, step, cache)
+		r, err := newRun(ctx, step, options.Cache)
 		if err != nil {
 			return err
 		}
-		r.storeID = storeID
+		r.storeID, r.metrics = options.StoreID, measured
 		defer r.cacheEntry.Remove()
 		c, err := decodeContinuation(workflow.GetInfo(ctx), input)
 		if err != nil {
@@ -71,6 +75,7 @@ type run struct {
 	inbox   *inbox
 	name    string // of the context
 	storeID string // Options.StoreID
+	metrics *metrics.Metrics
 
 	// session is empty while isReleased: query handlers and coroutines must use currentSession.
 	session    reducer.Session

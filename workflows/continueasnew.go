@@ -207,8 +207,20 @@ func (r *run) continueAsNew() error {
 	if r.inbox.hasUpdate() && !r.isUrgent() || r.hasResult() || r.isInboxTooLarge() || r.isCancelled() {
 		return nil // process those first
 	}
+	r.measureContinuation()
 	ctx := workflow.WithWorkflowTaskTimeout(r.ctx, r.taskTimeout())
 	return workflow.NewContinueAsNewError(ctx, wire.WorkflowType, r.continuation())
+}
+
+func (r *run) measureContinuation() {
+	if workflow.IsReplaying(r.ctx) {
+		return
+	}
+	used := r.usage()
+	r.metrics.Continuations.Add(1)
+	r.metrics.HistoryEvents.Observe(float64(used.entries))
+	r.metrics.HistoryBytes.Observe(float64(used.bytes))
+	r.metrics.ArchiveLag.Observe(float64(r.session.EventCount - r.archived.through))
 }
 
 // isInboxTooLarge reports whether the run must record signals before it continues as new. An urgent

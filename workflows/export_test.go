@@ -22,7 +22,7 @@ func DecodeBy(rules reducer.Rules, name string, payloads *commonpb.Payloads, now
 
 // WithStep is New with another step function.
 func WithStep(step reducer.Stepper) func(workflow.Context, converter.RawValue) error {
-	return newWorkflow(step, nil, "")
+	return newWorkflow(step, Options{})
 }
 
 // MaxGrowth is maxGrowth.

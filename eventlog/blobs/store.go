@@ -18,9 +18,11 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
 	"gocloud.dev/blob"
 	"gocloud.dev/gcerrors"
 
+	"github.com/seed-9ed7edd4/chronicle/internal/metrics"
 	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 )
 
@@ -37,20 +39,42 @@ type Store struct {
 	bucket       *blob.Bucket
 	folder, root string // folder of the bucket, and of the namespace in it; "" in a cloud
 
+	metrics *metrics.Metrics
+
 	mu sync.Mutex // guards id
 	id string     // the identity; "" until it is read
 }
 
 // New returns a store on an open bucket, which the store closes. Use [Open] for a URL.
-func New(bucket *blob.Bucket) *Store { return &Store{bucket: bucket} }
+func New(bucket *blob.Bucket) *Store { return &Store{bucket: bucket, metrics: metrics.New(nil)} }
+
+// Measure records the operations of the store with the instruments of a provider. Call it before the
+// store is used.
+func (s *Store) Measure(provider metric.MeterProvider) { s.metrics = metrics.New(provider) }
+
+// measure records an operation, its latency and the bytes that it moved.
+func (s *Store) measure(operation string, began time.Time, bytes int, err error) {
+	outcome := "ok"
+	switch code := gcerrors.Code(err); {
+	case err == nil:
+		s.metrics.StoreBytes.Add(float64(bytes), operation)
+	case code == gcerrors.NotFound || code == gcerrors.FailedPrecondition:
+		outcome = "missing_or_taken"
+	default:
+		outcome = "failed"
+	}
+	s.metrics.StoreOperations.Add(1, operation, outcome)
+	s.metrics.StoreDuration.Observe(time.Since(began).Seconds(), operation)
+}
 
 // Close closes the bucket.
 func (s *Store) Close() error { return s.bucket.Close() }
 
 // Put stores bytes, unless the store has them, and returns their reference.
 func (s *Store) Put(ctx context.Context, data []byte) (Ref, error) {
-	ref := RefOf(data)
+	ref, began := RefOf(data), time.Now()
 	existing, err := s.bucket.Attributes(ctx, string(ref))
+	s.measure("stat", began, 0, err)
 	if err == nil && existing.Size == int64(len(data)) {
 		return ref, nil
 	}
@@ -121,7 +145,8 @@ func (s *Store) create(ctx context.Context, name string, data []byte) (taken boo
 }
 
 // write syncs a file before it is renamed, and its folder after that.
-func (s *Store) write(ctx context.Context, name string, data []byte, options *blob.WriterOptions) error {
+func (s *Store) write(ctx context.Context, name string, data []byte, options *blob.WriterOptions) (err error) {
+	defer func(began time.Time) { s.measure("write", began, len(data), err) }(time.Now())
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var file *os.File // nil in a cloud
@@ -170,7 +195,9 @@ func (s *Store) syncFolders(folder string) error {
 // Read returns the bytes under a name, unverified. Its errors are those of [Store.Get] except
 // ErrCorrupt.
 func (s *Store) Read(ctx context.Context, name string) ([]byte, error) {
+	began := time.Now()
 	data, err := s.bucket.ReadAll(ctx, name)
+	s.measure("read", began, len(data), err)
 	return data, explain("read", name, err)
 }
 
@@ -185,6 +212,18 @@ func (s *Store) Delete(ctx context.Context, name string) error {
 
 // Names yields the names that begin with a prefix, in byte order. An error is the last element.
 func (s *Store) Names(ctx context.Context, prefix string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		began, failed := time.Now(), error(nil)
+		defer func() { s.measure("list", began, 0, failed) }()
+		for name, err := range s.names(ctx, prefix) {
+			if failed = err; !yield(name, err) {
+				return
+			}
+		}
+	}
+}
+
+func (s *Store) names(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	if s.root != "" {
 		return s.files(prefix)
 	}

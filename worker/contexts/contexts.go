@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"go.opentelemetry.io/otel/metric"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/worker"
@@ -71,8 +72,9 @@ type Options struct {
 	CacheBytes int64
 	// DrainTimeout is how long Stop lets answers finish before it hands them back. 0: at once.
 	DrainTimeout time.Duration
-	Rules        reducer.Rules // of new runs; zero: reducer.CurrentRules
-	OnFatalError func(error)   // called when the worker fails; optional
+	Rules        reducer.Rules        // of new runs; zero: reducer.CurrentRules
+	Meters       metric.MeterProvider // records metrics; nil: none
+	OnFatalError func(error)          // called when the worker fails; optional
 }
 
 // NewWorker returns a worker, not started. You can register your own workflows and activities too.
@@ -117,7 +119,7 @@ func NewWorker(temporal client.Client, options Options) *Worker {
 	w.Worker = worker.New(temporal, options.TaskQueue, main)
 	if options.Part != OnlyActivities {
 		w.RegisterWorkflowWithOptions(
-			workflows.New(workflows.Options{Reduce: options.Reduce, Cache: cache, StoreID: options.StoreID}),
+			workflows.New(workflows.Options{Reduce: options.Reduce, Cache: cache, StoreID: options.StoreID, Meters: options.Meters}),
 			workflow.RegisterOptions{Name: wire.WorkflowType})
 		w.RegisterWorkflowWithOptions(workflows.Send, workflow.RegisterOptions{Name: wire.WorkflowSend})
 		w.RegisterWorkflowWithOptions(workflows.Budget, workflow.RegisterOptions{Name: wire.WorkflowBudget})
@@ -141,6 +143,7 @@ func NewWorker(temporal client.Client, options Options) *Worker {
 		ContinueAfter:    options.ContinueAfter,
 		HandBack:         w.handBack,
 		Rules:            options.Rules,
+		Meters:           options.Meters,
 	}
 	if options.Part != OnlyWorkflows {
 		all.WorkerQueue = wire.WorkerQueue(options.TaskQueue, uuid.NewString())

@@ -1,0 +1,122 @@
+package metrics
+
+// Metrics are the instruments of a process.
+type Metrics struct {
+	definitions []Definition
+
+	Requests, Failures, Retries, Fallbacks, Interruptions, Recovered Counter
+	Tokens, Cost                                                     Counter
+	Running                                                          Gauge
+	Debounce, FirstToken, TokenGap, Duration, Abort                  Histogram
+
+	ToolCalls, HookCalls, BudgetsExceeded, Compactions, SnapshotMisses Counter
+	ToolDuration, HookDuration                                         Histogram
+
+	Deltas, DeltasCoalesced Counter
+
+	Continuations               Counter
+	HistoryEvents, HistoryBytes Histogram
+	ArchiveLag                  Histogram
+	StoreOperations, StoreBytes Counter
+	StoreDuration               Histogram
+
+	Streams      Gauge
+	HTTPRequests Counter
+}
+
+// Bounds of histograms.
+var (
+	seconds = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 25, 50, 100}
+	bytes   = []float64{1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 21, 1 << 22, 1 << 23, 1 << 24, 1 << 25}
+	counts  = []float64{16, 64, 256, 1024, 2048, 4096, 6144, 8192, 16384, 32768}
+)
+
+func define(b *builder) *Metrics {
+	model := []string{"provider", "model"}
+	return &Metrics{
+		Requests: b.counter(Definition{
+			Name: "chronicle_requests", Description: "Attempts sent to a provider, by how they ended.",
+			Labels: []string{"provider", "model", "outcome"},
+		}),
+		Failures: b.counter(Definition{
+			Name: "chronicle_failures", Description: "Failed attempts, by the kind of the failure.",
+			Labels: []string{"provider", "model", "kind"},
+		}),
+		Retries:   b.counter(Definition{Name: "chronicle_retries", Description: "Attempts that followed a failed one.", Labels: model}),
+		Fallbacks: b.counter(Definition{Name: "chronicle_fallbacks", Description: "First attempts of a fallback provider.", Labels: model}),
+		Interruptions: b.counter(Definition{
+			Name: "chronicle_interruptions", Description: "Answers that were stopped, by the reason.", Labels: []string{"reason"},
+		}),
+		Recovered: b.counter(Definition{
+			Name: "chronicle_recovered_answers", Description: "Answers of attempts that replaced one whose worker died.", Labels: model,
+		}),
+		Tokens: b.counter(Definition{
+			Name: "chronicle_tokens", Labels: []string{"provider", "model", "kind"},
+			Description: "Tokens by kind: input, cached (part of input), output, reasoning (part of output).",
+		}),
+		Cost:    b.counter(Definition{Name: "chronicle_cost_usd", Description: "Cost by the price table, in US dollars.", Labels: model}),
+		Running: b.gauge(Definition{Name: "chronicle_requests_running", Description: "Attempts that run in this process, including their debounce."}),
+		Debounce: b.histogram(Definition{
+			Name: "chronicle_debounce", Unit: "s", Description: "Time from the newest input to the end of the quiet period.", Buckets: seconds,
+		}),
+		FirstToken: b.histogram(Definition{
+			Name: "chronicle_first_token", Unit: "s", Description: "Time from sending a request to the first piece of the answer.", Labels: model, Buckets: seconds,
+		}),
+		TokenGap: b.histogram(Definition{
+			Name: "chronicle_token_gap", Unit: "s", Description: "Time between two pieces of an answer.", Labels: model, Buckets: seconds,
+		}),
+		Duration: b.histogram(Definition{
+			Name: "chronicle_request_duration", Unit: "s", Description: "Time from sending a request to the end of its answer.",
+			Labels: []string{"provider", "model", "outcome"}, Buckets: seconds,
+		}),
+		Abort: b.histogram(Definition{
+			Name: "chronicle_abort", Unit: "s", Description: "Time from a stop message to the end of the stream of the provider.", Buckets: seconds,
+		}),
+		ToolCalls: b.counter(Definition{
+			Name: "chronicle_tool_calls", Description: "Executed tool calls: ok, error (returned to the model) or failed.", Labels: []string{"tool", "outcome"},
+		}),
+		ToolDuration: b.histogram(Definition{
+			Name: "chronicle_tool_call_duration", Unit: "s", Description: "Duration of executed tool calls.", Labels: []string{"tool"}, Buckets: seconds,
+		}),
+		HookCalls: b.counter(Definition{
+			Name: "chronicle_hook_calls", Description: "Calls of hooks: passed, changed, refused or failed.", Labels: []string{"hook", "stage", "outcome"},
+		}),
+		HookDuration: b.histogram(Definition{
+			Name: "chronicle_hook_call_duration", Unit: "s", Description: "Duration of calls of hooks.", Labels: []string{"hook", "stage"}, Buckets: seconds,
+		}),
+		BudgetsExceeded: b.counter(Definition{
+			Name: "chronicle_budgets_exceeded", Description: "Attempts that were not sent because of a budget: of the context, or of the label.", Labels: []string{"budget"},
+		}),
+		Compactions: b.counter(Definition{
+			Name: "chronicle_compactions", Description: "Requests that exceeded the context window, before sending or by a refusal.", Labels: model,
+		}),
+		SnapshotMisses: b.counter(Definition{
+			Name: "chronicle_snapshot_misses", Description: "Sessions that were queried because they were not in the cache of the process.",
+		}),
+		Deltas:          b.counter(Definition{Name: "chronicle_deltas", Description: "Published pieces of answers."}),
+		DeltasCoalesced: b.counter(Definition{Name: "chronicle_deltas_coalesced", Description: "Pieces that a slow viewer received together with others."}),
+		Continuations:   b.counter(Definition{Name: "chronicle_continuations", Description: "Runs that continued as new."}),
+		HistoryEvents: b.histogram(Definition{
+			Name: "chronicle_history_events", Description: "History events of a run that continues as new.", Buckets: counts,
+		}),
+		HistoryBytes: b.histogram(Definition{
+			Name: "chronicle_history_bytes", Description: "History size of a run that continues as new.", Unit: "By", Buckets: bytes,
+		}),
+		ArchiveLag: b.histogram(Definition{
+			Name: "chronicle_archive_lag_events", Description: "Events that the archive lacks when a run continues as new.", Buckets: counts,
+		}),
+		StoreOperations: b.counter(Definition{
+			Name: "chronicle_store_operations", Description: "Operations of the blob store.", Labels: []string{"operation", "outcome"},
+		}),
+		StoreBytes: b.counter(Definition{
+			Name: "chronicle_store", Unit: "By", Description: "Bytes read from and written to the blob store.", Labels: []string{"operation"},
+		}),
+		StoreDuration: b.histogram(Definition{
+			Name: "chronicle_store_duration", Unit: "s", Description: "Latency of the blob store.", Labels: []string{"operation"}, Buckets: seconds,
+		}),
+		Streams: b.gauge(Definition{Name: "chronicle_streams_open", Description: "Open streams of viewers of the gateway."}),
+		HTTPRequests: b.counter(Definition{
+			Name: "chronicle_http_requests", Description: "Requests to the gateway.", Labels: []string{"route", "status"},
+		}),
+	}
+}
