@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"context"
+	"strings"
 
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/metric/noop"
@@ -9,9 +10,30 @@ import (
 
 // Definition describes an instrument. Prometheus appends the unit, and "_total" to counters.
 type Definition struct {
-	Name, Unit, Description string // Unit: "s", "By", "USD", or empty for a number
+	Name, Unit, Description string // Unit: "s", "By", or empty for a number
 	Labels                  []string
 	Buckets                 []float64 // upper bounds of a histogram
+	kind                    kind
+}
+
+type kind int
+
+const (
+	counter kind = iota
+	gauge
+	histogram
+)
+
+// PrometheusName returns the name that Prometheus reads; that of a histogram without "_bucket".
+func (d Definition) PrometheusName() string {
+	name := d.Name
+	if unit, ok := map[string]string{"s": "_seconds", "By": "_bytes"}[d.Unit]; ok && !strings.HasSuffix(name, unit) {
+		name += unit
+	}
+	if d.kind == counter {
+		name += "_total"
+	}
+	return name
 }
 
 // Counter is a sum that only grows.
@@ -58,7 +80,8 @@ type builder struct {
 	definitions []Definition
 }
 
-func (b *builder) labels(d Definition) *labels {
+func (b *builder) labels(d Definition, k kind) *labels {
+	d.kind = k
 	b.definitions = append(b.definitions, d)
 	return &labels{keys: d.Labels, names: b.names}
 }
@@ -72,16 +95,16 @@ func must[T any](instrument T, err error) T {
 }
 
 func (b *builder) counter(d Definition) Counter {
-	return Counter{must(b.meter.Float64Counter(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.Description))), b.labels(d)}
+	return Counter{must(b.meter.Float64Counter(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.Description))), b.labels(d, counter)}
 }
 
 func (b *builder) gauge(d Definition) Gauge {
-	return Gauge{must(b.meter.Float64UpDownCounter(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.Description))), b.labels(d)}
+	return Gauge{must(b.meter.Float64UpDownCounter(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.Description))), b.labels(d, gauge)}
 }
 
 func (b *builder) histogram(d Definition) Histogram {
 	return Histogram{must(b.meter.Float64Histogram(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.Description),
-		metric.WithExplicitBucketBoundaries(d.Buckets...))), b.labels(d)}
+		metric.WithExplicitBucketBoundaries(d.Buckets...))), b.labels(d, histogram)}
 }
 
 // New returns the instruments of a provider. Nil: they record nothing.

@@ -1,0 +1,94 @@
+package metrics_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/seed-9ed7edd4/chronicle/event/eventtest/golden"
+	"github.com/seed-9ed7edd4/chronicle/internal/metrics"
+)
+
+func read(t *testing.T, reader *sdkmetric.ManualReader) map[string]metricdata.Aggregation {
+	t.Helper()
+	var data metricdata.ResourceMetrics
+	require.NoError(t, reader.Collect(context.Background(), &data))
+	found := map[string]metricdata.Aggregation{}
+	for _, scope := range data.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			found[m.Name] = m.Data
+		}
+	}
+	return found
+}
+
+func TestInstrumentsRecordWithLabels(t *testing.T) {
+	reader := sdkmetric.NewManualReader()
+	m := metrics.New(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)))
+	m.Requests.Add(2, "openai", "gpt-4o", "completed")
+	m.Requests.Add(0, "openai", "gpt-4o", "failed")
+	m.Streams.Add(3)
+	m.Streams.Add(-1)
+	m.FirstToken.Observe(.25, "openai", "gpt-4o")
+
+	found := read(t, reader)
+	requests := found["chronicle_requests"].(metricdata.Sum[float64])
+	require.Len(t, requests.DataPoints, 1, "an amount of 0 creates no series")
+	require.EqualValues(t, 2, requests.DataPoints[0].Value)
+	outcome, _ := requests.DataPoints[0].Attributes.Value("outcome")
+	require.Equal(t, "completed", outcome.AsString())
+	require.EqualValues(t, 2, found["chronicle_streams_open"].(metricdata.Sum[float64]).DataPoints[0].Value)
+	require.EqualValues(t, 1, found["chronicle_first_token"].(metricdata.Histogram[float64]).DataPoints[0].Count)
+}
+
+func TestLabelsAreBounded(t *testing.T) {
+	reader := sdkmetric.NewManualReader()
+	m := metrics.New(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)))
+	for i := range 2 * metrics.MaxNames {
+		m.Retries.Add(1, "openai", fmt.Sprint("model-", i))
+	}
+	m.Retries.Add(1, "openai", "model-0")
+
+	values := map[string]float64{}
+	for _, point := range read(t, reader)["chronicle_retries"].(metricdata.Sum[float64]).DataPoints {
+		model, _ := point.Attributes.Value("model")
+		values[model.AsString()] = point.Value
+	}
+	require.Len(t, values, metrics.MaxNames+1)
+	require.EqualValues(t, metrics.MaxNames, values[metrics.Other])
+	require.EqualValues(t, 2, values["model-0"], "known names stay")
+}
+
+func TestWrongNumberOfLabelsPanics(t *testing.T) {
+	m := metrics.New(nil)
+	require.Panics(t, func() { m.Retries.Add(1, "openai") })
+}
+
+func TestWithoutAProviderNothingIsRecorded(t *testing.T) {
+	metrics.New(nil).Requests.Add(1, "openai", "gpt-4o", "completed")
+}
+
+func TestMetricsAreDocumented(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("# Metrics\n\nThe worker and `starter serve` export these with `--metrics HOST:PORT`, see\n[Monitoring](operations.md#monitoring). `make golden` writes this page from\n[`internal/metrics`](../internal/metrics/instruments.go).\n\n| metric | labels | meaning |\n|---|---|---|\n")
+	for _, d := range metrics.New(nil).Definitions() {
+		labels := make([]string, len(d.Labels))
+		for i, label := range d.Labels {
+			labels[i] = "`" + label + "`"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", d.PrometheusName(), strings.Join(labels, ", "), strings.TrimSuffix(d.Description, "."))
+	}
+	golden.File(t, "../../docs/metrics.md", b.String())
+}
+
+func BenchmarkCounter(b *testing.B) {
+	m := metrics.New(sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader())))
+	for b.Loop() {
+		m.Requests.Add(1, "openai", "gpt-4o", "completed")
+	}
+}
