@@ -1,0 +1,103 @@
+package telemetry_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	collector "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/seed-9ed7edd4/chronicle/internal/metrics"
+	"github.com/seed-9ed7edd4/chronicle/internal/telemetry"
+)
+
+func environment(values map[string]string) func(string) string {
+	return func(name string) string { return values[name] }
+}
+
+func TestNothingStartsUnlessAsked(t *testing.T) {
+	for name, environ := range map[string]map[string]string{
+		"nothing set":       {},
+		"no exporter":       {"OTEL_METRICS_EXPORTER": "none", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"},
+		"SDK disabled":      {"OTEL_SDK_DISABLED": "true", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"},
+		"only traces asked": {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://127.0.0.1:1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			exported, err := telemetry.Start(context.Background(), telemetry.Options{Getenv: environment(environ)})
+			require.NoError(t, err)
+			require.Nil(t, exported.Meters())
+			require.Nil(t, exported.TemporalMetrics())
+			require.Empty(t, exported.Address())
+			require.NoError(t, exported.Close())
+		})
+	}
+}
+
+func TestInvalidSettingsAreExplained(t *testing.T) {
+	for want, o := range map[string]telemetry.Options{
+		`--metrics 256.0.0.1:1`: {Listen: "256.0.0.1:1", Getenv: environment(nil)},
+		`OTEL_METRICS_EXPORTER "prometheus": want otlp or none`: {Getenv: environment(map[string]string{
+			"OTEL_METRICS_EXPORTER": "prometheus",
+		})},
+		`OTEL_EXPORTER_OTLP_PROTOCOL "grpc": want http/protobuf`: {Getenv: environment(map[string]string{
+			"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4317", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc",
+		})},
+	} {
+		_, err := telemetry.Start(context.Background(), o)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+func TestPrometheusScrapesTheInstruments(t *testing.T) {
+	exported, err := telemetry.Start(context.Background(), telemetry.Options{
+		Service: "test", Listen: "127.0.0.1:0", Getenv: environment(nil),
+	})
+	require.NoError(t, err)
+	defer exported.Close()
+	metrics.New(exported.Meters()).Requests.Add(1, "openai", "gpt-4o", "completed")
+	exported.TemporalMetrics().Counter("temporal_request").Inc(1)
+
+	response, err := http.Get("http://" + exported.Address() + "/metrics")
+	require.NoError(t, err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.Contains(t, string(body), `chronicle_requests_total{model="gpt-4o",outcome="completed",provider="openai"} 1`)
+	require.Contains(t, string(body), "temporal_request_total 1")
+	require.Contains(t, string(body), "go_goroutines")
+
+	require.NoError(t, exported.Close())
+	_, err = http.Get("http://" + exported.Address() + "/metrics")
+	require.Error(t, err, "Close closes the endpoint")
+}
+
+func TestCloseExportsTheLastMetricsByOTLP(t *testing.T) {
+	exports := make(chan *collector.ExportMetricsServiceRequest, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil || !strings.HasSuffix(r.URL.Path, "/v1/metrics") {
+			t.Errorf("unexpected request %s: %v", r.URL, err)
+			return
+		}
+		request := &collector.ExportMetricsServiceRequest{}
+		if err := proto.Unmarshal(body, request); err != nil {
+			t.Error(err)
+		}
+		exports <- request
+	}))
+	defer server.Close()
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.URL) // the exporter reads the environment of the process
+	exported, err := telemetry.Start(context.Background(), telemetry.Options{
+		Service: "test", Getenv: environment(map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": server.URL}),
+	})
+	require.NoError(t, err)
+	require.Empty(t, exported.Address())
+	metrics.New(exported.Meters()).Continuations.Add(1)
+	require.NoError(t, exported.Close())
+	require.Contains(t, (<-exports).String(), "chronicle_continuations")
+}
