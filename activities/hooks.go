@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/hook"
+	"github.com/seed-9ed7edd4/chronicle/internal/metrics"
 	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 	"github.com/seed-9ed7edd4/chronicle/internal/schema"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
@@ -27,6 +28,7 @@ type guard struct {
 	hooks   []hook.Hook
 	request hook.Request
 	retry   reducer.RetryConfig
+	metrics *metrics.Metrics
 	format  func(text string) error // of a changed answer; nil: any
 
 	beside chan struct{} // closed when all hooks beside the answer have ended; nil: none
@@ -56,7 +58,7 @@ func (a *attempt) newGuard(request hook.Request) *guard {
 		request.Purpose = event.PurposeCompaction
 	}
 	request.Messages = slices.Clone(request.Messages) // the original belongs to the cache of sessions
-	return &guard{hooks: hooks, request: request, retry: a.retry}
+	return &guard{hooks: hooks, request: request, retry: a.retry, metrics: a.metrics}
 }
 
 // before runs the hooks before the request, and applies their changes to it.
@@ -231,8 +233,23 @@ func warnOf(ctx context.Context, h hook.Hook, stage event.HookStage, err error) 
 }
 
 // verdict returns a valid verdict, and applies its change of the request.
-func (g *guard) verdict(ctx context.Context, h hook.Hook, stage event.HookStage, check func(context.Context) (hook.Verdict, error)) (hook.Verdict, error) {
-	verdict, err := call(ctx, cmp.Or(h.Timeout, hook.DefaultTimeout), check)
+func (g *guard) measure(h hook.Hook, stage event.HookStage, v hook.Verdict, err error, began time.Time) {
+	outcome := "passed"
+	switch {
+	case err != nil:
+		outcome = "failed"
+	case v.Refuse != "":
+		outcome = "refused"
+	case v.Change != nil:
+		outcome = "changed"
+	}
+	g.metrics.HookCalls.Add(1, h.Name, string(stage), outcome)
+	g.metrics.HookDuration.Observe(time.Since(began).Seconds(), h.Name, string(stage))
+}
+
+func (g *guard) verdict(ctx context.Context, h hook.Hook, stage event.HookStage, check func(context.Context) (hook.Verdict, error)) (verdict hook.Verdict, err error) {
+	defer func(began time.Time) { g.measure(h, stage, verdict, err, began) }(time.Now())
+	verdict, err = call(ctx, cmp.Or(h.Timeout, hook.DefaultTimeout), check)
 	if err != nil {
 		return verdict, err
 	}

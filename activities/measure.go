@@ -44,6 +44,7 @@ func (m *measurement) delta() {
 		m.TokenGap.Observe(now.Sub(m.newestAt).Seconds(), m.providerID, m.model)
 	}
 	m.newestAt = now
+	m.Deltas.Add(1)
 }
 
 func (m *measurement) stopped() { m.stoppedAt.CompareAndSwap(0, time.Now().UnixNano()) }
@@ -77,8 +78,8 @@ func (m *measurement) ended(a *attempt, result GenerateResult, err error) {
 	if name, ok := outcomeNames[result.Outcome]; ok {
 		outcome = name
 	}
+	var failure Failure
 	if err != nil {
-		var failure Failure
 		failed := new(temporal.ApplicationError)
 		if errors.As(err, &failed) && failed.HasDetails() {
 			_ = failed.Details(&failure) // an internal error has none
@@ -89,6 +90,9 @@ func (m *measurement) ended(a *attempt, result GenerateResult, err error) {
 			label, _, _ := strings.Cut(failure.Exceeded.Budget, "=")
 			m.BudgetsExceeded.Add(1, label)
 		}
+	}
+	if result.Outcome == reducer.TooLong || failure.Overflow != nil {
+		m.TooLong.Add(1, a.attempted.ProviderID, a.attempted.Model)
 	}
 	if result.Outcome == reducer.Interrupted {
 		m.Interruptions.Add(1, string(result.Reason))

@@ -9,10 +9,10 @@ type Metrics struct {
 	Running                                                          Gauge
 	Debounce, FirstToken, TokenGap, Duration, Abort                  Histogram
 
-	ToolCalls, HookCalls, BudgetsExceeded, Compactions, SnapshotMisses Counter
-	ToolDuration, HookDuration                                         Histogram
+	ToolCalls, HookCalls, BudgetsExceeded, TooLong, SnapshotMisses Counter
+	ToolDuration, HookDuration                                     Histogram
 
-	Deltas, DeltasCoalesced Counter
+	Deltas Counter
 
 	Continuations               Counter
 	HistoryEvents, HistoryBytes Histogram
@@ -87,15 +87,14 @@ func define(b *builder) *Metrics {
 		BudgetsExceeded: b.counter(Definition{
 			Name: "chronicle_budgets_exceeded", Description: "Attempts that were not sent because of a budget: of the context, or of the label.", Labels: []string{"budget"},
 		}),
-		Compactions: b.counter(Definition{
-			Name: "chronicle_compactions", Description: "Requests that exceeded the context window, before sending or by a refusal.", Labels: model,
+		TooLong: b.counter(Definition{
+			Name: "chronicle_requests_too_long", Description: "Attempts whose conversation is too long for the context window, before sending or by a refusal.", Labels: model,
 		}),
 		SnapshotMisses: b.counter(Definition{
 			Name: "chronicle_snapshot_misses", Description: "Sessions that were queried because they were not in the cache of the process.",
 		}),
-		Deltas:          b.counter(Definition{Name: "chronicle_deltas", Description: "Published pieces of answers."}),
-		DeltasCoalesced: b.counter(Definition{Name: "chronicle_deltas_coalesced", Description: "Pieces that a slow viewer received together with others."}),
-		Continuations:   b.counter(Definition{Name: "chronicle_continuations", Description: "Runs that continued as new."}),
+		Deltas:        b.counter(Definition{Name: "chronicle_deltas", Description: "Streamed pieces of answers."}),
+		Continuations: b.counter(Definition{Name: "chronicle_continuations", Description: "Runs that continued as new."}),
 		HistoryEvents: b.histogram(Definition{
 			Name: "chronicle_history_events", Description: "History events of a run that continues as new.", Buckets: counts,
 		}),
