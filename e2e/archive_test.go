@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -60,13 +59,14 @@ func TestAContextSurvivesTheDeletionOfItsRuns(t *testing.T) {
 	for i := range 12 {
 		w.say(c, fmt.Sprintf("Message %d", i))
 	}
+	ended := w.runs(c)
+	require.Greater(t, len(ended), 1)
 	w.close(c, "for today")
 	w.say(c, "Message 12")
 	before := w.log(c)
 
 	current := w.runs(c)[0]
-	ended := slices.DeleteFunc(w.listedRuns(c), func(run string) bool { return run == current })
-	require.Greater(t, len(ended), 2)
+	require.NotContains(t, ended, current)
 	w.deleteRuns(c, ended...)
 	require.Equal(t, before, w.log(c))
 
@@ -94,21 +94,6 @@ func archivedThrough(w *world, a *archive.Archive, c *client.Context) (last int)
 		last = max(last, p.ArchivedThrough())
 	}
 	return last
-}
-
-func (w *world) listedRuns(c *client.Context) (runs []string) {
-	w.t.Helper()
-	request := &workflowservice.ListWorkflowExecutionsRequest{Query: fmt.Sprintf("WorkflowId = '%s'", wire.WorkflowID(c.Name()))}
-	for {
-		page, err := w.temporal.ListWorkflow(w.ctx, request)
-		require.NoError(w.t, err)
-		for _, x := range page.GetExecutions() {
-			runs = append(runs, x.GetExecution().GetRunId())
-		}
-		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
-			return runs
-		}
-	}
 }
 
 // TestAnotherWorkerRetriesTheArchiveOfAKilledWorker blocks the archive with a pipe in place of
