@@ -166,6 +166,8 @@ func (o Options) hookOf(t table) (h hook.Hook, err error) {
 func (o Options) checkURL(raw string) error {
 	u, err := url.Parse(raw)
 	switch {
+	case raw == "":
+		return errors.New("missing (want an https URL like https://guard.example.com/check)")
 	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
 		return errors.New("want an https URL like https://guard.example.com/check")
 	case u.User != nil || u.Fragment != "":

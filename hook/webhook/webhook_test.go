@@ -200,6 +200,7 @@ func TestInvalidFilesAreRejected(t *testing.T) {
 		`no hook (each is a table [[hooks]])`:                                        ``,
 		`unknown key "hooks.uri"`:                                                    "[[hooks]]\nuri = \"x\"",
 		`hook number 1: name: empty`:                                                 "[[hooks]]\nurl = \"https://x\"",
+		`hook guard: url: missing (want an https URL like`:                           "[[hooks]]\nname = \"guard\"",
 		`hook guard: url: want an https URL`:                                         "[[hooks]]\nname = \"guard\"\nurl = \"guard\"",
 		`hook guard: url: want https (http is allowed`:                               "[[hooks]]\nname = \"guard\"\nurl = \"http://guard.example.com\"",
 		`hook guard: url: contains a user or fragment`:                               "[[hooks]]\nname = \"guard\"\nurl = \"https://a:b@guard.example.com\"",
