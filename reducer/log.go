@@ -94,7 +94,7 @@ func (d *decision) follow(e event.Event) {
 		if event.Counter(d.Trigger) <= event.Counter(r.Through) {
 			r.Settings = d.TriggerSettings
 		}
-		d.Model = body.Model
+		d.ProviderID, d.Model = body.ProviderID, body.Model
 	case event.ToolsOffered:
 		d.openRequest(body.RequestID)
 		d.Offered = &Offered{EventID: e.ID, Patterns: body.Patterns, Hash: body.Hash()}
@@ -104,29 +104,35 @@ func (d *decision) follow(e event.Event) {
 		d.followCompaction(body)
 	case event.LLMRequestFellBack:
 		d.openRequest(body.RequestID)
-		d.endAttempt(body.RequestID, body.Usage)
+		d.endAttempt(body.RequestID, body.Usage, false)
 	case event.LLMAttemptEnded:
 		if body.Outcome == event.AttemptToolCalls || body.Outcome == event.AttemptCompacted {
 			d.followAccepted(body.RequestID, body.Usage)
 		}
-		d.endAttempt(body.RequestID, body.Usage)
+		d.endAttempt(body.RequestID, body.Usage, body.Outcome == event.AttemptToolCalls)
 	case event.LLMRequestInterrupted:
-		d.endAttempt(body.RequestID, body.Usage)
+		d.endAttempt(body.RequestID, body.Usage, body.PartialResponse != "")
 		d.endRequest(body.RequestID, d.Request != nil && !d.Phase().IsStopping())
 	case event.LLMRequestFailed:
-		d.endAttempt(body.RequestID, body.Usage)
+		d.endAttempt(body.RequestID, body.Usage, false)
 		d.endRequest(body.RequestID, true)
 	case event.LLMRequestCompleted:
 		d.followAccepted(body.RequestID, body.Usage)
-		d.endAttempt(body.RequestID, body.Usage)
+		d.endAttempt(body.RequestID, body.Usage, true)
 		d.endRequest(body.RequestID, true)
 	}
 }
 
-func (d *decision) endAttempt(requestID string, usage event.Usage) {
-	if r := d.Request; r != nil && r.ID == requestID && d.hasOpenAttempt() {
-		r.AttemptEnded = true
-		d.Usage = d.Usage.Add(usage)
+// endAttempt counts the usage of an attempt. isAnswer: the conversation contains its text or tool calls.
+func (d *decision) endAttempt(requestID string, usage event.Usage, isAnswer bool) {
+	r := d.Request
+	if r == nil || r.ID != requestID || !d.hasOpenAttempt() {
+		return
+	}
+	r.AttemptEnded = true
+	d.Usage = d.Usage.Add(usage)
+	if tokens := usage.InputTokens + usage.OutputTokens; isAnswer && tokens > 0 {
+		d.ContextTokens = tokens
 	}
 }
 

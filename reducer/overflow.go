@@ -69,6 +69,7 @@ func (s Session) LearnedWindow(providerID, model string) int {
 
 func (d *decision) followCompaction(body event.Compacted) {
 	d.Removed = d.Removed || body.Strategy != event.StrategyDropToolResults
+	d.ContextTokens = 0
 	if body.WindowSource != event.WindowLearned {
 		return
 	}

@@ -409,6 +409,8 @@ func (w *world) check() {
 	require.Equal(w, s.Ended, loaded.Ended)
 	require.Equal(w, s.Recent, loaded.Recent)
 	require.Equal(w, s.Usage, loaded.Usage)
+	require.Equal(w, s.ContextTokens, loaded.ContextTokens)
+	require.Equal(w, s.ProviderID, loaded.ProviderID)
 	require.Equal(w, s.Offered, loaded.Offered)
 	require.Equal(w, s.Windows, loaded.Windows)
 	require.Equal(w, s.Removed, loaded.Removed)
