@@ -34,15 +34,21 @@ func StatusOf(s reducer.Session) Status {
 
 // State is the result of [QueryState]. It contains references to keys but no secrets.
 type State struct {
-	ContextName string           `json:"contextName"`
-	Status      Status           `json:"status"`
-	EventCount  int              `json:"eventCount"`
-	LastEventID string           `json:"lastEventId,omitempty"`
-	Turns       int              `json:"turns"`           // the number of requests that ended
-	Model       string           `json:"model,omitempty"` // of the newest request; "" before the first
-	Usage       reducer.Usage    `json:"usage,omitzero"`  // sum over the ended attempts
-	Request     *reducer.Request `json:"request,omitempty"`
-	Config      reducer.Config   `json:"config"`
+	ContextName string        `json:"contextName"`
+	Status      Status        `json:"status"`
+	EventCount  int           `json:"eventCount"`
+	LastEventID string        `json:"lastEventId,omitempty"`
+	Turns       int           `json:"turns"`           // the number of requests that ended
+	Model       string        `json:"model,omitempty"` // of the newest request; "" before the first
+	Usage       reducer.Usage `json:"usage,omitzero"`  // sum over the ended attempts
+	// ContextTokens are the input and output of the attempt with the newest answer: about the size of
+	// the conversation. 0: there is none since the newest compaction.
+	ContextTokens int `json:"contextTokens,omitempty"`
+	// ContextWindow is the window of Model in tokens, if a refusal has shown it; else 0.
+	ContextWindow int               `json:"contextWindow,omitempty"`
+	Metadata      map[string]string `json:"metadata,omitempty"` // the labels of the request settings
+	Request       *reducer.Request  `json:"request,omitempty"`
+	Config        reducer.Config    `json:"config"`
 	// Messages are the newest of the MessageCount messages. With the request settings, they have up
 	// to [MaxStateBytes]. They omit the bytes of attachments and the provider state.
 	MessageCount       int                  `json:"messageCount"`
@@ -57,6 +63,9 @@ func StateOf(s reducer.Session, updatedAt time.Time) State {
 	config, request := s.Reduced.Config, shortened(s.Request)
 	config.Tools = withoutSchemas(config.Tools)
 	size := settingsSize(config.Request) + toolsSize(config.Tools) // they can be as large as many messages
+	if len(config.Request.Labels) > 0 {
+		size += jsonSize(config.Request.Labels)
+	}
 	if request != nil && len(request.Calls) > 0 {
 		size += jsonSize(request.Calls)
 	}
@@ -77,6 +86,9 @@ func StateOf(s reducer.Session, updatedAt time.Time) State {
 		Turns:              s.Turns,
 		Model:              s.Model,
 		Usage:              s.Usage,
+		ContextTokens:      s.ContextTokens,
+		ContextWindow:      s.LearnedWindow(s.ProviderID, s.Model),
+		Metadata:           config.Request.Labels,
 		Request:            request,
 		Config:             config,
 		MessageCount:       len(s.Reduced.Messages),

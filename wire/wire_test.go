@@ -142,7 +142,10 @@ func TestStateOmitsAttachmentBytesAndKeepsTheSession(t *testing.T) {
 	}
 	session := reducer.NewSession("demo")
 	session.EventCount, session.Turns, session.Model = 7, 2, "gpt-4o-mini"
-	session.Usage = reducer.Usage{Attempts: 3, InputTokens: 7}
+	session.ProviderID = "openai"
+	session.Windows = []reducer.Window{{ProviderID: "azure", Model: "gpt-4o-mini", Tokens: 1}, {ProviderID: "openai", Model: "gpt-4o-mini", Tokens: 90}}
+	session.Usage, session.ContextTokens = reducer.Usage{Attempts: 3, InputTokens: 7}, 5
+	session.Reduced.Config.Request.Labels = map[string]string{"team": "support"}
 	session.Reduced.Messages = []reducer.Message{
 		{Role: reducer.RoleUser, Content: "Look", Attachments: []reducer.Attachment{blob, dataURL, link, ref}},
 	}
@@ -166,6 +169,9 @@ func TestStateOmitsAttachmentBytesAndKeepsTheSession(t *testing.T) {
 	require.Equal(t, wire.State{
 		ContextName: "demo", Status: wire.StatusIdle, EventCount: 7, LastEventID: "demo:0007", Turns: 2, Model: "gpt-4o-mini", MessageCount: 1,
 		Usage:              reducer.Usage{Attempts: 3, InputTokens: 7},
+		ContextTokens:      5,
+		ContextWindow:      90,
+		Metadata:           map[string]string{"team": "support"},
 		Config:             session.Reduced.Config,
 		Messages:           []reducer.Message{{Role: reducer.RoleUser, Content: "Look", Attachments: []reducer.Attachment{named, cut, link, ref}}},
 		PendingAttachments: []reducer.Attachment{named},
@@ -175,19 +181,28 @@ func TestStateOmitsAttachmentBytesAndKeepsTheSession(t *testing.T) {
 
 func TestLargeRequestSettingsLeaveLessRoomForMessages(t *testing.T) {
 	session := reducer.NewSession("demo")
-	for range 100 {
-		session.Reduced.Messages = append(session.Reduced.Messages, reducer.Message{Role: reducer.RoleUser, Content: strings.Repeat("x", 1000)})
+	for range 500 {
+		session.Reduced.Messages = append(session.Reduced.Messages, reducer.Message{Role: reducer.RoleUser, Content: strings.Repeat("x", 100)})
 	}
-	session.Reduced.Config.Request = event.RequestSettings{
-		Extra: event.Object(`{"x":"` + strings.Repeat("x", event.MaxExtraBytes-len(`{"x":""}`)) + `"}`),
-		ResponseFormat: &event.ResponseFormat{Type: event.FormatJSONSchema, Schema: event.Object(
-			`{"title":"` + strings.Repeat("x", event.MaxSchemaBytes/2) + `"}`)},
+	labels := map[string]string{}
+	for n := range event.MaxLabels {
+		labels[fmt.Sprint("label ", n)] = strings.Repeat("x", event.MaxLabelBytes)
 	}
-	state := wire.StateOf(session, time.Time{})
-	require.NotEmpty(t, state.Messages)
-	text, err := json.Marshal(state)
-	require.NoError(t, err)
-	require.Less(t, len(text), 50<<10)
+	for name, settings := range map[string]event.RequestSettings{
+		"extra fields and a schema": {
+			Extra: event.Object(`{"x":"` + strings.Repeat("x", event.MaxExtraBytes-len(`{"x":""}`)) + `"}`),
+			ResponseFormat: &event.ResponseFormat{Type: event.FormatJSONSchema, Schema: event.Object(
+				`{"title":"` + strings.Repeat("x", event.MaxSchemaBytes/2) + `"}`)},
+		},
+		"labels, which are also the metadata": {Labels: labels},
+	} {
+		session.Reduced.Config.Request = settings
+		state := wire.StateOf(session, time.Time{})
+		require.NotEmpty(t, state.Messages, name)
+		text, err := json.Marshal(state)
+		require.NoError(t, err)
+		require.Less(t, len(text), 50<<10, name)
+	}
 }
 
 func TestStateShortensToolsAndCalls(t *testing.T) {
