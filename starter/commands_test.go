@@ -194,6 +194,34 @@ func TestState(t *testing.T) {
 			require.Contains(t, got.out, row)
 		}
 	})
+	t.Run("prints usage, tokens and metadata", func(t *testing.T) {
+		f := newFake(t)
+		f.recordBodies(
+			event.SetRequestSettings{Labels: map[string]string{"team": "support", "user": "u-17"}},
+			event.UserMessage{Content: "Hello"},
+			event.LLMRequestStarted{RequestID: "demo:r0001", ProviderID: "p", Model: "m", Attempt: 1},
+			event.LLMRequestCompleted{RequestID: "demo:r0001", Usage: event.Usage{InputTokens: 12, OutputTokens: 3}},
+		)
+		got := starter(t, f, "", "state", "-n", "demo")
+		require.Regexp(t, `(?m)^usage +1 attempt, 12 tokens in, 3 out$`, got.out)
+		require.Regexp(t, `(?m)^tokens +15$`, got.out)
+		require.Regexp(t, `(?m)^metadata +team "support"\nmetadata +user "u-17"$`, got.out)
+
+		f.recordBodies(
+			event.LLMRequestStarted{RequestID: "demo:r0002", ProviderID: "p", Model: "m", Attempt: 1},
+			event.LLMAttemptEnded{RequestID: "demo:r0002", Attempt: 1, Outcome: event.AttemptFailed},
+			event.Compacted{Strategy: event.StrategyDropToolResults, Window: 20, WindowSource: event.WindowLearned, ProviderID: "p", Model: "m"},
+		)
+		got = starter(t, f, "", "state", "-n", "demo")
+		require.NotContains(t, got.out, "\ntokens", "the size after a compaction is unknown")
+
+		f.recordBodies(
+			event.LLMRequestStarted{RequestID: "demo:r0002", ProviderID: "p", Model: "m", Attempt: 2},
+			event.LLMRequestCompleted{RequestID: "demo:r0002", Usage: event.Usage{InputTokens: 7, OutputTokens: 2}},
+		)
+		got = starter(t, f, "", "state", "-n", "demo")
+		require.Regexp(t, `(?m)^tokens +9 of a window of 20$`, got.out)
+	})
 	t.Run("shows the summary that the model receives", func(t *testing.T) {
 		f := newFake(t)
 		f.recordBodies(event.UserMessage{Content: "Hello"}, event.AssistantMessage{Content: "Hi"}, event.UserMessage{Content: "And?"},

@@ -3,6 +3,8 @@ package show
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -27,6 +29,9 @@ func State(w io.Writer, s wire.State) error {
 	if s.Usage.Attempts > 0 {
 		row("usage", "%s", Usage(s.Usage))
 	}
+	if s.ContextTokens > 0 {
+		row("tokens", "%s", contextTokens(s))
+	}
 	if s.Config.Budget != nil {
 		row("budget", "%s", Spent(*s.Config.Budget, s.Usage.Amount()))
 	}
@@ -50,6 +55,9 @@ func State(w io.Writer, s wire.State) error {
 	})
 	if !s.Config.Request.IsZero() {
 		row("settings", "%s", s.Config.Request)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Metadata)) {
+		row("metadata", "%s %q", name, s.Metadata[name])
 	}
 	if s.Config.Compaction != nil {
 		row("compaction", "%s", *s.Config.Compaction)
@@ -77,6 +85,13 @@ func State(w io.Writer, s wire.State) error {
 		row(string(m.Role), "%s", Message(m))
 	}
 	return table.Flush()
+}
+
+func contextTokens(s wire.State) string {
+	if s.ContextWindow > 0 {
+		return fmt.Sprintf("%d of a window of %d", s.ContextTokens, s.ContextWindow)
+	}
+	return fmt.Sprint(s.ContextTokens)
 }
 
 // Usage formats a sum of attempts: "3 attempts, ~12 tokens in, 3 out, $0.0042".
