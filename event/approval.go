@@ -43,7 +43,7 @@ const MaxArgumentBytes = 256 << 10
 type ToolProgress struct {
 	RequestID  string `json:"requestId"`
 	ToolCallID string `json:"toolCallId"`
-	Index      int    `json:"index"` // counts the texts of a call from 0
+	Index      int    `json:"index"` // increases with the texts of a call; has gaps
 	Text       string `json:"text"`
 }
 
