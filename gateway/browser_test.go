@@ -2,9 +2,7 @@ package gateway_test
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -17,8 +15,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/gateway/page/browsertest"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
-
-var screenshots = flag.Bool("screenshots", false, "write docs/images/page-*.png")
 
 func show(t testing.TB, l *log) *browsertest.Tab {
 	t.Helper()
@@ -87,29 +83,6 @@ func agentConversation() []event.Body {
 		event.AssistantMessage{Content: "Fixed. `ReadBytes` returns what it has **together with** `io.EOF`, and the loop returned before it was used.\n\n" +
 			"| log | before | now |\n|---|---|---|\n| `a\\nb\\n` | 2 lines | 2 lines |\n| `a\\nb` | 1 line | 2 lines |"},
 		event.LLMRequestCompleted{RequestID: "demo:r0001", DurationMs: 8200, Usage: event.Usage{InputTokens: 4210, OutputTokens: 386}, FinishReason: "stop"},
-	}
-}
-
-func TestScreenshots(t *testing.T) {
-	if !*screenshots {
-		t.Skip("screenshot tests, run with -screenshots")
-	}
-	tab := show(t, newLog(agentConversation()...))
-	tab.Await(`document.querySelectorAll("#list a").length === 4`)
-	tab.Do(`document.activeElement.blur()`)
-	for name, look := range map[string]browsertest.Look{
-		"light": {Width: 1200, Height: 1020},
-		"dark":  {Width: 1200, Height: 1020, Dark: true},
-		"phone": {Width: 390, Height: 844},
-	} {
-		tab.As(look)
-		tab.Do(`
-			const scroller = document.querySelector("#scroller");
-			for (let still = 0, top = -1; still < 10; still = scroller.scrollTop === top ? still + 1 : 0) {
-				top = scroller.scrollTop;
-				await new Promise(requestAnimationFrame);
-			}`)
-		tab.Screenshot(filepath.Join("..", "docs", "images", "page-"+name+".png"))
 	}
 }
 
