@@ -263,6 +263,22 @@ func TestTheSettingLimitsTheReasoningThatIsKept(t *testing.T) {
 	}
 }
 
+func TestTheSettingDecidesWhetherReasoningIsStreamed(t *testing.T) {
+	for setting, want := range map[event.Reasoning][]string{
+		"": {"-Hm", "Hi"}, event.ReasoningSummary: {"-Hm", "Hi"}, event.ReasoningFull: {"-Hm", "Hi"}, event.ReasoningOff: {"Hi"},
+	} {
+		t.Run(string(setting), func(t *testing.T) {
+			s := newSession()
+			s.Reduced.Config.Request.Reasoning = setting
+			w := newWorld(t, s, llmtest.Answer("Hi").Thinking("Hm"))
+			sub := w.connect()
+			_, err := w.generate()
+			require.NoError(t, err)
+			require.Equal(t, want, deltas(t, sub, len(want)))
+		})
+	}
+}
+
 func TestAnAnswerWithReasoningAndStateFitsIntoAnEvent(t *testing.T) {
 	details := `[{"type":"reasoning.encrypted","data":"` + strings.Repeat("A", event.MaxProviderStateBytes-1000) + `"}]`
 	for name, text := range map[string]string{
