@@ -75,7 +75,7 @@ func TestAnApprovalIsAnsweredWithKeys(t *testing.T) {
 		s := asking(t)
 		s.untilReady()
 		s.typed("y")
-		require.Equal(t, event.ApprovalDecided{ToolCallID: "call_1", Decision: event.Approve}, s.decision())
+		require.Equal(t, event.ApprovalDecided{ToolCallID: "call_1", Decision: event.Approve, DecidedBy: "cleo"}, s.decision())
 		s.untilViewed("sending the decision")
 		s.record(event.ApprovalDecided{ToolCallID: "call_1", Decision: event.Approve, DecidedBy: "ann"})
 		s.untilPrinted("approved pay by ann\n")
@@ -87,7 +87,7 @@ func TestAnApprovalIsAnsweredWithKeys(t *testing.T) {
 		s.typed("n")
 		s.untilViewed("deny pay: reason, or Enter for none")
 		s.enter("Too much.")
-		require.Equal(t, event.ApprovalDecided{ToolCallID: "call_1", Decision: event.Deny, Reason: "Too much."}, s.decision())
+		require.Equal(t, event.ApprovalDecided{ToolCallID: "call_1", Decision: event.Deny, DecidedBy: "cleo", Reason: "Too much."}, s.decision())
 	})
 	t.Run("e edits the arguments", func(t *testing.T) {
 		s := asking(t)
@@ -98,7 +98,7 @@ func TestAnApprovalIsAnsweredWithKeys(t *testing.T) {
 		s.press(tea.KeyEnter, 0)
 		require.Contains(t, s.view(), "the arguments are not a JSON object")
 		s.enter(`,"to":"x"}`)
-		require.Equal(t, event.ApprovalDecided{ToolCallID: "call_1", Decision: event.Approve, Parameters: json.RawMessage(`{"amount":1,"to":"x"}`)}, s.decision())
+		require.Equal(t, event.ApprovalDecided{ToolCallID: "call_1", Decision: event.Approve, DecidedBy: "cleo", Parameters: json.RawMessage(`{"amount":1,"to":"x"}`)}, s.decision())
 	})
 	t.Run("Esc postpones the decision, and messages can be sent meanwhile", func(t *testing.T) {
 		s := asking(t)
