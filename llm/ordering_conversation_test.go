@@ -120,6 +120,8 @@ func (c *conversation) message() {
 		bodies = append(bodies, rapid.SampledFrom([]event.FileAttachment{
 			{Source: event.Source{Type: event.SourceBlob, Data: []byte("png")}, MediaType: "image/png", Size: 3},
 			{Source: event.Source{Type: event.SourceBlob, Data: []byte("text")}, MediaType: "text/plain", Size: 4},
+			{Source: event.Source{Type: event.SourceBlob, Data: []byte("pdf")}, MediaType: "application/pdf", Size: 3},
+			{Source: event.Source{Type: event.SourceBlob, Data: []byte("wav")}, MediaType: "audio/wav", Size: 3},
 		}).Draw(c.T, "file"))
 	}
 	m := event.UserMessage{Content: c.text()}
