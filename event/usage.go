@@ -74,7 +74,7 @@ type FailureKind string
 // Kinds of failures.
 const (
 	FailureConfiguration  FailureKind = "configuration" // of the worker or the context
-	FailureUnauthorized   FailureKind = "unauthorized"  // the key is missing, invalid or lacks permission
+	FailureUnauthorized   FailureKind = "unauthorized"  // the key is invalid or lacks permission
 	FailureQuota          FailureKind = "quota"         // the account has none left
 	FailureRateLimited    FailureKind = "rate_limited"
 	FailureContextTooLong FailureKind = "context_too_long"
