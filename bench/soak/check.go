@@ -56,8 +56,13 @@ func (j *journal) checkFollowed(log []event.Event, followed view) error {
 		return fmt.Errorf("the follower was rewound %d times, after %d resets and %d terminations", followed.rewinds, resets, terminations)
 	}
 	for i, e := range followed.events {
-		if i >= len(log) || !same(e, log[i]) {
+		if i >= len(log) {
 			return fmt.Errorf("the follower received %s %s as event %d, which is not in the log", e.Tag(), e.ID, i+1)
+		}
+		if !same(e, log[i]) {
+			received, _ := e.MarshalJSON() // it was decoded from JSON
+			recorded, _ := log[i].MarshalJSON()
+			return fmt.Errorf("the follower received %s %s as event %d, which is not in the log:\n  received %s\n  the log  %s", e.Tag(), e.ID, i+1, received, recorded)
 		}
 	}
 	return nil
