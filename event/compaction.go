@@ -98,7 +98,7 @@ func (b SetCompaction) String() string {
 type Compacted struct {
 	RequestID      string   `json:"requestId"`
 	Strategy       Strategy `json:"strategy"`
-	ThroughEventID string   `json:"throughEventId"` // newest message covered, apart from tool results
+	ThroughEventID string   `json:"throughEventId"` // newest message covered, apart from tool results; "" if an import omits it
 	Messages       int      `json:"messages"`       // number of messages covered
 	// Summary replaces the covered messages, at most [MaxSummaryBytes]. Set for the strategy summarise.
 	Summary string `json:"summary,omitempty"`
@@ -135,7 +135,7 @@ func (b Compacted) validate() error {
 	switch {
 	case !slices.Contains(Strategies(), b.Strategy):
 		return fieldf("strategy", "want %s, got %s", oneOf(Strategies()), quote(string(b.Strategy)))
-	case Counter(b.ThroughEventID) == 0:
+	case b.ThroughEventID != "" && Counter(b.ThroughEventID) == 0:
 		return fieldf("throughEventId", "want the id of an event, like %s, got %s", FormatID("demo", 7), quote(b.ThroughEventID))
 	case (b.Strategy == StrategySummarise) != (b.Summary != ""):
 		return fieldf("summary", "want a text with the strategy %s only", StrategySummarise)

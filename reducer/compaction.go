@@ -43,7 +43,7 @@ func (f *fold) compact(eventID string, body event.Compacted) {
 // the one of the event through, and its results. 0: there is no such message.
 func coveredBy(messages []Message, through string) int {
 	for i, m := range slices.Backward(messages) {
-		if m.EventID == through && m.Role != RoleSystem {
+		if through != "" && m.EventID == through && m.Role != RoleSystem {
 			return skipResults(messages, i+1)
 		}
 	}

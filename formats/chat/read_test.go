@@ -168,6 +168,16 @@ func TestReferencesToOmittedEventsAreUpdated(t *testing.T) {
 	})
 }
 
+func TestACompactionOfOmittedMessagesIsRead(t *testing.T) {
+	compacted := event.New(event.Compacted{
+		RequestID: "demo:r0001", Strategy: event.StrategyTruncate, ThroughEventID: "demo:0002", Messages: 1, Window: 100,
+		ProviderID: "openai", Model: "gpt-4o",
+	})
+	compacted.ID, compacted.Timestamp, compacted.ContextName = "demo:0007", importedAt, "demo"
+	got := read(t, write(t, chat.JSONL, compacted), "other")
+	require.Empty(t, got[0].Body.(event.Compacted).ThroughEventID)
+}
+
 func TestReferencesAreUpdated(t *testing.T) {
 	for _, tc := range []struct {
 		name, text string
