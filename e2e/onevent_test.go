@@ -140,7 +140,7 @@ func TestADeadHookReceivesAllEventsWhenItIsBack(t *testing.T) {
 	for i := range 12 {
 		w.say(c, fmt.Sprint("Message ", i))
 	}
-	require.Greater(t, len(w.runs(c)), 2)
+	require.Greater(t, len(w.runs(c)), 1, "the context continued as new")
 	crm.await(w, c, w.log(c))
 	require.NoError(t, c.Close(w.ctx, "done"))
 	w.await(c, isTag(event.TagSessionEnded))
