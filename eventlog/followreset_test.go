@@ -32,6 +32,21 @@ func TestFollowFromAnEventRewindsToTheResetPoint(t *testing.T) {
 	require.Equal(t, "5:other", followed(t, eventlog.New(s, "", a), "demo:0009", 1))
 }
 
+func TestFollowRewindsTwiceBeforeTheNextEvent(t *testing.T) {
+	a, _ := archived(t)
+	s := threeRuns(t)
+	first := newRun("R", "B", record(t, 7, messages(7, 8)...)) // records nothing of its own
+	s.runs[2].onEnd = func() {
+		register(t, a, "demo", "R", "C", 8)
+		s.runs = append(s.runs, first)
+	}
+	first.onEnd = func() {
+		register(t, a, "demo", "S", "B", 4)
+		s.runs = append(s.runs, newRun("S", "A", record(t, 4, messages(4, 4)...), record(t, 5, says("other")...)))
+	}
+	require.Equal(t, lines(1, 9)+" 5:other", followed(t, eventlog.New(s, "", a), "", 10))
+}
+
 // polled is a server that reports each request for the newest run.
 type polled struct {
 	*server

@@ -141,11 +141,7 @@ func (r *reader) readHistory(ctx context.Context, p archive.Part, length int64, 
 
 func (r *reader) rewind(ctx context.Context, v view) (view, error) {
 	if r.run == "" {
-		for _, p := range v.parts {
-			if p.After < r.last && r.last <= p.Through {
-				r.run = p.RunID // of the event at which the reader began
-			}
-		}
+		r.run = runOf(v.parts, r.last) // the reader begins at an event
 	}
 	if r.run == "" || slices.ContainsFunc(v.parts, func(p archive.Part) bool { return p.RunID == r.run && r.last <= p.Through }) {
 		return v, nil
@@ -164,8 +160,18 @@ func (r *reader) rewind(ctx context.Context, v view) (view, error) {
 		return v, err
 	}
 	r.last = min(r.last, commonPrefix(former.parts, current.parts))
-	r.run = ""
+	r.run = runOf(current.parts, r.last)
 	return current, nil // v may begin after the reset point
+}
+
+// runOf returns the run that recorded an event of a log; "" for none.
+func runOf(parts []archive.Part, counter int) string {
+	for _, p := range parts {
+		if p.After < counter && counter <= p.Through {
+			return p.RunID
+		}
+	}
+	return ""
 }
 
 func commonPrefix(a, b []archive.Part) int {

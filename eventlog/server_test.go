@@ -175,9 +175,9 @@ func (s *server) page(request *workflowservice.GetWorkflowExecutionHistoryReques
 	}
 	if at.next == at.end && !at.afterFullPage && request.GetWaitNewEvent() {
 		if at.end = len(r.history); at.next == at.end {
-			if r.onEnd != nil {
-				r.onEnd()
+			if onEnd := r.onEnd; onEnd != nil {
 				r.onEnd = nil
+				onEnd()
 			}
 			if at.end = len(r.history); at.next == at.end {
 				return &workflowservice.GetWorkflowExecutionHistoryResponse{}, nil

@@ -1,0 +1,235 @@
+package eventlog_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"pgregory.net/rapid"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/eventlog"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs/blobstest"
+)
+
+func TestFollowersReadTheLogDespiteResetsAndOutages(t *testing.T) {
+	immediately := make(chan struct{})
+	close(immediately)
+	rapid.Check(t, func(rt *rapid.T) {
+		w := newWorld(t, rt)
+		var followed []string
+		for e, err := range eventlog.New(w, "", w.archive).Follow(t.Context(), "demo", "", immediately) {
+			require.NoError(rt, err)
+			text := line(e)
+			rt.Log("read", text)
+			counter := event.Counter(e.ID)
+			require.LessOrEqual(rt, counter, len(followed)+1, "no event is skipped")
+			if followed = append(followed[:counter-1], text); w.hasEnded && text == w.end {
+				break
+			}
+		}
+		w.isWorking = true
+		var recorded []string
+		for e, err := range w.log.Events(t.Context(), "demo", "") {
+			require.NoError(rt, err)
+			recorded = append(recorded, line(e))
+		}
+		require.Equal(rt, recorded, followed)
+	})
+}
+
+// world is a server whose context changes at random before each request of a follower: runs
+// register, record, continue as new, are terminated and reset, and the server and the archive fail.
+type world struct {
+	*server
+	rt        *rapid.T
+	bucket    *blobstest.Bucket
+	archive   *archive.Archive
+	log       *eventlog.Log // of the workers
+	restored  map[string]*restored
+	isWorking bool // requests are those of workers
+	left      int  // changes
+	texts     int
+	end       string // the last event
+	hasEnded  bool
+}
+
+// restored is a run and what its worker knows of it.
+type restored struct {
+	*run
+	continued    string // the run that continued as new; "": none
+	isReset      bool
+	isRegistered bool
+	restoredAt   int // entry of the history that restored the session; 0: none
+	after, last  int // counters: of the last event before the run, and of the newest event
+}
+
+func newWorld(t *testing.T, rt *rapid.T) *world {
+	bucket := blobstest.Open()
+	rt.Cleanup(func() { _ = bucket.Store.Close() })
+	w := &world{server: newServer(t), rt: rt, bucket: bucket, archive: archive.New(bucket.Store), restored: map[string]*restored{}}
+	w.log = eventlog.New(w, "", w.archive)
+	w.left = rapid.IntRange(3, 40).Draw(rt, "changes")
+	w.fail = func(string) error {
+		w.maybeChange()
+		if !w.isWorking && !w.hasEnded && rapid.IntRange(0, 30).Draw(rt, "server fails") == 0 {
+			return serviceerror.NewUnavailable("refused")
+		}
+		return nil
+	}
+	w.start(&restored{run: newRun("", "")})
+	return w
+}
+
+func (w *world) DescribeWorkflowExecution(ctx context.Context, workflowID, runID string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	w.maybeChange()
+	return w.server.DescribeWorkflowExecution(ctx, workflowID, runID)
+}
+
+func (w *world) maybeChange() {
+	if !w.isWorking && rapid.IntRange(0, 2).Draw(w.rt, "now") == 0 {
+		w.change()
+	}
+}
+
+// awaitChange changes the context until the run has a longer history or is closed.
+func (w *world) awaitChange(r *restored) {
+	for length := len(r.history); len(r.history) == length && w.current() == r; {
+		w.change()
+	}
+	r.onEnd = func() { w.awaitChange(r) }
+}
+
+func (w *world) current() *restored { return w.restored[w.runs[len(w.runs)-1].id] }
+
+func (w *world) change() {
+	w.isWorking = true
+	defer func() { w.isWorking = false }()
+	r := w.current()
+	if w.left--; w.left < 0 {
+		require.False(w.rt, w.hasEnded && w.left < -200, "the follower has read the last event")
+		w.finish(r)
+		return
+	}
+	switch change := rapid.IntRange(0, 9).Draw(w.rt, "change"); {
+	case change < 3 && r.isRegistered:
+		w.record(r)
+	case change < 5 && !r.isRegistered:
+		w.register(r)
+	case change == 5 && r.isRegistered && r.last > 0:
+		w.rt.Log(r.id, "continues as new")
+		w.start(&restored{run: newRun("", r.id), continued: r.id, after: r.last, last: r.last})
+	case change == 6:
+		w.rt.Log(r.id, "is terminated")
+		w.start(&restored{run: newRun("", "")})
+	case change == 7 || change == 8:
+		w.reset(r)
+	case change == 9:
+		var err error
+		if rapid.Bool().Draw(w.rt, "archive fails") {
+			err = errors.New("no route")
+		}
+		w.bucket.Fail(err)
+	}
+}
+
+func (w *world) finish(r *restored) {
+	w.bucket.Fail(nil)
+	w.register(r)
+	require.True(w.rt, r.isRegistered)
+	if !w.hasEnded {
+		w.end = w.record(r)
+		w.hasEnded = true
+	}
+}
+
+func (w *world) start(r *restored) {
+	r.id = fmt.Sprint("run", len(w.runs)+1)
+	r.onEnd = func() { w.awaitChange(r) }
+	w.runs = append(w.runs, r.run)
+	w.restored[r.id] = r
+}
+
+func (w *world) record(r *restored) string {
+	w.texts++
+	r.last++
+	entry := record(w.t, r.last, says(fmt.Sprint("m", w.texts))...)
+	r.history = append(r.history, entry)
+	text := fmt.Sprintf("%d:m%d", r.last, w.texts)
+	w.rt.Log(r.id, "records", text)
+	return text
+}
+
+func (w *world) reset(base *restored) {
+	if rapid.IntRange(0, 3).Draw(w.rt, "of another run") == 0 {
+		base = w.restored[rapid.SampledFrom(w.runs).Draw(w.rt, "base").id]
+	}
+	through := rapid.IntRange(1, len(base.history)).Draw(w.rt, "through")
+	r := &restored{run: &run{}, continued: base.continued, isReset: true, after: base.after, last: base.after}
+	if base.restoredAt <= through {
+		r.restoredAt = base.restoredAt
+	}
+	for _, entry := range base.history[:through] {
+		r.history = append(r.history, entry)
+		events, err := eventlog.Decode(entry)
+		require.NoError(w.rt, err)
+		r.last = max(r.last, lastCounter(events))
+	}
+	r.history = append(r.history, reset(base.id))
+	w.rt.Log(base.id, "is reset after", r.last)
+	w.start(r)
+}
+
+func lastCounter(events []event.Event) int {
+	if len(events) == 0 {
+		return 0
+	}
+	return event.Counter(events[len(events)-1].ID)
+}
+
+// register registers a run like the activity Open.
+func (w *world) register(r *restored) {
+	if r.isRegistered {
+		return
+	}
+	err := w.open(r)
+	w.rt.Log(r.id, "registers:", err)
+	if err == nil {
+		r.isRegistered = true
+		r.history = append(r.history, marker("registered", nil))
+		r.restoredAt = cmp.Or(r.restoredAt, len(r.history))
+	}
+}
+
+func (w *world) open(r *restored) error {
+	ctx := w.t.Context()
+	base, isContinued := "", r.continued != "" && r.restoredAt == 0
+	if r.isReset && !isContinued {
+		var err error
+		if base, err = w.log.Base(ctx, "demo", r.id); err != nil {
+			return err
+		}
+	}
+	if r.restoredAt == 0 && !isContinued {
+		opened, err := w.log.Open(ctx, "demo", r.id, base)
+		if err == nil {
+			r.after, r.last = opened.Run.After, opened.Run.After
+		}
+		return err
+	}
+	behind, through := base, math.MaxInt
+	if isContinued {
+		behind, through = r.continued, r.last
+		if rapid.Bool().Draw(w.rt, "archives later") {
+			through = 0
+		}
+	}
+	return w.log.Continue(ctx, "demo", archive.Run{ID: r.id, After: r.last, Behind: behind}, through)
+}
