@@ -35,13 +35,40 @@ func TestFollowersReadTheLogDespiteResetsAndOutages(t *testing.T) {
 				break
 			}
 		}
-		w.isWorking = true
-		var recorded []string
-		for e, err := range w.log.Events(t.Context(), "demo", "") {
-			require.NoError(rt, err)
-			recorded = append(recorded, line(e))
+		require.Equal(rt, w.log(), followed)
+	})
+}
+
+func TestFollowersOfRunsReadTheLogDespiteResetsAndOutages(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		w := newWorld(t, rt)
+		var position archive.Position
+		var followed []string
+		for hasReadEnd := false; !hasReadEnd; {
+			w.change()
+			run := w.current()
+			if !run.isRegistered {
+				continue // a hook is called by a run that recorded something
+			}
+			atMost := rapid.IntRange(1, 5).Draw(rt, "at most")
+			read := 0
+			for e, err := range eventlog.New(w, "", w.archive).FollowRun(t.Context(), "demo", run.id, position) {
+				if err != nil || e.ID == "" {
+					break
+				}
+				text := line(e.Event)
+				rt.Log("read", text, "of", e.RunID)
+				counter := event.Counter(e.ID)
+				require.LessOrEqual(rt, counter, len(followed)+1, "no event is skipped")
+				followed = append(followed[:counter-1], text)
+				read++
+				position = archive.Position{RunID: e.RunID, After: counter}
+				if hasReadEnd = w.hasEnded && text == w.end; hasReadEnd || read == atMost {
+					break
+				}
+			}
 		}
-		require.Equal(rt, recorded, followed)
+		require.Equal(rt, w.log(), followed)
 	})
 }
 
@@ -52,7 +79,7 @@ type world struct {
 	rt        *rapid.T
 	bucket    *blobstest.Bucket
 	archive   *archive.Archive
-	log       *eventlog.Log // of the workers
+	workers   *eventlog.Log
 	restored  map[string]*restored
 	isWorking bool // requests are those of workers
 	left      int  // changes
@@ -75,7 +102,7 @@ func newWorld(t *testing.T, rt *rapid.T) *world {
 	bucket := blobstest.Open()
 	rt.Cleanup(func() { _ = bucket.Store.Close() })
 	w := &world{server: newServer(t), rt: rt, bucket: bucket, archive: archive.New(bucket.Store), restored: map[string]*restored{}}
-	w.log = eventlog.New(w, "", w.archive)
+	w.workers = eventlog.New(w, "", w.archive)
 	w.left = rapid.IntRange(3, 40).Draw(rt, "changes")
 	w.fail = func(string) error {
 		w.maybeChange()
@@ -86,6 +113,15 @@ func newWorld(t *testing.T, rt *rapid.T) *world {
 	}
 	w.start(&restored{run: newRun("", "")})
 	return w
+}
+
+func (w *world) log() (lines []string) {
+	w.isWorking = true
+	for e, err := range w.workers.Events(w.t.Context(), "demo", "") {
+		require.NoError(w.rt, err)
+		lines = append(lines, line(e))
+	}
+	return lines
 }
 
 func (w *world) DescribeWorkflowExecution(ctx context.Context, workflowID, runID string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
@@ -213,12 +249,12 @@ func (w *world) open(r *restored) error {
 	base, isContinued := "", r.continued != "" && r.restoredAt == 0
 	if r.isReset && !isContinued {
 		var err error
-		if base, err = w.log.Base(ctx, "demo", r.id); err != nil {
+		if base, err = w.workers.Base(ctx, "demo", r.id); err != nil {
 			return err
 		}
 	}
 	if r.restoredAt == 0 && !isContinued {
-		opened, err := w.log.Open(ctx, "demo", r.id, base)
+		opened, err := w.workers.Open(ctx, "demo", r.id, base)
 		if err == nil {
 			r.after, r.last = opened.Run.After, opened.Run.After
 		}
@@ -231,5 +267,5 @@ func (w *world) open(r *restored) error {
 			through = 0
 		}
 	}
-	return w.log.Continue(ctx, "demo", archive.Run{ID: r.id, After: r.last, Behind: behind}, through)
+	return w.workers.Continue(ctx, "demo", archive.Run{ID: r.id, After: r.last, Behind: behind}, through)
 }
