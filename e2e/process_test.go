@@ -27,6 +27,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/stream"
 	"github.com/seed-9ed7edd4/chronicle/tool"
+	"github.com/seed-9ed7edd4/chronicle/tool/builtin"
 	"github.com/seed-9ed7edd4/chronicle/tool/mcp"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
@@ -52,8 +53,10 @@ type workerSettings struct {
 	HooksFile string                   `json:"hooksFile"`
 	Budgets   []activities.LabelBudget `json:"budgets"`
 	// MCP are servers whose tools replace the probes.
-	MCP           []mcp.Server `json:"mcp"`
-	ContinueAfter int          `json:"continueAfter"`
+	MCP []mcp.Server `json:"mcp"`
+	// Internet enables the tool fetch instead of the probes; see [internet].
+	Internet      internet `json:"internet"`
+	ContinueAfter int      `json:"continueAfter"`
 }
 
 type hangOnSignal struct {
@@ -121,24 +124,35 @@ func runWorker(settings string, logger *slog.Logger) error {
 			return err
 		}
 	}
-	var tools activities.Tools = probes{}
-	if len(s.MCP) > 0 {
-		servers, err := mcp.New(mcp.Options{Servers: s.MCP, Logger: logger})
-		if err != nil {
-			return err
-		}
-		defer servers.Close()
-		tools, err = tool.NewSet(tool.Options{Store: store, Sources: map[string]tool.Source{mcp.Prefix: servers}, Logger: logger})
-		if err != nil {
-			return err
-		}
+	tools, closeTools, err := s.tools(store, logger)
+	if err != nil {
+		return err
 	}
+	defer closeTools()
 	return contexts.NewWorker(temporal, contexts.Options{
 		TaskQueue: s.TaskQueue, Part: s.Part, Models: scripted(s.ModelURL), Tools: tools, Stream: conn,
 		Archive: archive.New(store), SearchAttributes: true, DefaultModel: "scripted",
 		DrainTimeout: s.DrainTimeout, Hooks: hooks, Budgets: s.Budgets,
 		ContinueAfter: s.ContinueAfter,
 	}).Run(worker.InterruptCh())
+}
+
+func (s workerSettings) tools(store *blobs.Store, logger *slog.Logger) (tools activities.Tools, stop func(), err error) {
+	options := tool.Options{Store: store, Logger: logger}
+	switch {
+	case len(s.MCP) > 0:
+		servers, err := mcp.New(mcp.Options{Servers: s.MCP, Logger: logger})
+		if err != nil {
+			return nil, nil, err
+		}
+		options.Sources = map[string]tool.Source{mcp.Prefix: servers}
+		set, err := tool.NewSet(options)
+		return set, servers.Close, err
+	case s.Internet != "":
+		set, err := tool.NewSet(options, builtin.Fetch(builtin.FetchOptions{Client: s.Internet.client()}))
+		return set, func() {}, err
+	}
+	return probes{}, func() {}, nil
 }
 
 func scripted(url string) *llm.Adapter {

@@ -19,17 +19,24 @@ import (
 // buildTags are the build tags for binaries built by tests.
 var buildTags string
 
-// built builds the starter once for all tests.
-var built = sync.OnceValues(func() (string, error) {
-	file := filepath.Join(scratch, "starter")
-	out, err := exec.Command("go", "build", "-tags", buildTags, "-o", file, "../starter").CombinedOutput()
-	if err != nil {
-		err = fmt.Errorf("build the command line: %w: %s", err, out)
-	}
-	return file, err
-})
+// The programs are built once for all tests.
+var (
+	built       = builds("starter")
+	builtWorker = builds("worker")
+)
 
-// buildTimeout is the timeout of a test that may build the starter.
+func builds(program string) func() (file string, err error) {
+	return sync.OnceValues(func() (string, error) {
+		file := filepath.Join(scratch, program)
+		out, err := exec.Command("go", "build", "-tags", buildTags, "-o", file, "../"+program).CombinedOutput()
+		if err != nil {
+			err = fmt.Errorf("build the %s: %w: %s", program, err, out)
+		}
+		return file, err
+	})
+}
+
+// buildTimeout is the timeout of a test that may build a program.
 const buildTimeout = 5 * time.Minute
 
 func (w *world) starter(stdin string, args ...string) string {
