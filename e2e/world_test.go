@@ -227,8 +227,12 @@ func (w *world) replayWorkflow(id, runID, story string) *historypb.History {
 		h.Events = append(h.Events, e)
 	}
 	require.NoError(w.t, replaytest.Replay(&h, blobs.ExternalStorage(w.archive.Store())))
-	if *recordHistories && story != "" {
-		require.NoError(w.t, replaytest.Keep(&h, filepath.Join("..", "workflows", "testdata", "histories", story+".json")))
+	if story != "" {
+		file := filepath.Join("..", "workflows", "testdata", "histories", story+".json")
+		if *recordHistories {
+			require.NoError(w.t, replaytest.Keep(&h, file))
+		}
+		require.FileExists(w.t, file, "run make histories and commit the file")
 	}
 	return &h
 }

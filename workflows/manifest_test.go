@@ -4,10 +4,14 @@ import (
 	"crypto/sha256"
 	"flag"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -28,6 +32,60 @@ func TestReplayHistoriesAreUnchanged(t *testing.T) {
 		require.NoError(t, pin(historiesDir, strings.TrimSuffix(version.Version, "-dev")))
 	}
 	require.NoError(t, verifyManifests(historiesDir))
+}
+
+// An end-to-end test names the story of a history. A name that is computed is checked when the test
+// runs, except for its prefix.
+func TestReplayHistoriesOfAllStoriesAreRecorded(t *testing.T) {
+	files, err := filepath.Glob("../e2e/*_test.go")
+	require.NoError(t, err)
+	stories := 0
+	for _, file := range files {
+		for story, isPrefix := range storiesIn(t, file) {
+			stories++
+			pattern := story + ".json"
+			if isPrefix {
+				pattern = story + "*.json"
+			}
+			recorded, err := filepath.Glob(filepath.Join(historiesDir, pattern))
+			require.NoError(t, err)
+			require.NotEmpty(t, recorded, "%s: no history %s (run make histories)", file, pattern)
+		}
+	}
+	require.Greater(t, stories, 40)
+}
+
+// storiesIn returns the stories that a file of end-to-end tests names, and whether only their prefix
+// is known.
+func storiesIn(t *testing.T, file string) map[string]bool {
+	t.Helper()
+	source, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+	require.NoError(t, err)
+	stories := map[string]bool{}
+	ast.Inspect(source, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return true
+		}
+		function, ok := call.Fun.(*ast.SelectorExpr)
+		if !ok || !strings.HasPrefix(function.Sel.Name, "replay") {
+			return true
+		}
+		argument := call.Args[len(call.Args)-1]
+		sum, isPrefix := argument.(*ast.BinaryExpr)
+		if isPrefix {
+			argument = sum.X
+		}
+		literal, ok := argument.(*ast.BasicLit)
+		if !ok {
+			return true
+		}
+		if story, err := strconv.Unquote(literal.Value); err == nil && story != "" {
+			stories[story] = isPrefix
+		}
+		return true
+	})
+	return stories
 }
 
 func TestReplayDetectsAChangedHistory(t *testing.T) {
