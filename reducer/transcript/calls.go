@@ -47,8 +47,9 @@ func (c *pendingCall) running() Status {
 
 type pendingResult struct {
 	callKey
-	body event.ToolResult
-	at   time.Time
+	messageID string
+	body      event.ToolResult
+	at        time.Time
 }
 
 // answered is an immutable list of calls with results, newest first. States share its tail.
@@ -107,7 +108,9 @@ func (f *fold) applyWaiting(c *pendingCall) {
 
 // addResult prefers the newest call with the id in the same session.
 func (f *fold) addResult(body event.ToolResult) {
-	r := pendingResult{callKey: callKey{session: f.session(), id: body.ToolCallID}, body: body, at: f.at}
+	r := pendingResult{
+		callKey: callKey{session: f.session(), id: body.ToolCallID}, messageID: extra[string](f.event, "messageId"), body: body, at: f.at,
+	}
 	for _, belongs := range []func(*pendingCall) bool{
 		func(c *pendingCall) bool { return c.callKey == r.callKey },
 		func(c *pendingCall) bool { return r.isSame(c.callKey) },
@@ -158,7 +161,7 @@ func (f *fold) update(c *pendingCall, r pendingResult) {
 		content = title(c.tool, action)
 	}
 	f.effects = append(f.effects, UpdateToolStatus{
-		ToolCallID: c.id, SessionID: c.session, MessageID: c.messageID,
+		ToolCallID: c.id, SessionID: c.session, MessageID: c.messageID, ResultMessageID: r.messageID,
 		Status: status, ActionType: action, Content: content,
 		Timestamp: r.at, DurationMs: durationMs,
 	})

@@ -28,14 +28,15 @@ type RemoveEntry struct{ ID string }
 
 // UpdateToolStatus updates a tool call with its result.
 type UpdateToolStatus struct {
-	ToolCallID string
-	SessionID  string
-	MessageID  string // of the message with the call; "" if unknown
-	Status     Status
-	ActionType ActionType
-	Content    string
-	Timestamp  time.Time // of the result
-	DurationMs int64     // see [EntryType]; 0 if unknown
+	ToolCallID      string
+	SessionID       string
+	MessageID       string // of the message with the call; "" if unknown
+	ResultMessageID string // of the message with the result, in the agent's log; "" if unknown
+	Status          Status
+	ActionType      ActionType
+	Content         string
+	Timestamp       time.Time // of the result
+	DurationMs      int64     // see [EntryType]; 0 if unknown
 }
 
 // UpdateApproval shows that a tool call requires an approval, or the decision.

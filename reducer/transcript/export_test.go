@@ -27,6 +27,7 @@ type CallView struct {
 type ResultView struct {
 	ToolCallID string          `json:"tool_call_id"`
 	SessionID  string          `json:"session_id,omitempty"`
+	MessageID  string          `json:"message_id,omitempty"`
 	Payload    json.RawMessage `json:"payload"`
 	IsError    bool            `json:"is_error"`
 	Timestamp  time.Time       `json:"timestamp"`
@@ -48,7 +49,7 @@ func (s State) View() (view StateView) {
 		if len(payload) == 0 {
 			payload = r.body.Error
 		}
-		view.PendingResults = append(view.PendingResults, ResultView{r.id, r.session, payload, r.body.IsError, r.at})
+		view.PendingResults = append(view.PendingResults, ResultView{r.id, r.session, r.messageID, payload, r.body.IsError, r.at})
 	}
 	return view
 }
