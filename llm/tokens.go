@@ -149,8 +149,9 @@ func (c *tokenCounter) count(e encoding, text string) int {
 
 func textsOf(message []byte) (texts []string, images int) {
 	var m struct {
-		Content   json.RawMessage `json:"content"`
-		ToolCalls []struct {
+		Content          json.RawMessage `json:"content"`
+		ReasoningContent string          `json:"reasoning_content"`
+		ToolCalls        []struct {
 			Function struct {
 				Name      string `json:"name"`
 				Arguments string `json:"arguments"`
@@ -160,18 +161,25 @@ func textsOf(message []byte) (texts []string, images int) {
 	if json.Unmarshal(message, &m) != nil {
 		return []string{string(message)}, 0
 	}
+	texts = append(texts, m.ReasoningContent)
 	var text string
 	var parts []struct {
-		Type string `json:"type"`
-		Text string `json:"text"`
+		Type     string                  `json:"type"`
+		Text     string                  `json:"text"`
+		Thinking []struct{ Text string } `json:"thinking"`
 	}
 	if json.Unmarshal(m.Content, &text) == nil {
 		texts = append(texts, text)
 	} else if json.Unmarshal(m.Content, &parts) == nil {
 		for _, part := range parts {
-			if part.Type == "text" {
+			switch part.Type {
+			case "text":
 				texts = append(texts, part.Text)
-			} else {
+			case "thinking":
+				for _, thought := range part.Thinking {
+					texts = append(texts, thought.Text)
+				}
+			default:
 				images++
 			}
 		}

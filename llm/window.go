@@ -54,6 +54,9 @@ func (t *Target) maxTokens(messages []reducer.Message) (bound int, ok bool) {
 			return 0, false
 		}
 		bound += renderedBytes + len(m.Content)
+		if m.ProviderState != nil {
+			bound += len(m.ProviderState.Data)
+		}
 		for _, call := range m.ToolCalls {
 			bound += renderedBytes + 2*len(call.Name) + len(call.Arguments)
 		}

@@ -75,3 +75,22 @@ func TestToolsAndSchemasAreInput(t *testing.T) {
 	require.NoError(t, err)
 	require.Greater(t, tokens, 1000)
 }
+
+func TestReturnedReasoningIsInput(t *testing.T) {
+	long := strings.Repeat("long ", 1000)
+	for provider, state := range map[string]string{
+		"deepseek": `{"reasoning_content":"` + long + `"}`,
+		"mistral":  `{"thinking":[{"type":"thinking","thinking":[{"type":"text","text":"` + long + `"}]}]}`,
+	} {
+		t.Run(provider, func(t *testing.T) {
+			config := reducer.ProviderConfig{ProviderID: provider, Model: "m", BaseURL: "http://127.0.0.1:1/v1"}
+			messages := []reducer.Message{user("Hi"), stateful(assistant("Yes"), config, state), user("And?")}
+			for _, limit := range []int{0, 900} { // counted, and compared with the limit first
+				tokens, err := resolve(t, config).InputTokens(within(t), messages, limit)
+				require.NoError(t, err)
+				require.Greater(t, tokens, 1000)
+				require.Less(t, tokens, 2000)
+			}
+		})
+	}
+}
