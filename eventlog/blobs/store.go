@@ -58,8 +58,10 @@ func (s *Store) measure(operation string, began time.Time, bytes int, err error)
 	switch code := gcerrors.Code(err); {
 	case err == nil:
 		s.metrics.StoreBytes.Add(float64(bytes), operation)
-	case code == gcerrors.NotFound || code == gcerrors.FailedPrecondition:
-		outcome = "missing_or_taken"
+	case code == gcerrors.NotFound:
+		outcome = "missing"
+	case code == gcerrors.FailedPrecondition:
+		outcome = "exists"
 	default:
 		outcome = "failed"
 	}
@@ -203,7 +205,9 @@ func (s *Store) Read(ctx context.Context, name string) ([]byte, error) {
 
 // Delete deletes what [Store.WriteOnce] stored under a name. A name without bytes is no error.
 func (s *Store) Delete(ctx context.Context, name string) error {
+	began := time.Now()
 	err := s.bucket.Delete(ctx, name)
+	s.measure("delete", began, 0, err)
 	if gcerrors.Code(err) == gcerrors.NotFound {
 		return nil
 	}

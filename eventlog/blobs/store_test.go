@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"pgregory.net/rapid"
 
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
@@ -112,6 +114,32 @@ func TestADeletedNameCanBeWrittenAgain(t *testing.T) {
 		}
 		require.NoError(t, store.WriteOnce(t.Context(), "cursors/demo/1.json", []byte("2")))
 	})
+}
+
+func TestOperationsAreMeasuredByOutcome(t *testing.T) {
+	reader := sdkmetric.NewManualReader()
+	bucket := blobstest.New(t)
+	bucket.Store.Measure(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)))
+	require.NoError(t, bucket.Store.WriteOnce(t.Context(), "name", []byte("one")))
+	require.NoError(t, bucket.Store.WriteOnce(t.Context(), "name", []byte("one")))
+	for range 2 {
+		require.NoError(t, bucket.Store.Delete(t.Context(), "name"))
+	}
+
+	var data metricdata.ResourceMetrics
+	require.NoError(t, reader.Collect(t.Context(), &data))
+	counts := map[string]float64{}
+	for _, m := range data.ScopeMetrics[0].Metrics {
+		if m.Name != "chronicle_store_operations" {
+			continue
+		}
+		for _, point := range m.Data.(metricdata.Sum[float64]).DataPoints {
+			operation, _ := point.Attributes.Value("operation")
+			outcome, _ := point.Attributes.Value("outcome")
+			counts[operation.AsString()+" "+outcome.AsString()] = point.Value
+		}
+	}
+	require.Equal(t, map[string]float64{"write ok": 1, "write exists": 1, "read ok": 1, "delete ok": 1, "delete missing": 1}, counts)
 }
 
 func TestNamesAreListedByPrefixInOrder(t *testing.T) {
