@@ -84,7 +84,7 @@ func (g *Gateway) streamEvents(w http.ResponseWriter, r *http.Request, c Context
 		return err
 	}
 	defer leave()
-	at := eventPosition{last: event.Counter(from)}
+	at := eventPosition{last: event.Counter(from), deltas: noDeltas}
 	return g.serveStream(w, r, func(ctx context.Context, out *stream) (<-chan struct{}, error) {
 		for {
 			update, err := room.eventsAfter(at)
@@ -102,6 +102,7 @@ func (g *Gateway) streamEvents(w http.ResponseWriter, r *http.Request, c Context
 				if err := out.send(update.frames...); err != nil {
 					return nil, err
 				}
+				g.sent(at.deltas, update.at.deltas)
 			}
 			at = update.at
 			return update.changed, nil

@@ -32,6 +32,7 @@ type room struct {
 	last       int   // counter of the newest event
 	recent     recent
 	answer     runningAnswer
+	deltas     int // received since the room opened
 	progress   progress
 	transcript transcriptState
 	status     status
@@ -118,6 +119,7 @@ func (r *room) apply(e event.Event) {
 		switch {
 		case isDelta:
 			r.answer.add(delta, isReasoning)
+			r.deltas++
 			return
 		case isProgress:
 			r.progress.add(e, report)
@@ -143,6 +145,20 @@ type eventPosition struct {
 	answer   int // number of the running answer
 	offset   int // in the text of that answer
 	progress int // number of the newest progress of a tool call
+	deltas   int // of the room; noDeltas before the first update
+}
+
+// noDeltas is the position of a viewer that has received nothing. Its first update contains earlier
+// deltas because it is new, not because it is slow.
+const noDeltas = -1
+
+// sent counts an update to a viewer that had received all deltas up to a number.
+func (g *Gateway) sent(before, after int) {
+	if before == noDeltas || before == after {
+		return
+	}
+	g.metrics.DeltasSent.Add(1)
+	g.metrics.DeltasCoalesced.Add(float64(after - before - 1))
 }
 
 type eventUpdate struct {
@@ -186,6 +202,7 @@ func (r *room) eventsAfter(at eventPosition) (eventUpdate, error) {
 		update.frames = append(update.frames, r.progress.since(at.progress)...)
 		update.at.progress = r.progress.number
 	}
+	update.at.deltas = r.deltas
 	if len(update.frames) == 0 && r.err != nil {
 		return update, r.err
 	}

@@ -32,7 +32,7 @@ func (g *Gateway) transcript(w http.ResponseWriter, r *http.Request) error {
 		return writeTranscript(w, r, room)
 	}
 	version := room.parseVersion(cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("version")))
-	var sent status
+	deltas, sent := noDeltas, status{}
 	return g.serveStream(w, r, func(_ context.Context, out *stream) (<-chan struct{}, error) {
 		update, err := room.transcriptAfter(version)
 		if err != nil {
@@ -50,7 +50,10 @@ func (g *Gateway) transcript(w http.ResponseWriter, r *http.Request) error {
 			sent = update.status
 			frames = append(frames, sent.frame())
 		}
-		return update.changed, out.send(frames...)
+		err = out.send(frames...)
+		g.sent(deltas, update.deltas)
+		deltas = update.deltas
+		return update.changed, err
 	})
 }
 
@@ -198,6 +201,7 @@ func (r *room) document() (*document, <-chan struct{}, error) {
 type transcriptUpdate struct {
 	frame   func() []byte // encodes the changes without the lock of the room; nil: none
 	version int           // after frame
+	deltas  int           // of the room, after frame
 	status  status
 	isReady bool            // the room has read the log
 	changed <-chan struct{} // closed when there are further changes
@@ -208,7 +212,7 @@ type transcriptUpdate struct {
 func (r *room) transcriptAfter(version int) (transcriptUpdate, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	update := transcriptUpdate{version: version, status: r.status, isReady: r.isLoaded}
+	update := transcriptUpdate{version: version, deltas: r.deltas, status: r.status, isReady: r.isLoaded}
 	newest := r.transcript.patcher.Version()
 	if !r.isLoaded || version == newest {
 		if r.err != nil {

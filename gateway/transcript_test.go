@@ -13,6 +13,8 @@ import (
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/stretchr/testify/require"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -273,7 +275,8 @@ func TestASlowViewerDelaysNoOther(t *testing.T) {
 	for _, path := range []string{transcriptPath, "/contexts/demo/events?from=demo:0001"} {
 		t.Run(path, func(t *testing.T) {
 			log := newLog(event.UserMessage{Content: "Hello"})
-			w := serve(t, fakeClient{log: log}, gateway.Options{})
+			exported := sdkmetric.NewManualReader()
+			w := serve(t, fakeClient{log: log}, gateway.Options{Meters: sdkmetric.NewMeterProvider(sdkmetric.WithReader(exported))})
 			conn, err := net.Dial("tcp", w.server.Listener.Addr().String())
 			require.NoError(t, err)
 			defer conn.Close()
@@ -305,6 +308,24 @@ func TestASlowViewerDelaysNoOther(t *testing.T) {
 				}
 			}
 			require.Less(t, seen, pieces, "unread pieces must be coalesced")
+			sent, coalesced := counter(t, exported, "chronicle_deltas_sent"), counter(t, exported, "chronicle_deltas_coalesced")
+			require.Positive(t, coalesced)
+			require.GreaterOrEqual(t, sent, 200., "the other viewer reads each delta")
+			require.LessOrEqual(t, sent+coalesced, 2.*pieces, "each viewer receives each delta once")
 		})
 	}
+}
+
+func counter(t *testing.T, reader *sdkmetric.ManualReader, name string) float64 {
+	t.Helper()
+	var data metricdata.ResourceMetrics
+	require.NoError(t, reader.Collect(t.Context(), &data))
+	for _, scope := range data.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			if sum, ok := m.Data.(metricdata.Sum[float64]); ok && m.Name == name {
+				return sum.DataPoints[0].Value
+			}
+		}
+	}
+	return 0
 }

@@ -11,12 +11,13 @@ type Metrics struct {
 
 	ToolCalls, HookCalls, BudgetsExceeded, TooLong, SnapshotMisses Counter
 	ToolDuration, HookDuration                                     Histogram
+	ApprovalsWaiting                                               Reading
 
-	Deltas Counter
+	Deltas, DeltasSent, DeltasCoalesced Counter
 
 	Continuations               Counter
 	HistoryEvents, HistoryBytes Histogram
-	ArchiveLag                  Histogram
+	ArchiveLag, ArchiveDelay    Histogram
 	StoreOperations, StoreBytes Counter
 	StoreDuration               Histogram
 
@@ -28,6 +29,7 @@ type Metrics struct {
 var (
 	seconds = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 25, 50, 100}
 	bytes   = []float64{1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 21, 1 << 22, 1 << 23, 1 << 24, 1 << 25}
+	lags    = []float64{.1, 1, 10, 60, 600, 3600, 86400} // seconds
 	counts  = []float64{16, 64, 256, 1024, 2048, 4096, 6144, 8192, 16384, 32768}
 )
 
@@ -78,6 +80,9 @@ func define(b *builder) *Metrics {
 		ToolDuration: b.histogram(Definition{
 			Name: "chronicle_tool_call_duration", Unit: "s", Description: "Duration of executed tool calls.", Labels: []string{"tool"}, Buckets: seconds,
 		}),
+		ApprovalsWaiting: b.reading(Definition{
+			Name: "chronicle_approvals_waiting", Description: "Contexts of the task queue in which a tool call waits for an approval; each worker reports all of them.",
+		}),
 		HookCalls: b.counter(Definition{
 			Name: "chronicle_hook_calls", Description: "Calls of hooks: passed, changed, refused or failed.", Labels: []string{"hook", "stage", "outcome"},
 		}),
@@ -93,7 +98,13 @@ func define(b *builder) *Metrics {
 		SnapshotMisses: b.counter(Definition{
 			Name: "chronicle_snapshot_misses", Description: "Sessions that were queried because they were not in the cache of the process.",
 		}),
-		Deltas:        b.counter(Definition{Name: "chronicle_deltas", Description: "Streamed pieces of answers."}),
+		Deltas: b.counter(Definition{Name: "chronicle_deltas", Description: "Streamed pieces of answers."}),
+		DeltasSent: b.counter(Definition{
+			Name: "chronicle_deltas_sent", Description: "Updates with deltas that the gateway sent, counted for each viewer.",
+		}),
+		DeltasCoalesced: b.counter(Definition{
+			Name: "chronicle_deltas_coalesced", Description: "Deltas that were merged into the update of a later one because the viewer or the gateway was slow.",
+		}),
 		Continuations: b.counter(Definition{Name: "chronicle_continuations", Description: "Runs that continued as new."}),
 		HistoryEvents: b.histogram(Definition{
 			Name: "chronicle_history_events", Description: "History events of a run that continues as new.", Buckets: counts,
@@ -104,8 +115,11 @@ func define(b *builder) *Metrics {
 		ArchiveLag: b.histogram(Definition{
 			Name: "chronicle_archive_lag_events", Description: "Events that the archive lacks when a run continues as new.", Buckets: counts,
 		}),
+		ArchiveDelay: b.histogram(Definition{
+			Name: "chronicle_archive_lag", Unit: "s", Description: "Time since the archive was complete when a run continues as new; 0 if it is complete.", Buckets: lags,
+		}),
 		StoreOperations: b.counter(Definition{
-			Name: "chronicle_store_operations", Description: "Operations of the blob store.", Labels: []string{"operation", "outcome"},
+			Name: "chronicle_store_operations", Description: "Operations of the blob store: ok, missing (no such blob), exists (already written) or failed.", Labels: []string{"operation", "outcome"},
 		}),
 		StoreBytes: b.counter(Definition{
 			Name: "chronicle_store", Unit: "By", Description: "Bytes read from and written to the blob store.", Labels: []string{"operation"},

@@ -71,6 +71,24 @@ func (h *Histogram) Observe(value float64, values ...string) {
 	h.instrument.Record(context.Background(), value, h.labels.of(values))
 }
 
+// Reading is a number that is read at each export.
+type Reading struct {
+	instrument metric.Float64ObservableGauge
+	meter      metric.Meter
+}
+
+// Observe lets each export call read until stop is called. While read returns an error, the metric has
+// no value.
+func (r *Reading) Observe(read func(context.Context) (float64, error)) (stop func()) {
+	registration := must(r.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		if value, err := read(ctx); err == nil {
+			o.ObserveFloat64(r.instrument, value)
+		}
+		return nil // OpenTelemetry would print an error at each export
+	}, r.instrument))
+	return func() { _ = registration.Unregister() } // it fails only in other implementations
+}
+
 // scope is the OpenTelemetry instrumentation scope.
 const scope = "github.com/seed-9ed7edd4/chronicle"
 
@@ -86,7 +104,7 @@ func (b *builder) labels(d Definition, k kind) *labels {
 	return &labels{keys: d.Labels, names: b.names}
 }
 
-// The definitions are constants that OpenTelemetry accepts: see TestTheDefinitionsAreValid.
+// must panics if OpenTelemetry rejects a definition. TestOpenTelemetryAcceptsTheDefinitions excludes that.
 func must[T any](instrument T, err error) T {
 	if err != nil {
 		panic(err)
@@ -100,6 +118,11 @@ func (b *builder) counter(d Definition) Counter {
 
 func (b *builder) gauge(d Definition) Gauge {
 	return Gauge{must(b.meter.Float64UpDownCounter(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.Description))), b.labels(d, gauge)}
+}
+
+func (b *builder) reading(d Definition) Reading {
+	b.labels(d, gauge)
+	return Reading{must(b.meter.Float64ObservableGauge(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.Description))), b.meter}
 }
 
 func (b *builder) histogram(d Definition) Histogram {

@@ -2,6 +2,7 @@ package metrics_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -62,6 +63,34 @@ func TestLabelsAreBounded(t *testing.T) {
 	require.Len(t, values, metrics.MaxNames+1)
 	require.EqualValues(t, metrics.MaxNames, values[metrics.Other])
 	require.EqualValues(t, 2, values["model-0"], "known names stay")
+}
+
+func TestOpenTelemetryAcceptsTheDefinitions(t *testing.T) {
+	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))
+	require.NotPanics(t, func() { metrics.New(provider) })
+}
+
+func TestAReadingIsReadAtEachExport(t *testing.T) {
+	reader := sdkmetric.NewManualReader()
+	m := metrics.New(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)))
+	value, err := 2., error(nil)
+	stop := m.ApprovalsWaiting.Observe(func(context.Context) (float64, error) { return value, err })
+	waiting := func() []float64 {
+		gauge, _ := read(t, reader)["chronicle_approvals_waiting"].(metricdata.Gauge[float64])
+		var values []float64
+		for _, point := range gauge.DataPoints {
+			values = append(values, point.Value)
+		}
+		return values
+	}
+	require.Equal(t, []float64{2}, waiting())
+	value = 0
+	require.Equal(t, []float64{0}, waiting())
+	err = errors.New("unavailable")
+	require.Empty(t, waiting(), "an unknown value is not 0")
+	err = nil
+	stop()
+	require.Empty(t, waiting())
 }
 
 func TestWrongNumberOfLabelsPanics(t *testing.T) {
