@@ -37,6 +37,9 @@ type OpenResult struct {
 	SearchAttributes bool   `json:"searchAttributes"`
 	DefaultModel     string `json:"defaultModel,omitempty"`
 	ContinueAfter    int    `json:"continueAfter,omitempty"`
+	// ShowsWaiting means that the search attribute ContextStatus may be [wire.StatusWaiting]. It was
+	// false before its introduction.
+	ShowsWaiting bool `json:"showsWaiting,omitempty"`
 	// Deliveries are the hooks that receive the events of the run.
 	Deliveries []Delivery `json:"deliveries,omitempty"`
 }
@@ -52,7 +55,7 @@ func (a *Activities) Open(ctx context.Context, in OpenInput) (OpenResult, error)
 	result := OpenResult{
 		RunID: activity.GetInfo(ctx).WorkflowExecution.RunID, PreviousRunID: in.ContinuedRunID, Rules: a.options.Rules,
 		SearchAttributes: a.options.SearchAttributes, DefaultModel: a.options.DefaultModel,
-		ContinueAfter: a.options.ContinueAfter,
+		ContinueAfter: a.options.ContinueAfter, ShowsWaiting: true,
 	}
 	var err error
 	if result.StoreID, err = a.options.Archive.Store().Identity(ctx); err != nil {

@@ -19,6 +19,11 @@ func (d *decision) approvalProblem(body event.ApprovalDecided, before []event.Ap
 	return "no tool call with the id waits for an approval"
 }
 
+// WaitsForApproval reports whether a call of the request waits for an approval.
+func (r *Request) WaitsForApproval() bool {
+	return slices.ContainsFunc(r.Calls, func(c Call) bool { return c.State == CallApproval })
+}
+
 func (c Call) awaits(body event.ApprovalDecided) bool {
 	return c.State == CallApproval && (body.ToolCallID == "" || body.ToolCallID == c.ID)
 }

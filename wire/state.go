@@ -18,6 +18,8 @@ const (
 	StatusIdle      Status = "idle"
 	StatusAnswering Status = "answering"
 	StatusClosed    Status = "closed"
+	// StatusWaiting replaces StatusAnswering in lists while a tool call waits for an approval.
+	StatusWaiting Status = "waiting"
 )
 
 // StatusOf returns the status of a session.

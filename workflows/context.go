@@ -131,18 +131,27 @@ type answer struct {
 }
 
 type archived struct {
-	through        int             // counter of the last event that this run archived
-	running        workflow.Future // the Archive activity. Nil: none
-	runningThrough int
-	isIncomplete   bool // events of earlier runs may be missing
+	through      int             // counter of the last event that this run archived
+	running      workflow.Future // the Archive activity, up to next. Nil: none
+	next         position
+	complete     position // up to which the archive is known to be complete, for metrics; zero: unknown
+	isIncomplete bool     // events of earlier runs may be missing
+}
+
+// position is the end of the log at some time.
+type position struct {
+	through int // counter of the newest event
+	at      time.Time
 }
 
 // visibility is what the search attributes show.
 type visibility struct {
 	isEnabled bool
-	status    wire.Status
-	turns     int
-	updatedAt time.Time
+	// showsWaiting is set if the status may be wire.StatusWaiting.
+	showsWaiting bool
+	status       wire.Status
+	turns        int
+	updatedAt    time.Time
 }
 
 func newRun(ctx workflow.Context, step reducer.Stepper, cache *activities.SessionCache) (*run, error) {

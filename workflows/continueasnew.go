@@ -220,7 +220,12 @@ func (r *run) measureContinuation() {
 	r.metrics.Continuations.Add(1)
 	r.metrics.HistoryEvents.Observe(float64(used.entries))
 	r.metrics.HistoryBytes.Observe(float64(used.bytes))
-	r.metrics.ArchiveLag.Observe(float64(r.session.EventCount - r.archived.through))
+	lag, delay := r.session.EventCount-r.archived.complete.through, time.Duration(0)
+	if lag > 0 {
+		delay = r.now().Sub(r.archived.complete.at)
+	}
+	r.metrics.ArchiveLag.Observe(float64(lag))
+	r.metrics.ArchiveDelay.Observe(delay.Seconds())
 }
 
 // isInboxTooLarge reports whether the run must record signals before it continues as new. An urgent
@@ -252,7 +257,8 @@ func (r *run) isArchived() bool {
 	}
 	if r.archived.running != nil && r.archived.running.IsReady() {
 		if r.archived.running.Get(r.ctx, nil) == nil {
-			r.archived.through, r.archived.isIncomplete = r.archived.runningThrough, false
+			r.archived.through, r.archived.isIncomplete = r.archived.next.through, false
+			r.archived.complete = r.archived.next
 		}
 		r.archived.running = nil
 	}
@@ -260,8 +266,10 @@ func (r *run) isArchived() bool {
 }
 
 func (r *run) startArchiving() {
-	r.archived.running, r.archived.runningThrough = r.archive(r.ctx), r.session.EventCount
+	r.archived.running, r.archived.next = r.archive(r.ctx), r.position()
 }
+
+func (r *run) position() position { return position{r.session.EventCount, r.now()} }
 
 // An overdue run may lag by more than maxUnarchived.
 func (r *run) isArchivedEnough(through int) bool {
@@ -338,6 +346,8 @@ func (r *run) restore(c *continuation) error {
 	r.updatedAt, r.visibility.status, r.visibility.turns, r.visibility.updatedAt = c.UpdatedAt, c.Status, c.Turns, c.ShownAt
 	if r.archived.isIncomplete = c.Unarchived; r.archived.isIncomplete {
 		r.startArchiving()
+	} else {
+		r.archived.complete = r.position()
 	}
 	after := r.inbox.signals
 	r.inbox.signals, r.inbox.size = nil, 0

@@ -16,6 +16,7 @@ func (r *run) open() error {
 	if err := r.begin(activities.OpenInput{ContextName: r.session.ContextName}); err != nil {
 		return err
 	}
+	r.archived.complete = r.position()
 	r.observeTask()
 	r.apply(reducer.Opened{At: r.now(), PreviousRunID: r.opened.previousRunID, ForkedFrom: r.opened.forkedFrom})
 	r.receive()
@@ -44,7 +45,7 @@ func (r *run) begin(in activities.OpenInput) error {
 	r.session.Rules, r.opened.rules = result.Rules, result.Rules
 	r.opened.previousRunID, r.opened.forkedFrom = result.PreviousRunID, result.ForkedFrom
 	r.visibility.isEnabled, r.opened.defaultModel = result.SearchAttributes, result.DefaultModel
-	r.opened.continueAfter = result.ContinueAfter
+	r.visibility.showsWaiting, r.opened.continueAfter = result.ShowsWaiting, result.ContinueAfter
 	for _, d := range result.Deliveries {
 		r.deliveries = append(r.deliveries, &delivery{hook: d.Hook, through: d.Through})
 	}

@@ -27,6 +27,9 @@ const showTurnsEvery = 5 * time.Second
 func (r *run) updateVisibility() {
 	workflow.SetCurrentDetails(r.ctx, details(r.session))
 	status := wire.StatusOf(r.session)
+	if r.visibility.showsWaiting && status == wire.StatusAnswering && r.session.Request.WaitsForApproval() {
+		status = wire.StatusWaiting
+	}
 	isUnannounced := status == wire.StatusAnswering && r.session.Request.Through == ""
 	isChanged := status != r.visibility.status || r.session.Turns != r.visibility.turns && (r.now().Sub(r.visibility.updatedAt) >= showTurnsEvery)
 	if !r.visibility.isEnabled || r.visibility.status != "" && isUnannounced || !isChanged {

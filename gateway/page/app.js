@@ -127,7 +127,8 @@ let shownStatus = "";
 
 function showStatus() {
   const known = contexts.statusOf(current) ?? "";
-  const status = known !== "closed" && conversation.streaming ? "answering" : known;
+  const isAnswering = known === "waiting" || (known !== "closed" && conversation.streaming);
+  const status = isAnswering ? "answering" : known;
   const text = status === "answering" && waiting.length > 0 ? "waiting for approval" : status;
   if ($("status").textContent !== text) $("status").textContent = text;
   if (status === shownStatus) return;

@@ -86,6 +86,7 @@ func NewWorker(temporal client.Client, options Options) *Worker {
 		options.ContinueAfter = max(options.ContinueAfter, MinContinueAfter)
 	}
 	w := &Worker{drainTimeout: options.DrainTimeout, handBack: make(chan struct{}), stopped: make(chan struct{})}
+	w.unmeasure = measureWaiting(temporal, options)
 	w.invalid = hook.Validate(options.Hooks)
 	cache := activities.NewSessionCache(options.CacheBytes)
 	// Spare pollers save time: the server writes a task without a waiting poller to its database.

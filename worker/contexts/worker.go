@@ -12,6 +12,7 @@ import (
 type Worker struct {
 	worker.Worker
 	own          worker.Worker // nil without activities
+	unmeasure    func()        // ends the reading of metrics
 	invalid      error         // of the options; nil: they are valid
 	drainTimeout time.Duration
 	handBack     chan struct{} // closed to hand running answers back
@@ -66,6 +67,7 @@ func (w *Worker) Stop() {
 		defer close(w.stopped)
 		drained := time.AfterFunc(w.drainTimeout, func() { close(w.handBack) })
 		defer drained.Stop()
+		w.unmeasure()
 		w.Worker.Stop()
 		if w.own != nil {
 			w.own.Stop()

@@ -1,0 +1,33 @@
+package contexts
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/seed-9ed7edd4/chronicle/internal/metrics"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+// countTimeout bounds the delay of an export while Temporal is unavailable.
+const countTimeout = 2 * time.Second
+
+// measureWaiting exports the number of contexts that wait for an approval, until stop is called. A
+// process cannot count them: they wait for days, over restarts.
+func measureWaiting(temporal client.Client, options Options) (stop func()) {
+	if options.Meters == nil || !options.SearchAttributes {
+		return func() {}
+	}
+	query := fmt.Sprintf("WorkflowType = '%s' AND TaskQueue = '%s' AND ExecutionStatus = 'Running' AND %s = '%s'",
+		wire.WorkflowType, options.TaskQueue, wire.AttributeStatus, wire.StatusWaiting)
+	waiting := &metrics.New(options.Meters).ApprovalsWaiting
+	return waiting.Observe(func(ctx context.Context) (float64, error) {
+		ctx, cancel := context.WithTimeout(ctx, countTimeout)
+		defer cancel()
+		counted, err := temporal.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Query: query})
+		return float64(counted.GetCount()), err
+	})
+}
