@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
@@ -47,4 +48,22 @@ func (u *user) dump() {
 			fmt.Fprintf(os.Stderr, "soak: write the history of run %s of %s: %v\n", runID, u.context.Name(), err)
 		}
 	}
+}
+
+// unread describes the log after what the follower received.
+func (u *user) unread() string {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	var log []event.Event
+	for e, err := range u.context.Events(ctx, "") {
+		if err != nil {
+			return fmt.Sprintf("  read the log: %v\n", err)
+		}
+		log = append(log, e)
+	}
+	state, err := u.context.State(ctx)
+	if err != nil {
+		return fmt.Sprintf("  the log has %d events; query the state: %v\n", len(log), err)
+	}
+	return fmt.Sprintf("  the log has %d events, the session %d (%s):\n%s", len(log), state.EventCount, state.Status, tail(log))
 }

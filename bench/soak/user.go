@@ -95,7 +95,7 @@ func (s *soak) runUser(faults, rest context.Context, n int) error {
 	stop()
 	if err := errors.Join(err, <-followed); err != nil {
 		u.dump()
-		return fmt.Errorf("%s: %w\n%s", u.context.Name(), err, tail(u.followed.events))
+		return fmt.Errorf("%s: %w\n%s%s", u.context.Name(), err, tail(u.followed.events), u.unread())
 	}
 	return u.check(rest)
 }
