@@ -40,8 +40,8 @@ func (b *batch) end(n int) archive.Position {
 }
 
 // of returns the events of a batch that is not empty.
-func (b *batch) of(contextName string) hook.Events {
-	events := hook.Events{ContextName: contextName, RunID: b.runID, Cursor: b.events[len(b.events)-1].ID, Events: b.events}
+func (b *batch) of(contextName string, epoch int) hook.Events {
+	events := hook.Events{ContextName: contextName, RunID: b.runID, Epoch: epoch, Cursor: b.events[len(b.events)-1].ID, Events: b.events}
 	if first := event.Counter(b.events[0].ID); first > 1 {
 		events.After = event.FormatID(contextName, first-1)
 	}

@@ -82,6 +82,7 @@ type delivery struct {
 	lastAt    time.Time // of the last delivery; startedAt before it
 	cursor    *archive.Cursor
 	batch     batch
+	epoch     int  // of the delivering run
 	newest    int  // counter of the newest delivered event
 	isTurn    bool // a turn runs after that event
 }
@@ -110,7 +111,8 @@ func (d *delivery) run(ctx context.Context) (err error) {
 			return nil // it has waited long enough, or the worker stops
 		case err != nil:
 			return err
-		case e.ID != "" && d.batch.add(e):
+		}
+		if d.epoch = e.Epoch; e.ID != "" && d.batch.add(e) {
 			continue
 		}
 		if err := d.deliver(ctx); err != nil {
@@ -154,13 +156,16 @@ func (d *delivery) deliver(ctx context.Context) error {
 	if len(b.events) == 0 {
 		return nil
 	}
-	events := b.of(d.in.ContextName)
+	if err := d.claim(ctx); err != nil {
+		return err
+	}
+	events := b.of(d.in.ContextName, d.epoch)
 	_, err := call(ctx, cmp.Or(d.hook.Timeout, hook.DefaultTimeout), func(ctx context.Context) (hook.Verdict, error) {
 		return hook.Verdict{}, d.hook.OnEvent(ctx, events)
 	})
 	switch {
 	case err == nil:
-		err = d.cursor.Set(ctx, archive.Progress{Position: b.end(len(b.events))})
+		err = d.cursor.Set(ctx, archive.Progress{Position: b.end(len(b.events)), Epoch: d.epoch})
 	case ctx.Err() != nil:
 		return context.Cause(ctx) // not a failure of the hook
 	default:
@@ -169,6 +174,22 @@ func (d *delivery) deliver(ctx context.Context) error {
 	d.lastAt = time.Now()
 	d.newest, d.isTurn = b.end(len(b.events)).After, isDuringTurn(b.events[len(b.events)-1])
 	return err
+}
+
+// claim stores the epoch before the first delivery. From then on, runs with lower epochs cannot move
+// the cursor, so a receiver that ignores their deliveries misses no event.
+func (d *delivery) claim(ctx context.Context) error {
+	progress := d.cursor.Progress
+	switch {
+	case d.epoch == 0:
+		return errors.New("the registration of the run in the blob store is unavailable")
+	case progress.Epoch > d.epoch:
+		return fmt.Errorf("a later run of the context delivers (epoch %d, this run has %d)", progress.Epoch, d.epoch)
+	case progress.Epoch == d.epoch:
+		return nil
+	}
+	progress.Epoch = d.epoch
+	return d.cursor.Set(ctx, progress)
 }
 
 // fail stores when the hook began to fail, and skips old events if it is [hook.Open]. It returns an

@@ -58,19 +58,24 @@ func newDelivering(t *testing.T, runs ...int) *delivering {
 		if i == len(runs)-1 {
 			id = runID
 		}
-		folder, err := d.archive.Folder(t.Context(), "demo")
-		require.NoError(t, err)
-		require.NoError(t, folder.Register(t.Context(), archive.Run{ID: id, After: last, Behind: behind}))
+		d.register(archive.Run{ID: id, After: last, Behind: behind})
 		var events []event.Event
 		for range n {
 			last++
 			events = append(events, numbered(last, fmt.Sprint("m", last)))
 		}
-		_, err = d.archive.Write(t.Context(), "demo", id, events)
+		_, err := d.archive.Write(t.Context(), "demo", id, events)
 		require.NoError(t, err)
 		behind = id
 	}
 	return d
+}
+
+func (d *delivering) register(run archive.Run) {
+	d.t.Helper()
+	folder, err := d.archive.Folder(d.t.Context(), "demo")
+	require.NoError(d.t, err)
+	require.NoError(d.t, folder.Register(d.t.Context(), run))
 }
 
 func numbered(n int, text string) event.Event {
@@ -123,7 +128,7 @@ func (d *delivering) deliverOn(a *activities.Activities, name string, through in
 func observed(err error) (h hook.Hook, calls *[]string) {
 	calls = new([]string)
 	return hook.Hook{Name: "crm", OnEvent: func(_ context.Context, e hook.Events) error {
-		*calls = append(*calls, fmt.Sprintf("%s %s>%s (%d)", e.RunID, strings.TrimPrefix(e.After, "demo:"), strings.TrimPrefix(e.Cursor, "demo:"), len(e.Events)))
+		*calls = append(*calls, fmt.Sprintf("%d %s %s>%s (%d)", e.Epoch, e.RunID, strings.TrimPrefix(e.After, "demo:"), strings.TrimPrefix(e.Cursor, "demo:"), len(e.Events)))
 		return err
 	}}, calls
 }
@@ -135,8 +140,8 @@ func TestEventsAreDeliveredInBatchesPerRun(t *testing.T) {
 	through, err := d.deliver([]hook.Hook{h}, "crm", 106)
 	require.NoError(t, err)
 	require.Equal(t, 106, through)
-	require.Equal(t, []string{"run-1 0001>0003 (2)", "run-2 0003>0005 (2)", runID + " 0005>0105 (100)", runID + " 0105>0106 (1)"}, *calls)
-	require.Equal(t, archive.Progress{Position: archive.Position{RunID: runID, After: 106}}, d.at(h))
+	require.Equal(t, []string{"3 run-1 0001>0003 (2)", "3 run-2 0003>0005 (2)", "3 " + runID + " 0005>0105 (100)", "3 " + runID + " 0105>0106 (1)"}, *calls)
+	require.Equal(t, archive.Progress{Position: archive.Position{RunID: runID, After: 106}, Epoch: 3}, d.at(h))
 	_, err = d.deliver([]hook.Hook{h}, "crm", 106)
 	require.NoError(t, err)
 	require.Len(t, *calls, 4, "nothing is delivered again")
@@ -162,8 +167,9 @@ func TestAFailedBatchIsRepeatedUnchanged(t *testing.T) {
 	works, more := observed(nil)
 	_, err = d.deliver([]hook.Hook{works}, "crm", 4)
 	require.NoError(t, err)
-	require.Equal(t, []string{runID + " >0003 (3)", runID + " >0003 (3)", runID + " >0003 (3)", runID + " 0003>0004 (1)"}, append(*calls, *more...))
-	require.Equal(t, archive.Progress{Position: archive.Position{RunID: runID, After: 4}}, d.at(h))
+	batch := "1 " + runID + " >0003 (3)"
+	require.Equal(t, []string{batch, batch, batch, "1 " + runID + " 0003>0004 (1)"}, append(*calls, *more...))
+	require.Equal(t, archive.Progress{Position: archive.Position{RunID: runID, After: 4}, Epoch: 1}, d.at(h))
 }
 
 func TestFailuresOfOnEvent(t *testing.T) {
@@ -243,13 +249,34 @@ func TestAHookThatTheWorkerDoesNotHaveReceivesNothing(t *testing.T) {
 func TestALateDeliveryDoesNotMoveTheCursor(t *testing.T) {
 	d := newDelivering(t, 3)
 	h := hook.Hook{Name: "crm"}
-	h.OnEvent = func(context.Context, hook.Events) error { // meanwhile, another worker delivers
-		d.set(h, archive.Progress{Position: archive.Position{RunID: runID, After: 9}})
+	h.OnEvent = func(context.Context, hook.Events) error { // another worker delivers during the call
+		d.set(h, archive.Progress{Position: archive.Position{RunID: runID, After: 9}, Epoch: 1})
 		return nil
 	}
 	_, err := d.deliver([]hook.Hook{h}, "crm", 3)
 	require.ErrorContains(t, err, "already exists")
 	require.Equal(t, 9, d.at(h).After)
+}
+
+// After a reset, the activity of the old run may still deliver. A receiver ignores the events of the
+// lower epoch, so their delivery must not move the cursor of the new run.
+func TestARunThatWasReplacedDoesNotDeliver(t *testing.T) {
+	d := newDelivering(t, 3)
+	h := hook.Hook{Name: "crm"}
+	d.register(archive.Run{ID: "other", After: 2, Behind: runID})
+	claimed := archive.Progress{Position: archive.Position{RunID: runID, After: 2}, Epoch: 2}
+	h.OnEvent = func(context.Context, hook.Events) error { // the new run begins to deliver during the call
+		d.set(h, claimed)
+		return nil
+	}
+	_, err := d.deliver([]hook.Hook{h}, "crm", 3)
+	require.ErrorContains(t, err, "already exists")
+	require.Equal(t, claimed, d.at(h))
+	late, calls := observed(nil)
+	_, err = d.deliver([]hook.Hook{late}, "crm", 3)
+	require.ErrorContains(t, err, "a later run of the context delivers (epoch 2, this run has 1)")
+	require.Empty(t, *calls)
+	require.Equal(t, claimed, d.at(h))
 }
 
 func TestABatchIsBounded(t *testing.T) {

@@ -26,6 +26,7 @@ type observer struct {
 	mu       sync.Mutex
 	after    int // counter of the event before the first
 	contexts map[string][]observed
+	epochs   map[string]int // the highest of each context
 	batches  []hook.Events
 	repeats  int // events that were delivered again
 	err      error
@@ -35,7 +36,7 @@ type observer struct {
 type observed struct{ runID, line string }
 
 func newObserver() *observer {
-	return &observer{contexts: map[string][]observed{}, changed: make(chan struct{})}
+	return &observer{contexts: map[string][]observed{}, epochs: map[string]int{}, changed: make(chan struct{})}
 }
 
 func (o *observer) hook(name string) hook.Hook { return hook.Hook{Name: name, OnEvent: o.take} }
@@ -58,6 +59,10 @@ func (o *observer) take(_ context.Context, events hook.Events) error {
 	if o.err != nil {
 		return o.err
 	}
+	if events.Epoch < o.epochs[events.ContextName] {
+		return nil // a branch that a reset abandoned
+	}
+	o.epochs[events.ContextName] = events.Epoch
 	log := o.contexts[events.ContextName]
 	for _, e := range events.Events {
 		n := event.Counter(e.ID) - o.after
@@ -82,6 +87,18 @@ func (o *observer) log(c *client.Context) string {
 		lines = append(lines, e.line)
 	}
 	return strings.Join(lines, "\n")
+}
+
+// epochsOf returns the epochs of the deliveries so far.
+func (o *observer) epochsOf(c *client.Context) (epochs []int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, b := range o.batches {
+		if b.ContextName == c.Name() {
+			epochs = append(epochs, b.Epoch)
+		}
+	}
+	return epochs
 }
 
 // await waits until the observer has a log.
@@ -192,6 +209,53 @@ func TestAfterAResetAHookReceivesTheNewBranch(t *testing.T) {
 	w.close(c, "done")
 	require.Equal(t, w.log(c), crm.log(c))
 	w.replayRun(c, run, "")
+}
+
+// A delivery of the abandoned branch is under way during the reset, and arrives last.
+func TestALateDeliveryOfAnAbandonedBranchIsIgnored(t *testing.T) {
+	t.Parallel()
+	w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Func(echo))
+	crm := newObserver()
+	onTheWay, arrive, arrived := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	delayed := crm.hook("crm")
+	delayed.Timeout = faultTimeout
+	delayed.OnEvent = func(ctx context.Context, events hook.Events) error {
+		isLate := false
+		if slices.ContainsFunc(events.Events, isMessage("m1")) {
+			once.Do(func() { isLate = true })
+		}
+		if isLate {
+			defer close(arrived)
+			close(onTheWay)
+			<-arrive
+		}
+		return crm.take(ctx, events)
+	}
+	w.worker(withHooks(delayed))
+	c := w.open("late-observed")
+	w.say(c, "m0")
+	cut := len(w.from(c, ""))
+	crm.await(w, c, w.log(c))
+	w.say(c, "m1")
+	w.wait(onTheWay)
+	w.reset(c, w.runs(c)[0], cut)
+	w.say(c, "other")
+	crm.await(w, c, w.log(c))
+	close(arrive)
+	w.wait(arrived)
+	require.Equal(t, w.log(c), crm.log(c))
+	require.Equal(t, []int{1, 2, 1}, slices.Compact(crm.epochsOf(c)), "the late delivery has the lower epoch")
+	w.say(c, "And you?")
+	w.close(c, "done")
+	require.Equal(t, w.log(c), crm.log(c))
+}
+
+func isMessage(text string) func(event.Event) bool {
+	return func(e event.Event) bool {
+		m, ok := e.Body.(event.UserMessage)
+		return ok && m.Content == text
+	}
 }
 
 func TestANewHookStartsWithANewRunOrTheLog(t *testing.T) {

@@ -65,7 +65,7 @@ func newEventEndpoint(t *testing.T) *eventEndpoint {
 		if err == nil {
 			err = json.Unmarshal(body, &m)
 		}
-		events := hook.Events{ContextName: m.Data.ContextName, RunID: m.Data.RunID, After: m.Data.After, Cursor: m.Data.Cursor}
+		events := hook.Events{ContextName: m.Data.ContextName, RunID: m.Data.RunID, After: m.Data.After, Cursor: m.Data.Cursor, Epoch: m.Data.Epoch}
 		for _, data := range m.Data.Events {
 			var one event.Event
 			if err == nil {

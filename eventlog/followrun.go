@@ -14,6 +14,7 @@ type Recorded struct {
 	event.Event
 	RunID   string
 	Through int // counter of the newest event so far
+	Epoch   int // archive.Run.Number of the followed run; 0 if the archive is unavailable
 }
 
 // FollowRun yields the events in the log of a run after a position, then new ones until the run is
@@ -24,8 +25,9 @@ type Recorded struct {
 func (l *Log) FollowRun(ctx context.Context, contextName, runID string, from archive.Position) iter.Seq2[Recorded, error] {
 	return func(yield func(Recorded, error) bool) {
 		r := &reader{log: l, contextName: contextName, last: from.After, run: from.RunID, follow: true, skipsGaps: true}
+		epoch := 0
 		take := func(e event.Event) error {
-			if !yield(Recorded{e, r.run, r.last}, nil) {
+			if !yield(Recorded{e, r.run, r.last, epoch}, nil) {
 				return errStopped
 			}
 			return nil
@@ -36,6 +38,9 @@ func (l *Log) FollowRun(ctx context.Context, contextName, runID string, from arc
 			v, err = r.rewind(ctx, v)
 		}
 		if err == nil {
+			if n := len(v.parts); n > 0 {
+				epoch = v.parts[n-1].Number
+			}
 			err = r.read(ctx, v, take)
 		}
 		if err != nil && !errors.Is(err, errStopped) {

@@ -21,11 +21,16 @@ const (
 // A delivery may be repeated: an event with a known id and the same RunID is a duplicate. After
 // `temporal workflow reset`, a new run records other events with the ids of the abandoned ones. An
 // event with a known id and another RunID replaces that event and all later ones.
+//
+// A delivery of the abandoned branch that was under way may arrive after deliveries of the new one.
+// Its Epoch is lower than theirs: accept it, but ignore its events. The run with the higher Epoch
+// delivers those that the log still contains.
 type Events struct {
 	ContextName string        `json:"contextName"`
 	RunID       string        `json:"runId"`           // from Temporal; of imported events, "import-" and a suffix
 	After       string        `json:"after,omitempty"` // id of the event before the first; "" at the start of the log
 	Cursor      string        `json:"cursor"`          // id of the last event
+	Epoch       int           `json:"epoch"`           // number of the delivering run: 1 or more, higher for later runs of the context
 	Events      []event.Event `json:"events"`          // in the order of the log
 }
 

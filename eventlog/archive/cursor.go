@@ -24,6 +24,8 @@ type Position struct {
 // Progress is how far a reader of the log is.
 type Progress struct {
 	Position
+	// Epoch is the highest [Run.Number] of the runs that read for the reader. 0: none has begun.
+	Epoch int `json:"epoch,omitempty"`
 	// FailingSince is when the reader began to fail, and Through is the counter at the end of the
 	// events that failed last. Zero: it does not fail.
 	FailingSince time.Time `json:"failingSince,omitzero"`

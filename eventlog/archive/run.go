@@ -22,6 +22,8 @@ type Run struct {
 	After   int     `json:"after"`            // counter of the last event before the run's own
 	Behind  string  `json:"behind,omitempty"` // the run that it continues; "": the first
 	Origin  *Origin `json:"origin,omitempty"` // for the first run of a fork, which has no events of its own
+	// Number is 1 for the first registration in a context, and increases by 1 with each. Set by readers.
+	Number int `json:"-"`
 }
 
 // Origin references the events that a fork shares with another context.
@@ -42,6 +44,7 @@ type Part struct {
 	ContextName    string // of the run; the origin's in the shared part of a fork
 	RunID          string
 	After, Through int
+	Number         int // of the registration of the run; 0 if unknown
 
 	spans []span
 }
@@ -97,7 +100,7 @@ func (f *Folder) view(ctx context.Context, runID string, after, forkDepth int) (
 	parts := make([]Part, len(chain))
 	through := math.MaxInt
 	for i, run := range slices.Backward(chain) {
-		parts[i] = Part{f.contextName, run.ID, run.After, through, f.spans[run.ID]}
+		parts[i] = Part{f.contextName, run.ID, run.After, through, run.Number, f.spans[run.ID]}
 		through = min(through, run.After)
 	}
 	origin := chain[0].Origin
@@ -180,5 +183,6 @@ func (f *Folder) run(ctx context.Context, number int) (run Run, err error) {
 	if err != nil {
 		return run, fmt.Errorf("read run %d of context %s in the archive: %w", number, f.contextName, err)
 	}
+	run.Number = number
 	return run, nil
 }

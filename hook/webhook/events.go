@@ -34,6 +34,7 @@ type EventData struct {
 	RunID       string            `json:"runId"`
 	After       string            `json:"after,omitempty"`
 	Cursor      string            `json:"cursor"`
+	Epoch       int               `json:"epoch"`
 	Events      []json.RawMessage `json:"events"` // [event.Event] or [OmittedEvent]
 }
 
@@ -47,7 +48,7 @@ type OmittedEvent struct {
 
 func (e endpoint) onEvent(ctx context.Context, events hook.Events) error {
 	m := EventMessage{Type: StageEvent, Data: EventData{
-		ContextName: events.ContextName, RunID: events.RunID, After: events.After, Cursor: events.Cursor,
+		ContextName: events.ContextName, RunID: events.RunID, After: events.After, Cursor: events.Cursor, Epoch: events.Epoch,
 	}}
 	for _, one := range events.Events {
 		one.Body = shortened(one.Body)
@@ -81,9 +82,9 @@ func shortened(body event.Body) event.Body {
 	return body
 }
 
-// idOf returns the same id for the same events.
+// idOf returns the same id for the same events of the same delivering run.
 func (e endpoint) idOf(events hook.Events) string {
-	identity := fmt.Sprintf("%q %q %q %q %d", e.name, events.ContextName, events.RunID, events.Cursor, len(events.Events))
+	identity := fmt.Sprintf("%q %q %q %q %d %d", e.name, events.ContextName, events.RunID, events.Cursor, len(events.Events), events.Epoch)
 	return fmt.Sprintf("msg_%x", sha256.Sum256([]byte(identity)))
 }
 

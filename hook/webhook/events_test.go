@@ -75,7 +75,7 @@ func message(n int, text string) event.Event {
 
 func two(texts ...string) hook.Events {
 	return hook.Events{
-		ContextName: "demo", RunID: "A", After: "demo:0006", Cursor: "demo:0008",
+		ContextName: "demo", RunID: "A", After: "demo:0006", Cursor: "demo:0008", Epoch: 3,
 		Events: []event.Event{message(7, texts[0]), message(8, texts[1])},
 	}
 }
@@ -87,13 +87,13 @@ func TestEventsAreDelivered(t *testing.T) {
 	var got bytes.Buffer
 	require.NoError(t, json.Indent(&got, deliveries()[0].body, "", " "))
 	require.JSONEq(t, `{"type":"event","timestamp":"2026-01-02T03:04:08Z","data":{
-		"contextName":"demo","runId":"A","after":"demo:0006","cursor":"demo:0008","events":[
+		"contextName":"demo","runId":"A","after":"demo:0006","cursor":"demo:0008","epoch":3,"events":[
 			{"_tag":"UserMessageEvent","id":"demo:0007","contextName":"demo","timestamp":"2026-01-02T03:04:07Z","content":"Hello"},
 			{"_tag":"UserMessageEvent","id":"demo:0008","timestamp":"2026-01-02T03:04:08Z","omittedBytes":65649}]}}`, got.String())
 }
 
 func TestARepeatedDeliveryHasTheSameIDAndBody(t *testing.T) {
-	h, deliveries := receiver(t, "retries = 1", answer(500), answer(400), answer(204), answer(204), answer(204))
+	h, deliveries := receiver(t, "retries = 1", answer(500), answer(400), answer(204), answer(204), answer(204), answer(204))
 	events := two("Hello", "you")
 	require.ErrorContains(t, h.OnEvent(t.Context(), events), "status 400 (want 2xx)")
 	require.NoError(t, h.OnEvent(t.Context(), events))
@@ -103,9 +103,13 @@ func TestARepeatedDeliveryHasTheSameIDAndBody(t *testing.T) {
 	branch.RunID = "B"
 	require.NoError(t, h.OnEvent(t.Context(), branch))
 	require.NotEqual(t, deliveries()[0].id, deliveries()[3].id)
+	later := two("Hello", "you")
+	later.Epoch++
+	require.NoError(t, h.OnEvent(t.Context(), later))
+	require.NotEqual(t, deliveries()[0].id, deliveries()[4].id, "another body")
 	events.Events, events.Cursor = events.Events[:1], "demo:0007"
 	require.NoError(t, h.OnEvent(t.Context(), events))
-	require.NotEqual(t, deliveries()[0].id, deliveries()[4].id)
+	require.NotEqual(t, deliveries()[0].id, deliveries()[5].id)
 }
 
 func TestRetryAfterOfAnEndpoint(t *testing.T) {
