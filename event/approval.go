@@ -36,7 +36,7 @@ type ApprovalDecided struct {
 // MaxApprovalReasonBytes bounds the reason of a decision.
 const MaxApprovalReasonBytes = 4 << 10
 
-// MaxArgumentBytes is the maximum size of the arguments of a tool call that a worker executes.
+// MaxArgumentBytes is the maximum size of the arguments of a tool call.
 const MaxArgumentBytes = 256 << 10
 
 // ToolProgress is the newest text about a running tool call. It is never recorded.

@@ -231,7 +231,7 @@ type SetRequestSettings RequestSettings
 type SessionStarted struct {
 	LoadedEventCount int    `json:"loadedEventCount"`        // events from earlier sessions
 	PreviousRunID    string `json:"previousRunId,omitempty"` // the previous session's run; "" for the first
-	// ForkedFrom is the event of the origin that a fork continues from, set in its first session.
+	// ForkedFrom is the event of the original context that a fork continues, set in its first session.
 	ForkedFrom string `json:"forkedFrom,omitempty"`
 }
 
@@ -265,8 +265,8 @@ type LLMRequestCompleted struct {
 	DurationMs int64 `json:"durationMs"`
 	Usage
 	FinishReason string `json:"finishReason"`
-	// ThroughEventID is the newest event that a cancellation, too late to stop the answer, leaves
-	// unanswered; empty: none.
+	// ThroughEventID is the newest event that stays unanswered, because a cancellation dropped it but
+	// came too late to stop the answer. Empty: none.
 	ThroughEventID string `json:"throughEventId,omitempty"`
 }
 

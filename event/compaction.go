@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// SetCompaction replaces how the context is compacted when a request exceeds the context window of
-// its model. Without fields, it restores the defaults.
+// SetCompaction replaces the settings of compaction, which shortens the messages when a request fills
+// too much of the context window of its model. Without fields, it restores the defaults.
 type SetCompaction struct {
 	// Strategies are tried in order. Nil: drop_tool_results, then summarise; empty: the context is
 	// never compacted.

@@ -11,7 +11,7 @@ import (
 // Media classifies files by how they can be shown to a model.
 type Media int
 
-// Kinds of media. Files of [MediaOther] can only be mentioned.
+// Kinds of media. Models receive a note instead of a file of [MediaOther].
 const (
 	MediaOther Media = iota
 	MediaImage

@@ -66,8 +66,8 @@ func isKeyName(name string) bool {
 }
 
 var (
-	// A name, a colon or equals sign, and a value of at least two characters: the error of RefuseKeys,
-	// like "apiKey: a raw key …", stays intact. From an object or array on, all text is removed,
+	// A name, a colon or equals sign, and a value of at least two characters, so that the error of
+	// RefuseKeys ("apiKey: a raw key …") stays intact. From an object or array on, all text is removed,
 	// because a regular expression cannot find its end.
 	namedSecret = regexp.MustCompile(`(?i)((?:api[_. -]?keys?|secret|(?:secret|private|access)[_-]?(?:access[_-]?)?key|password|passwd|passphrase|authorization|(?:access|auth|refresh|session|bearer)[_-]?token)\\?["']?\s*[:=]\s*)(\[removed\]|[{\[](?s:.*)|\\?"(?:[^"\\]|\\.)*\\?"?|'[^']*'?|(?:(?:bearer|basic|token|digest|apikey)\s+)?[^\s,;&"'}\]]{2,})`)
 	// word matches a value that may be part of a sentence: "open conf/password: permission denied".
@@ -236,8 +236,8 @@ func mayHaveKey(text string) bool {
 
 // RedactJSON makes JSON valid in an event: it renames fields named like an API key and drops their
 // values. In strings, it removes known key formats, values of variables like OPENAI_API_KEY, and
-// generated values assigned to other names ("password=hunter2"). It keeps any other value after such a
-// name, because source code contains them.
+// generated values assigned to other names ("password=hunter2"). It keeps other values after such
+// names, because source code contains them ("password=required").
 func RedactJSON(raw json.RawMessage) (json.RawMessage, error) {
 	if !json.Valid(raw) {
 		return nil, &FieldError{Problem: "want JSON, got " + describe(raw)}

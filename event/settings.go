@@ -145,7 +145,7 @@ func (o *Object) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// Fields returns the fields of the object; nil if it is empty.
+// Fields returns the fields of the object; nil for a nil object.
 func (o Object) Fields() map[string]json.RawMessage {
 	var fields map[string]json.RawMessage
 	_ = json.Unmarshal(o, &fields) // an event with another value is invalid

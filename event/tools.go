@@ -151,8 +151,8 @@ func MatchTool(pattern, name string) bool {
 	}
 }
 
-// IsIdle reports whether an approval rule can match none of the tools, whatever tools workers have.
-// A context without tools has no idle rules.
+// IsIdle reports whether an approval rule can match none of the tools, regardless of the tools that
+// workers have. Without tools, no rule is idle.
 func (b SetTools) IsIdle(rule ApprovalRule) bool {
 	// A tool of an MCP server has another name for models, and a rule may use either.
 	isForModels := !strings.ContainsAny(rule.Tool, ":/")
