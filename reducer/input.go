@@ -57,7 +57,7 @@ type (
 		// [Failed] if the provider refused it.
 		Overflow *Overflow
 		Omitted  int // of a summary, as in [event.Compacted]
-		// Exceeded is the budget that the attempt, which was not sent, could exceed; nil for none.
+		// Exceeded is the budget because of which the attempt was not sent; nil: none.
 		Exceeded *event.BudgetExceeded
 	}
 	// ToolEnded reports the end of a call that [CallTool] started.

@@ -6,7 +6,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Load restores a session from its complete log, as [Step] left it except for requests to stop.
+// Load restores a session from its complete log. A running request lacks what the log does not
+// contain, such as its worker, a stop and the options of its tools.
 func Load(contextName string, reduce Reducer, events ...event.Event) Session {
 	d := decision{Session: NewSession(contextName), reduce: reduce}
 	for _, e := range events {

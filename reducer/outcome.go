@@ -103,7 +103,8 @@ func (d *decision) recordCompletion(in RequestEnded) {
 	})
 }
 
-// recordInterruption ends the request with its partial answer. Models never get one without text.
+// recordInterruption ends the request with its partial answer. Models never receive an answer without
+// text.
 func (d *decision) recordInterruption(in RequestEnded, reason event.Reason) {
 	if in.Text != "" || in.Reasoning != "" && d.Rules >= Rules2 {
 		d.recordAnswer(in, true)

@@ -18,8 +18,8 @@ func (d *decision) rejectEvents(reason string, events []event.Event) {
 	d.reject(reason, event.RedactEvents(events), events[0].ClientEventID)
 }
 
-// rejection returns why valid input is rejected; "" if it is not. The texts are recorded, but replays
-// do not compare them: if a text changes, the replay of an open run differs from its log.
+// rejection returns why valid input is rejected; "" if it is not. The texts are recorded. A replay
+// does not compare them, so a changed text does not fail it.
 func (d *decision) rejection(events []event.Event) string {
 	attachments := len(d.Reduced.PendingAttachments)
 	calls := len(d.OpenToolCalls)

@@ -40,7 +40,7 @@ type Session struct {
 	ProviderID    string   `json:"providerId,omitempty"`    // of the newest attempt, like Model; "" before the first
 	Model         string   `json:"model,omitempty"`         // "" before the first attempt
 	Usage         Usage    `json:"usage,omitzero"`          // of ended attempts; in a fork, since the fork
-	ContextTokens int      `json:"contextTokens,omitempty"` // up to the newest answer; 0: none since the newest compaction
+	ContextTokens int      `json:"contextTokens,omitempty"` // up to the newest answer; 0: no answer since the newest compaction
 	OpenToolCalls []string `json:"openToolCalls,omitempty"` // ids of calls without a result
 	Offered       *Offered `json:"offered,omitempty"`       // nil: no tools of a worker were offered
 	Recent        []Sent   `json:"recent,omitempty"`        // the newest [MaxRecent], oldest first

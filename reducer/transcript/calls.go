@@ -19,7 +19,8 @@ const (
 
 type callKey struct{ session, id string }
 
-// isSame lets an unknown session, without the extra field sessionId, match any session.
+// isSame compares ids and sessions. An unknown session (the event lacks the extra field sessionId)
+// matches any session.
 func (k callKey) isSame(other callKey) bool {
 	return k.id == other.id && (k.session == other.session || k.session == "" || other.session == "")
 }

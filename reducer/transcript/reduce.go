@@ -39,7 +39,8 @@ type request struct {
 	durationMs    int64
 }
 
-// position is the event after which the entries of a request or an answer stand; "": log order.
+// position places the entries of the request or answer id behind those of the event after; "": in
+// log order.
 type position struct{ id, after string }
 
 type attempt struct{ request, number int }

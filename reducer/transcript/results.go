@@ -84,7 +84,7 @@ type reportedChange struct {
 	Content  *string `json:"content"`
 }
 
-// reportedChangeOf decodes an edit. Droid nests that of ApplyPatch in the field value.
+// reportedChangeOf decodes an edit. Droid nests that of ApplyPatch in the field "value".
 func reportedChangeOf(raw json.RawMessage) (change reportedChange, ok bool) {
 	var nested struct {
 		Value json.RawMessage `json:"value"`

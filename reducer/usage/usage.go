@@ -39,7 +39,7 @@ type Row struct {
 type Table struct {
 	by      By
 	sums    map[Key]reducer.Usage
-	log     map[Key]reducer.Usage // part of the sums, from the log of context
+	log     map[Key]reducer.Usage // sums of the log of context, not yet in sums
 	context string
 	open    *event.LLMRequestStarted
 }
