@@ -21,7 +21,7 @@ import (
 // runs detached in its worker process.
 //
 // If signals arrive during the last workflow task, the server fails that task with UnhandledCommand
-// and repeats it. It refuses signals during the second attempt, which therefore succeeds, unless it
+// and repeats it. It rejects signals during the second attempt, which therefore succeeds, unless it
 // blocks.
 
 const (

@@ -15,7 +15,7 @@
 //     Neither fails a workflow task.
 //   - Events are recorded once, before their effects. The next run performs effects that remain.
 //   - Generate receives a reference; the history contains no copy of the conversation.
-//   - A replay fails if the code would record other events than the history contains.
+//   - A replay fails if the code would record events with other ids or tags than the history contains.
 //   - A run continues as new before it reaches a limit of the server. This decision depends on the
 //     history, so it is made here; [reducer.Step] makes all others.
 package workflows

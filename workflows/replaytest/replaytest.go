@@ -1,5 +1,5 @@
 // Package replaytest records histories and replays them with the current workflow code. A replay
-// fails if the code would issue other commands or record other events.
+// fails if the code would issue other commands, or record events with other ids or tags.
 package replaytest
 
 import (
