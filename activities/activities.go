@@ -88,7 +88,7 @@ type StopInput struct {
 }
 
 // Stop sends a stop message, and reports whether the worker that runs the request acknowledged it.
-// None does before the first attempt, between attempts and without NATS. The error is always nil.
+// It is false before the first attempt, between attempts and without NATS. The error is always nil.
 func (a *Activities) Stop(ctx context.Context, in StopInput) (acknowledged bool, err error) {
 	return a.options.Stream.Stop(ctx, in.ContextName, in.Stop), nil
 }

@@ -21,7 +21,7 @@ const (
 	// MaxDeliveries bounds the deliveries of a process at the same time, so that slow hooks leave room
 	// for requests. All hooks have the same share.
 	MaxDeliveries = 200
-	// maxDelivery is when Deliver returns although there is more to deliver.
+	// maxDelivery is the time after which Deliver returns even if there is more to deliver.
 	maxDelivery = 10 * time.Minute
 	// linger is how long Deliver waits for the next event of a turn. A turn then costs one activity.
 	linger = 30 * time.Second

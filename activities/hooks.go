@@ -232,7 +232,6 @@ func warnOf(ctx context.Context, h hook.Hook, stage event.HookStage, err error) 
 	activity.GetLogger(ctx).Warn("A hook failed", "hook", h.Name, "stage", stage, "error", event.Redact(err.Error(), maxHookError))
 }
 
-// verdict returns a valid verdict, and applies its change of the request.
 func (g *guard) measure(h hook.Hook, stage event.HookStage, v hook.Verdict, err error, began time.Time) {
 	outcome := "passed"
 	switch {
@@ -247,6 +246,7 @@ func (g *guard) measure(h hook.Hook, stage event.HookStage, v hook.Verdict, err 
 	g.metrics.HookDuration.Observe(time.Since(began).Seconds(), h.Name, string(stage))
 }
 
+// verdict returns a valid verdict, and applies its change of the request.
 func (g *guard) verdict(ctx context.Context, h hook.Hook, stage event.HookStage, check func(context.Context) (hook.Verdict, error)) (verdict hook.Verdict, err error) {
 	defer func(began time.Time) { g.measure(h, stage, verdict, err, began) }(time.Now())
 	verdict, err = call(ctx, cmp.Or(h.Timeout, hook.DefaultTimeout), check)

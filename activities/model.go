@@ -26,8 +26,9 @@ type Model interface {
 	// MaxInput returns the maximum input in tokens: the configured context window without the maximum
 	// output. 0: unknown.
 	MaxInput(ctx context.Context, r ModelRequest) (int, error)
-	// InputTokens estimates the input. If it is at most limit, the result may be an upper bound of at
-	// most limit. It may take a second for a long conversation that was not counted before.
+	// InputTokens estimates the input. If the input has at most limit tokens, the result may be an
+	// upper bound that is also at most limit. It may take a second for a long conversation that was
+	// not counted before.
 	InputTokens(ctx context.Context, r ModelRequest, limit int) (int, error)
 	// Stream sends a request and calls onDelta for each piece of the answer, in order, before it
 	// returns. Errors are of type [*ModelError]; the answer is then the part received so far.
@@ -79,7 +80,7 @@ type ModelError struct {
 	Final                bool          // no attempt follows, even if Retryable
 	RetryAfter           time.Duration // requested by the provider; 0: none
 	Answer               string        // the answer, if its format is invalid; else empty
-	Window, InputTokens  int           // stated in a refusal as too long, as in [Model].MaxInput; 0: not stated
+	Window, InputTokens  int           // stated in the refusal of a long request; Window as in [Model].MaxInput; 0: not stated
 	Repair               *Repair       // set if the answer was invalid and a repair may succeed
 	Err                  error
 }

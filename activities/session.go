@@ -71,7 +71,8 @@ func (a *attempt) sessionAfterSignals(ctx context.Context) (reducer.Session, err
 func (a *attempt) serverNow() time.Time { return a.info.StartedTime.Add(time.Since(a.startedAt)) }
 
 // sessionOrLog returns the session of the workflow, or else folds the log: the workflow's worker
-// may be unavailable, or the session too large for a query. A log contains no requests to stop.
+// may be unavailable, or the session too large for a query. A log does not show that a
+// request must stop.
 func (a *attempt) sessionOrLog(ctx context.Context) (reducer.Session, error) {
 	session, err := a.session(ctx)
 	if err == nil || ctx.Err() != nil {

@@ -108,7 +108,7 @@ func (a *attempt) summaryMessages(ctx context.Context, model Model, r ModelReque
 	return with(shortened(newest, bound)), failure
 }
 
-// maxBytesPerToken is that of long words in the vocabularies.
+// maxBytesPerToken is the length of long words in the vocabularies of tokenizers.
 const maxBytesPerToken = 16
 
 // shortened bounds each text of the messages, in bytes.
