@@ -12,8 +12,8 @@
 // Endpoints with the stage event receive [EventMessage] instead, one at a time per run of a context;
 // the last one of a run that continued as new, was reset or terminated may overlap with the first one
 // of the next run. Any status 2xx accepts the events; the body of the response is ignored. After
-// another status, also 410, the same events are sent again, later; Retry-After is honoured up to
-// [hook.MaxRetryAfter].
+// any other status, including 410, the same events are sent again later; Retry-After is honoured up
+// to [hook.MaxRetryAfter].
 //
 // Guarantees:
 //   - Requests go to the configured URL only: redirects are not followed.
