@@ -192,7 +192,8 @@ func (q question) evaluate(ctx context.Context, result check, t *turn, last int)
 }
 
 // unreadable returns an error if the next event of the log is in a blob store and the client has
-// none. The follower of the log does not know that this event is the next one.
+// none. The follower of the log waits instead, because it cannot know whether that event is new to
+// it.
 func (q question) unreadable(ctx context.Context, last int) error {
 	for _, err := range q.context.Events(ctx, event.FormatID(q.context.name, last)) {
 		if errors.Is(err, ErrNoArchive) {

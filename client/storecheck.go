@@ -91,7 +91,8 @@ func (c *Context) hasClientStore() bool {
 	return isSame || isSameNamespace
 }
 
-// checkStore writes nothing. A client without a store sends no references.
+// checkStore writes nothing to the store. A client without a store sends no references, so it needs
+// no check.
 func (c *Context) checkStore(ctx context.Context, operation string) error {
 	if c.client.options.Archive == nil || c.isChecked() {
 		return nil
@@ -120,7 +121,8 @@ func (c *Context) compareStore(ctx context.Context, operation string, run *workf
 	return err
 }
 
-// hasStore returns false without an error if a store is unknown or that of the client unreachable.
+// hasStore returns false without an error if the recorded store is unknown or the client's store is
+// unreachable.
 func (c *Client) hasStore(ctx context.Context, object, want string) (isSame bool, err error) {
 	if want == "" {
 		return false, nil
