@@ -49,7 +49,7 @@ type cursorEntry struct {
 	Progress
 }
 
-// Cursor reads the cursor of a reader, any non-empty name.
+// Cursor reads the cursor of a reader. The reader is any name that is not empty.
 func (a *Archive) Cursor(ctx context.Context, contextName, reader string) (*Cursor, error) {
 	folder := fmt.Sprintf("cursors/%s%.16x/", strings.TrimPrefix(folderOf(contextName), "contexts/"), sha256.Sum256([]byte(reader)))
 	for {

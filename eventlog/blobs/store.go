@@ -203,7 +203,7 @@ func (s *Store) Read(ctx context.Context, name string) ([]byte, error) {
 	return data, explain("read", name, err)
 }
 
-// Delete deletes what [Store.WriteOnce] stored under a name. A name without bytes is no error.
+// Delete deletes what [Store.WriteOnce] stored under a name. A name that does not exist is no error.
 func (s *Store) Delete(ctx context.Context, name string) error {
 	began := time.Now()
 	err := s.bucket.Delete(ctx, name)
