@@ -22,7 +22,7 @@ type meter struct {
 	mu                       sync.Mutex   // guards the fields below
 	answer, reasoning, calls tally        // texts so far; calls: names and arguments
 	reported                 *event.Usage // by the provider, or nil
-	isRefused                bool         // no answer began; providers charge only for those that did
+	isRefused                bool         // no answer began, so the provider charges nothing
 }
 
 // tally is a text that grows, and the tokens of its first counted bytes.

@@ -188,7 +188,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := json.Unmarshal(body, &request.ChatCompletionRequest); err != nil {
-		s.refuse(w, "a request that is no chat completion: %v", err)
+		s.refuse(w, "a request that is not a chat completion: %v", err)
 		return
 	}
 	step, n, ok := s.take(request)

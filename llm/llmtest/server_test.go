@@ -111,7 +111,7 @@ func TestRequestToAnotherEndpointFailsTheTest(t *testing.T) {
 	complaints := test.end()
 	require.Len(t, complaints, 2)
 	require.Contains(t, complaints[0], "only POST /v1/chat/completions is served")
-	require.Contains(t, complaints[1], "no chat completion")
+	require.Contains(t, complaints[1], "not a chat completion")
 }
 
 func TestFuncAnswersAllFurtherRequests(t *testing.T) {

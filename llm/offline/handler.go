@@ -60,7 +60,7 @@ func complete(w http.ResponseWriter, r *http.Request, delay time.Duration) {
 	}
 	switch err := json.Unmarshal(body, &request); {
 	case err != nil:
-		refuse(w, http.StatusBadRequest, "invalid_json", "the request is no chat completion: %v", err)
+		refuse(w, http.StatusBadRequest, "invalid_json", "the request is not a chat completion: %v", err)
 	case request.Model != Model:
 		refuse(w, http.StatusNotFound, "model_not_found", "there is no model %q here, only %q", request.Model, Model)
 	case len(request.Messages) == 0:

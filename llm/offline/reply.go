@@ -19,7 +19,8 @@ const (
 var countTo = regexp.MustCompile(`(?i)\bcount\s+(?:up\s+)?to\s+(\d+)`)
 
 func reply(messages []openai.ChatCompletionMessage) string {
-	// The indices of the last message, the one before it, and the last answer.
+	// said counts the user messages. The others are the indices of the newest one, the one before it,
+	// and the newest answer; -1: none.
 	said, last, before, answer := 0, -1, -1, -1
 	for i := range messages {
 		switch messages[i].Role {
