@@ -45,8 +45,8 @@ type parser interface {
 	parse(line []byte) (session string, items []item, err error)
 }
 
-// check rejects items that a context would reject, and tool call ids that are too long for an
-// event.
+// check rejects items that a context would reject, and tool call ids longer than
+// [event.MaxNameBytes].
 func (i item) check() error {
 	if i.Body == nil {
 		return nil
