@@ -113,7 +113,7 @@ func (o chatOptions) pipe(ctx context.Context, with conversation) error {
 			attached, err := o.runCommand(ctx, with, command)
 			attachments = append(attachments, attached...)
 			if err != nil {
-				// %v drops the usage error: an invalid line does not make exit code 2.
+				// %v hides the usage error, so that an invalid line does not cause exit code 2.
 				fail(fmt.Errorf("/%s: %v", command.Name, err))
 			}
 			continue
