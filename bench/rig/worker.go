@@ -24,7 +24,7 @@ type WorkerOptions struct {
 	// TaskQueue to work on. Empty: wire.TaskQueue.
 	TaskQueue string
 	// ContinueAsNewAfter is the number of history events after which a run continues as
-	// new. 0: when Temporal suggests it.
+	// new. 0: the worker's default.
 	ContinueAsNewAfter int
 	// DrainTimeout of the worker. 0: its default.
 	DrainTimeout time.Duration

@@ -48,6 +48,7 @@
 //   - The server ended no run: all are running, completed, continued as new, or terminated or
 //     reset by their users.
 //
-// The exit code is 0 if all checks pass and, in runs of two minutes or more, every kind of
-// fault occurred, and calls, decisions, refusals and exceeded budgets; 1 if not; 2 for invalid flags.
+// The exit code is 0 if all checks pass; 1 if not; 2 for invalid flags. Runs of two minutes or more
+// with all kinds of contexts also check that every kind of fault, tool calls, decisions, refusals and
+// exceeded budgets occurred.
 package main

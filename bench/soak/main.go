@@ -68,7 +68,7 @@ func parse(args []string) (options, error) {
 	flags.IntVar(&o.workers, "workers", 4, "number of workers, 2 to 100; every second one serves the contexts with tools")
 	flags.Float64Var(&o.faults, "faults", 0.1, "fraction of requests that the model fails, 0 to 1")
 	flags.Uint64Var(&o.seed, "seed", 0, "random seed, to repeat a run approximately; 0: a new one")
-	flags.IntVar(&o.continueAfter, "continue-as-new-after", 150, fmt.Sprintf("history entries after which runs continue as new, at least %d; 0: when Temporal suggests it", contexts.MinContinueAfter))
+	flags.IntVar(&o.continueAfter, "continue-as-new-after", 150, fmt.Sprintf("history entries after which runs continue as new, at least %d; 0: the default of workers", contexts.MinContinueAfter))
 	without := flags.String("without", "", "kinds of faults to exclude, separated by commas: "+names(faultNames))
 	kindList := flags.String("kinds", "", "kinds of contexts to use, separated by commas; empty: all of "+kindNames())
 	flags.StringVar(&o.logs, "logs", "", "directory for the logs of workers and the histories of contexts with problems; created if it is missing; empty: none are kept")
