@@ -5,19 +5,12 @@ import (
 	"errors"
 	"fmt"
 
-	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/operatorservice/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
-	"github.com/seed-9ed7edd4/chronicle/wire"
+	"github.com/seed-9ed7edd4/chronicle/internal/attributes"
 )
-
-var searchAttributes = map[string]enums.IndexedValueType{
-	wire.AttributeStatus: enums.INDEXED_VALUE_TYPE_KEYWORD,
-	wire.AttributeTurns:  enums.INDEXED_VALUE_TYPE_INT,
-	wire.AttributeModel:  enums.INDEXED_VALUE_TYPE_KEYWORD,
-}
 
 // ErrAttributesRefused reports that the server does not allow or support the registration.
 var ErrAttributesRefused = errors.New("search attributes are not registered")
@@ -25,19 +18,12 @@ var ErrAttributesRefused = errors.New("search attributes are not registered")
 // RegisterSearchAttributes registers missing search attributes. If it returns
 // [ErrAttributesRefused], an administrator has to register them.
 func RegisterSearchAttributes(ctx context.Context, c client.Client, namespace string) error {
-	listed, err := c.OperatorService().ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: namespace})
+	missing, err := attributes.Missing(ctx, c.OperatorService(), namespace)
+	if errors.Is(err, attributes.ErrType) {
+		return fmt.Errorf("%w: %w", ErrAttributesRefused, err)
+	}
 	if err != nil {
 		return attributesError("list", err)
-	}
-	missing := map[string]enums.IndexedValueType{}
-	for name, want := range searchAttributes {
-		got, registered := listed.GetCustomAttributes()[name]
-		if registered && got != want {
-			return fmt.Errorf("%w: %s is of type %v in namespace %q, not %v", ErrAttributesRefused, name, got, namespace, want)
-		}
-		if !registered {
-			missing[name] = want
-		}
 	}
 	if len(missing) == 0 {
 		return nil
