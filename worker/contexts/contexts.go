@@ -16,6 +16,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
 	"github.com/seed-9ed7edd4/chronicle/hook"
 	"github.com/seed-9ed7edd4/chronicle/internal/backend"
+	"github.com/seed-9ed7edd4/chronicle/internal/version"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/stream"
@@ -101,6 +102,8 @@ func NewWorker(temporal client.Client, options Options) *Worker {
 		MaxHeartbeatThrottleInterval:     time.Second,
 		DefaultHeartbeatThrottleInterval: time.Second,
 		WorkerStopTimeout:                options.DrainTimeout + HandBack,
+		//lint:ignore SA1019 the replacement requires versioned workers; this one only names the version
+		BuildID: version.Build(),
 		// Otherwise the SDK checks the server's limit before large payloads go to the blob store.
 		DisablePayloadErrorLimit: true,
 	}
