@@ -1,7 +1,9 @@
 package stream
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -145,6 +147,31 @@ func (c *Conn) Flush(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second) // required by NATS
 	defer cancel()
 	return c.nats.FlushWithContext(ctx)
+}
+
+// RoundTrip publishes a message on a subject of its own, like that of a context, and returns how long it
+// takes to arrive back.
+func (c *Conn) RoundTrip(ctx context.Context) (time.Duration, error) {
+	if c == nil {
+		return 0, nats.ErrInvalidConnection
+	}
+	subject := c.deltaSubject("probe-" + rand.Text())
+	messages := make(chan *nats.Msg, 1)
+	sub, err := c.nats.ChanSubscribe(subject, messages)
+	if err != nil {
+		return 0, fmt.Errorf("subscribe to %s: %w", subject, err)
+	}
+	defer func() { _ = sub.Unsubscribe() }() // an error means a closed connection
+	began := time.Now()
+	if err := c.nats.Publish(subject, nil); err != nil {
+		return 0, fmt.Errorf("publish to %s: %w", subject, err)
+	}
+	select {
+	case <-messages:
+		return time.Since(began), nil
+	case <-ctx.Done():
+		return 0, fmt.Errorf("a message to %s did not arrive: %w", subject, cmp.Or(c.nats.LastError(), ctx.Err()))
+	}
 }
 
 func (c *Conn) deltaSubject(contextName string) string {

@@ -17,6 +17,8 @@ func TestNilConnDiscardsEverything(t *testing.T) {
 	var conn *stream.Conn
 	require.False(t, conn.Connected())
 	require.Error(t, conn.Flush(within(t)))
+	_, err := conn.RoundTrip(within(t))
+	require.Error(t, err)
 	sub, err := conn.Subscribe("demo")
 	require.NoError(t, err)
 	b := conn.Broadcast(stream.Attempt{ContextName: "demo", RequestID: "demo:r0001", Number: 2}, neverStopped(t))
@@ -30,6 +32,17 @@ func TestNilConnDiscardsEverything(t *testing.T) {
 	}
 	sub.Close()
 	conn.Close()
+}
+
+func TestARoundTripIsMeasured(t *testing.T) {
+	server := startServer(t)
+	conn := connect(t, server, stream.Options{})
+	took, err := conn.RoundTrip(within(t))
+	require.NoError(t, err)
+	require.Positive(t, took)
+	conn.Close()
+	_, err = conn.RoundTrip(within(t))
+	require.ErrorIs(t, err, nats.ErrConnectionClosed)
 }
 
 func TestContextsAndNamespacesAreSeparate(t *testing.T) {
