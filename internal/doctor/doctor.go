@@ -1,0 +1,179 @@
+// Package doctor checks a deployment: Temporal, workers, NATS, the blob store and the machine.
+//
+//	for finding := range doctor.Run(ctx, deployment.Checks()) {
+//		…
+//	}
+//
+// A [Deployment] is what the checks examine. `starter doctor` runs all of them. A worker runs the cheap
+// ones at its start, and checks its machine and its providers when a doctor asks it to ([Report]).
+//
+// Guarantees:
+//   - Each check has a timeout. A service that does not respond costs its own check only, and those
+//     that need its result are skipped.
+//   - Checks leave nothing behind: they delete their workflows and blobs. Workflows of a killed
+//     process end within a minute.
+//   - Findings contain no secrets.
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"time"
+)
+
+// Severity of a [Finding].
+type Severity string
+
+const (
+	OK      Severity = "ok"
+	Warning Severity = "warning" // it works, but slowly, or perhaps not for long, or not for everything
+	Error   Severity = "error"   // something that is configured does not work
+	Skipped Severity = "skipped" // not checked; Measured is the reason
+)
+
+// Finding is the result of a check.
+type Finding struct {
+	Check string `json:"check"` // like "temporal.retention"
+	// Worker is the identity of the worker that made the check; empty: this process.
+	Worker   string   `json:"worker,omitempty"`
+	Severity Severity `json:"severity"`
+	Measured string   `json:"measured"`
+	Why      string   `json:"why"`           // it matters
+	Fix      string   `json:"fix,omitempty"` // what to do; empty if there is nothing to do
+	// DurationMs is how long the check took.
+	DurationMs int64 `json:"durationMs"`
+
+	isUnreachable bool
+}
+
+// IsUnreachable reports that Temporal did not respond.
+func (f Finding) IsUnreachable() bool { return f.isUnreachable }
+
+// IsProblem reports whether there is something to do.
+func (f Finding) IsProblem() bool { return f.Severity == Warning || f.Severity == Error }
+
+// Check is one measurement.
+type Check struct {
+	Name string
+	Why  string // the result matters
+	// Needs are names of checks. Of those in the same run, this one waits until they have passed,
+	// perhaps with warnings, and is skipped if one has not.
+	Needs   []string
+	Timeout time.Duration // 0: defaultTimeout
+	Run     func(context.Context) Result
+}
+
+// Result is what a check measured.
+type Result struct {
+	Severity Severity
+	Measured string
+	Fix      string
+	Reported []Finding // by a worker, in addition
+
+	isUnreachable bool
+}
+
+const (
+	defaultTimeout = 5 * time.Second
+	// grace is the time for a check to report what it waited for when its timeout has passed.
+	grace = 500 * time.Millisecond
+)
+
+func ok(format string, args ...any) Result {
+	return Result{Severity: OK, Measured: fmt.Sprintf(format, args...)}
+}
+
+func skipped(format string, args ...any) Result {
+	return Result{Severity: Skipped, Measured: fmt.Sprintf(format, args...)}
+}
+
+func warning(fix, format string, args ...any) Result {
+	return Result{Severity: Warning, Measured: fmt.Sprintf(format, args...), Fix: fix}
+}
+
+func failure(fix, format string, args ...any) Result {
+	return Result{Severity: Error, Measured: fmt.Sprintf(format, args...), Fix: fix}
+}
+
+// Run runs checks concurrently and yields their findings in the order of the checks.
+func Run(ctx context.Context, checks []Check) iter.Seq[Finding] {
+	return func(yield func(Finding) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		running := map[string]*outcome{}
+		for _, c := range checks {
+			running[c.Name] = &outcome{done: make(chan struct{})}
+		}
+		for _, c := range checks {
+			go running[c.Name].decide(ctx, c, running)
+		}
+		for _, c := range checks {
+			<-running[c.Name].done
+			for _, f := range running[c.Name].findings {
+				if !yield(f) {
+					return
+				}
+			}
+		}
+	}
+}
+
+type outcome struct {
+	done     chan struct{} // closed when findings is set
+	findings []Finding     // the first is that of the check
+}
+
+func (o *outcome) decide(ctx context.Context, c Check, others map[string]*outcome) {
+	defer close(o.done)
+	for _, name := range c.Needs {
+		needed, isRunning := others[name]
+		if !isRunning {
+			continue
+		}
+		<-needed.done
+		if s := needed.findings[0].Severity; s == Error || s == Skipped {
+			o.findings = []Finding{{Check: c.Name, Why: c.Why, Severity: Skipped, Measured: "requires " + name}}
+			return
+		}
+	}
+	began := time.Now()
+	r := perform(ctx, c)
+	first := Finding{
+		Check: c.Name, Why: c.Why, Severity: r.Severity, Measured: r.Measured, Fix: r.Fix, DurationMs: time.Since(began).Milliseconds(),
+		isUnreachable: r.isUnreachable,
+	}
+	o.findings = append([]Finding{first}, r.Reported...)
+}
+
+// perform abandons a check that does not end by its timeout, such as one of a file system that hangs.
+func perform(ctx context.Context, c Check) Result {
+	timeout := cmp.Or(c.Timeout, defaultTimeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	done := make(chan Result, 1)
+	go func() { done <- c.Run(ctx) }()
+	select {
+	case r := <-done:
+		return r
+	case <-ctx.Done():
+	}
+	select {
+	case r := <-done:
+		return r
+	case <-time.After(grace):
+		return failure("find out what hangs, or why it is slow", "no result within %v", timeout)
+	}
+}
+
+// latency rounds a duration for people.
+func latency(d time.Duration) time.Duration {
+	switch {
+	case d < time.Millisecond:
+		return d.Round(10 * time.Microsecond)
+	case d < time.Second:
+		return d.Round(100 * time.Microsecond)
+	}
+	return d.Round(10 * time.Millisecond)
+}

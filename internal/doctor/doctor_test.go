@@ -1,0 +1,67 @@
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestACheckThatHangsCostsOnlyItself(t *testing.T) {
+	release := make(chan struct{})
+	defer close(release)
+	found := examine(t,
+		Check{Name: "hangs", Why: "because", Timeout: time.Millisecond, Run: func(context.Context) Result {
+			<-release
+			return ok("released")
+		}},
+		Check{Name: "depends", Why: "because", Needs: []string{"hangs"}, Run: func(context.Context) Result { return ok("unexpected") }},
+		Check{Name: "other", Why: "because", Run: func(context.Context) Result { return ok("fine") }},
+	)
+	requireFinding(t, found["hangs"], Error, "no result within 1ms")
+	requireFinding(t, found["depends"], Skipped, "requires hangs")
+	requireFinding(t, found["other"], OK, "fine")
+}
+
+func TestChecksRunConcurrentlyAndReportInOrder(t *testing.T) {
+	met := make(chan struct{})
+	var names []string
+	for f := range Run(t.Context(), []Check{
+		{Name: "first", Run: func(ctx context.Context) Result {
+			select {
+			case <-met:
+				return ok("met")
+			case <-ctx.Done():
+				return failure("run it", "the second check did not run")
+			}
+		}},
+		{Name: "second", Run: func(context.Context) Result {
+			close(met)
+			return ok("met")
+		}},
+	}) {
+		require.Equal(t, OK, f.Severity, f.Measured)
+		names = append(names, f.Check)
+	}
+	require.Equal(t, []string{"first", "second"}, names)
+}
+
+func TestACheckRunsAfterAWarning(t *testing.T) {
+	found := examine(t,
+		Check{Name: "first", Why: "because", Run: func(context.Context) Result { return warning("do it", "slow") }},
+		Check{Name: "second", Why: "because", Needs: []string{"first", "not in this run"}, Run: func(context.Context) Result { return ok("fine") }},
+	)
+	requireFinding(t, found["second"], OK, "fine")
+}
+
+func TestFindingsHaveStableFields(t *testing.T) {
+	all := Finding{Check: "a.b", Worker: "1@a", Severity: Warning, Measured: "m", Why: "w", Fix: "f", DurationMs: 7}
+	text, err := json.Marshal(all)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"check":"a.b","worker":"1@a","severity":"warning","measured":"m","why":"w","fix":"f","durationMs":7}`, string(text))
+	text, err = json.Marshal(Finding{Check: "a.b", Severity: OK, Measured: "m", Why: "w"})
+	require.NoError(t, err)
+	require.JSONEq(t, `{"check":"a.b","severity":"ok","measured":"m","why":"w","durationMs":0}`, string(text))
+}

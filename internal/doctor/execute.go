@@ -1,0 +1,110 @@
+package doctor
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/activity"
+	sdkclient "go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+)
+
+// workflowName is the type of the doctor's workflows, and the name of their update.
+const workflowName = "Doctor"
+
+const (
+	// maxLife bounds a workflow whose doctor was killed before it deleted the workflow.
+	maxLife = time.Minute
+	// deletionTimeout is the part of a check's timeout that remains for the deletion.
+	deletionTimeout = 3 * time.Second
+)
+
+// body is a workflow function.
+type body func(workflow.Context) ([]Finding, error)
+
+// execute runs a workflow with a worker of its own in this process, and returns its result and history.
+// The workflow stays open until it is deleted, because the server deletes an open one at once, but a
+// closed one only after a while.
+func (d *Deployment) execute(ctx context.Context, run body) (found []Finding, history []*historypb.HistoryEvent, err error) {
+	ctx, cancel := shortened(ctx)
+	defer cancel()
+	queue := "doctor/" + uuid.NewString()
+	w := worker.New(d.client(), queue, worker.Options{})
+	w.RegisterWorkflowWithOptions(lingering(run), workflow.RegisterOptions{Name: workflowName})
+	w.RegisterActivityWithOptions(hopActivity, activity.RegisterOptions{Name: workflowName})
+	if err := w.Start(); err != nil {
+		return nil, nil, err
+	}
+	defer w.Stop()
+	started, err := d.client().ExecuteWorkflow(ctx, startOptions(queue), workflowName)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer Delete(ctx, d.client(), d.Namespace, started)
+	update, err := d.client().UpdateWorkflow(ctx, sdkclient.UpdateWorkflowOptions{
+		WorkflowID: started.GetID(), RunID: started.GetRunID(), UpdateName: workflowName, WaitForStage: sdkclient.WorkflowUpdateStageCompleted,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := update.Get(ctx, &found); err != nil {
+		return nil, nil, err
+	}
+	events := d.client().GetWorkflowHistory(ctx, started.GetID(), started.GetRunID(), false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		event, err := events.Next()
+		if err != nil {
+			return nil, nil, err
+		}
+		history = append(history, event)
+	}
+	return found, history, nil
+}
+
+// shortened leaves time for the deletion of a workflow.
+func shortened(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadline(ctx, deadline.Add(-deletionTimeout))
+}
+
+func startOptions(queue string) sdkclient.StartWorkflowOptions {
+	return sdkclient.StartWorkflowOptions{
+		ID: "doctor:" + uuid.NewString(), TaskQueue: queue, WorkflowExecutionTimeout: maxLife, StaticSummary: "check of a deployment",
+	}
+}
+
+// lingering returns a workflow that ends when it is deleted.
+func lingering(run body) func(workflow.Context) error {
+	return func(ctx workflow.Context) error {
+		result, settable := workflow.NewFuture(ctx)
+		err := workflow.SetUpdateHandler(ctx, workflowName, func(ctx workflow.Context) (found []Finding, err error) {
+			err = result.Get(ctx, &found)
+			return found, err
+		})
+		if err != nil {
+			return err
+		}
+		settable.Set(run(ctx))
+		return workflow.Await(ctx, func() bool { return false })
+	}
+}
+
+// Delete deletes a workflow, so that it does not show in lists, even after ctx is done. Without
+// permission to delete, it closes by itself and stays until the retention ends.
+func Delete(ctx context.Context, c sdkclient.Client, namespace string, run sdkclient.WorkflowRun) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deletionTimeout)
+	defer cancel()
+	_, _ = c.WorkflowService().DeleteWorkflowExecution(ctx, &workflowservice.DeleteWorkflowExecutionRequest{
+		Namespace:         namespace,
+		WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: run.GetID(), RunId: run.GetRunID()},
+	})
+}

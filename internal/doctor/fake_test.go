@@ -1,0 +1,141 @@
+package doctor
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/api/enums/v1"
+	namespacepb "go.temporal.io/api/namespace/v1"
+	"go.temporal.io/api/operatorservice/v1"
+	"go.temporal.io/api/serviceerror"
+	taskqueuepb "go.temporal.io/api/taskqueue/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	sdkclient "go.temporal.io/sdk/client"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/seed-9ed7edd4/chronicle/internal/attributes"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+// server is a Temporal server in memory. Calls without an implementation panic.
+type server struct {
+	sdkclient.Client
+	version    string
+	namespace  string
+	retention  time.Duration
+	storeID    string
+	attributes map[string]enums.IndexedValueType
+	pollers    map[enums.TaskQueueType][]*taskqueuepb.PollerInfo
+	now        time.Time // start time of workflows
+	started    []sdkclient.StartWorkflowOptions
+	deleted    []string // workflow ids
+}
+
+func newServer() *server {
+	worker := poller("1@a", "0.2.0")
+	return &server{
+		version: "1.29.1", namespace: "default", retention: 30 * 24 * time.Hour, storeID: "store-1", attributes: attributes.Types, now: time.Now(),
+		pollers: map[enums.TaskQueueType][]*taskqueuepb.PollerInfo{
+			enums.TASK_QUEUE_TYPE_WORKFLOW: {worker}, enums.TASK_QUEUE_TYPE_ACTIVITY: {worker},
+		},
+	}
+}
+
+func poller(identity, buildID string) *taskqueuepb.PollerInfo {
+	p := &taskqueuepb.PollerInfo{Identity: identity, LastAccessTime: timestamppb.Now()}
+	//lint:ignore SA1019 as in versionOf
+	p.WorkerVersionCapabilities = &commonpb.WorkerVersionCapabilities{BuildId: buildID}
+	return p
+}
+
+func (s *server) deployment() *Deployment {
+	return &Deployment{
+		Address: "temporal:7233", Namespace: "default", TaskQueue: "contexts",
+		Dial: func(context.Context) (sdkclient.Client, error) { return s, nil },
+	}
+}
+
+func (s *server) Close()                                                 {}
+func (s *server) WorkflowService() workflowservice.WorkflowServiceClient { return service{server: s} }
+func (s *server) OperatorService() operatorservice.OperatorServiceClient { return operator{server: s} }
+
+func (s *server) DescribeTaskQueue(_ context.Context, _ string, kind enums.TaskQueueType) (*workflowservice.DescribeTaskQueueResponse, error) {
+	return &workflowservice.DescribeTaskQueueResponse{Pollers: s.pollers[kind]}, nil
+}
+
+func (s *server) ExecuteWorkflow(_ context.Context, options sdkclient.StartWorkflowOptions, _ any, _ ...any) (sdkclient.WorkflowRun, error) {
+	s.started = append(s.started, options)
+	return run{id: options.ID}, nil
+}
+
+func (s *server) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	return &workflowservice.DescribeWorkflowExecutionResponse{
+		WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{StartTime: timestamppb.New(s.now)},
+	}, nil
+}
+
+type run struct {
+	sdkclient.WorkflowRun
+	id string
+}
+
+func (r run) GetID() string  { return r.id }
+func (run) GetRunID() string { return "run" }
+
+type service struct {
+	workflowservice.WorkflowServiceClient
+	server *server
+}
+
+func (s service) GetSystemInfo(context.Context, *workflowservice.GetSystemInfoRequest, ...grpc.CallOption) (*workflowservice.GetSystemInfoResponse, error) {
+	return &workflowservice.GetSystemInfoResponse{ServerVersion: s.server.version}, nil
+}
+
+func (s service) DescribeNamespace(_ context.Context, r *workflowservice.DescribeNamespaceRequest, _ ...grpc.CallOption) (*workflowservice.DescribeNamespaceResponse, error) {
+	if r.GetNamespace() != s.server.namespace {
+		return nil, serviceerror.NewNamespaceNotFound(r.GetNamespace())
+	}
+	return &workflowservice.DescribeNamespaceResponse{
+		NamespaceInfo: &namespacepb.NamespaceInfo{Data: map[string]string{wire.MemoStore: s.server.storeID}},
+		Config:        &namespacepb.NamespaceConfig{WorkflowExecutionRetentionTtl: durationpb.New(s.server.retention)},
+	}, nil
+}
+
+func (s service) DeleteWorkflowExecution(_ context.Context, r *workflowservice.DeleteWorkflowExecutionRequest, _ ...grpc.CallOption) (*workflowservice.DeleteWorkflowExecutionResponse, error) {
+	s.server.deleted = append(s.server.deleted, r.GetWorkflowExecution().GetWorkflowId())
+	return &workflowservice.DeleteWorkflowExecutionResponse{}, nil
+}
+
+type operator struct {
+	operatorservice.OperatorServiceClient
+	server *server
+}
+
+func (o operator) ListSearchAttributes(context.Context, *operatorservice.ListSearchAttributesRequest, ...grpc.CallOption) (*operatorservice.ListSearchAttributesResponse, error) {
+	return &operatorservice.ListSearchAttributesResponse{CustomAttributes: o.server.attributes}, nil
+}
+
+// examine runs checks and returns the findings by check.
+func examine(t *testing.T, checks ...Check) map[string]Finding {
+	t.Helper()
+	found := map[string]Finding{}
+	for f := range Run(t.Context(), checks) {
+		found[f.Check] = f
+		require.NotEmpty(t, f.Measured, f.Check)
+		require.NotEmpty(t, f.Why, f.Check)
+		require.Equal(t, f.IsProblem(), f.Fix != "", "%s: a problem has a fix, and nothing else has", f.Check)
+	}
+	return found
+}
+
+func requireFinding(t *testing.T, f Finding, want Severity, measured string) {
+	t.Helper()
+	require.Equal(t, want, f.Severity, f.Measured)
+	require.Contains(t, f.Measured, measured)
+}

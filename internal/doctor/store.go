@@ -1,0 +1,122 @@
+package doctor
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+const (
+	// maxStoreLatency: opening a context reads up to 64 objects at once, and a request waits up to 5 s
+	// for an attachment.
+	maxStoreLatency = time.Second
+	// probeFolder is the only one whose objects workers delete, so their permissions suffice.
+	probeFolder = "cursors/"
+)
+
+// access writes, reads, lists and deletes a blob.
+func (d *Deployment) access() Check {
+	return Check{
+		Name: checkAccess,
+		Why:  "logs and large messages are in the blob store; without it, contexts cannot open, close or continue",
+		Run: func(ctx context.Context) Result {
+			if d.Store == nil {
+				return skipped("no blob store is set (--blob-url or BLOB_URL)")
+			}
+			store, err := d.Store(ctx)
+			if err != nil {
+				return failure("correct --blob-url or BLOB_URL", "%s", text(err))
+			}
+			d.setStore(store)
+			slowest, step, err := probe(ctx, store)
+			if err != nil {
+				return failure("grant this process the permission to read, write and list objects of the blob store, and to delete those below cursors/; "+
+					"check that the store is reachable and has space", "cannot %s: %s", step, text(err))
+			}
+			if slowest > maxStoreLatency {
+				return warning("use a blob store near the workers", "%s takes %v, more than %v", step, latency(slowest), maxStoreLatency)
+			}
+			return ok("write, read, list and delete take at most %v", latency(slowest))
+		},
+	}
+}
+
+// probe returns the slowest step, or the one that failed. It deletes its blob if it can.
+func probe(ctx context.Context, store *blobs.Store) (slowest time.Duration, at string, err error) {
+	name, data := probeFolder+"doctor-"+uuid.NewString()+".json", []byte("{}")
+	isDeleted := false
+	defer func() {
+		if !isDeleted {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+			defer cancel()
+			_ = store.Delete(ctx, name) // the error is that of an earlier step
+		}
+	}()
+	steps := []struct {
+		name string
+		run  func() error
+	}{
+		{"write", func() error { return store.WriteOnce(ctx, name, data) }},
+		{"read", func() error {
+			got, err := store.Read(ctx, name)
+			if err == nil && !bytes.Equal(got, data) {
+				err = fmt.Errorf("blob %s has other content than was written", name)
+			}
+			return err
+		}},
+		{"list", func() error { return isListed(ctx, store, name) }},
+		{"delete", func() error {
+			isDeleted = true
+			return store.Delete(ctx, name)
+		}},
+	}
+	for _, step := range steps {
+		began := time.Now()
+		if err := step.run(); err != nil {
+			return 0, step.name, err
+		}
+		if took := time.Since(began); took > slowest {
+			slowest, at = took, step.name
+		}
+	}
+	return slowest, at, nil
+}
+
+func isListed(ctx context.Context, store *blobs.Store, want string) error {
+	for name, err := range store.Names(ctx, want) {
+		if err != nil || name == want {
+			return err
+		}
+	}
+	return fmt.Errorf("blob %s was written but is not listed", want)
+}
+
+func (d *Deployment) identity() Check {
+	return Check{
+		Name:  "store.identity",
+		Why:   "workers and clients of a namespace share one blob store; those with another one change nothing",
+		Needs: []string{checkNamespace, checkAccess},
+		Run: func(ctx context.Context) Result {
+			got, err := d.store.ReadIdentity(ctx)
+			if err != nil {
+				return failure("check that the blob store is reachable", "%s", text(err))
+			}
+			want := d.described.GetNamespaceInfo().GetData()[wire.MemoStore]
+			switch {
+			case want == "":
+				return skipped("the namespace has not recorded its blob store; the first worker does")
+			case got == "":
+				return failure("set --blob-url or BLOB_URL to the store of the workers", "the blob store has no identity, but namespace %q uses store %s", d.Namespace, want)
+			case got != want:
+				return failure("set --blob-url or BLOB_URL to the store of the workers", "the blob store is %s, but namespace %q uses %s", got, d.Namespace, want)
+			}
+			return ok("the blob store is that of the namespace, %s", got)
+		},
+	}
+}

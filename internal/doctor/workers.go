@@ -1,0 +1,172 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	taskqueuepb "go.temporal.io/api/taskqueue/v1"
+	sdkclient "go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+)
+
+// PollTimeout is the maximum age of the last poll of a healthy worker. A long poll lasts at most a
+// minute.
+const PollTimeout = 2 * time.Minute
+
+// Poller is a worker that has polled a task queue within [PollTimeout].
+type Poller struct {
+	Identity string
+	Version  string // empty: unknown, as of workers before 0.2.0
+}
+
+// Pollers returns the workers that poll a task queue for tasks of a kind.
+func Pollers(ctx context.Context, c sdkclient.Client, taskQueue string, kind enums.TaskQueueType) ([]Poller, error) {
+	described, err := c.DescribeTaskQueue(ctx, taskQueue, kind)
+	if err != nil {
+		return nil, fmt.Errorf("describe task queue %q: %w", taskQueue, err)
+	}
+	var pollers []Poller
+	for _, p := range described.GetPollers() {
+		if time.Since(p.GetLastAccessTime().AsTime()) < PollTimeout {
+			pollers = append(pollers, Poller{Identity: p.GetIdentity(), Version: versionOf(p)})
+		}
+	}
+	return pollers, nil
+}
+
+var isVersion = regexp.MustCompile(`^\d+\.\d+\.\d+`).MatchString
+
+// versionOf ignores the checksum that the SDK sends for workers without a build id.
+func versionOf(p *taskqueuepb.PollerInfo) string {
+	//lint:ignore SA1019 deployment options are for versioned workers
+	if id := p.GetWorkerVersionCapabilities().GetBuildId(); isVersion(id) {
+		return id
+	}
+	return ""
+}
+
+// KindName is the name of the tasks in messages.
+func KindName(kind enums.TaskQueueType) string { return strings.ToLower(kind.String()) }
+
+func (d *Deployment) polling() Check {
+	return Check{
+		Name:  checkPolling,
+		Why:   "without a worker, contexts accept input but do not answer",
+		Needs: []string{checkNamespace},
+		Run: func(ctx context.Context) Result {
+			fix := fmt.Sprintf("start a worker with --namespace %s --task-queue %s, or set --task-queue to that of the workers", d.Namespace, d.TaskQueue)
+			all := map[string]Poller{}
+			for _, kind := range []enums.TaskQueueType{enums.TASK_QUEUE_TYPE_WORKFLOW, enums.TASK_QUEUE_TYPE_ACTIVITY} {
+				pollers, err := Pollers(ctx, d.client(), d.TaskQueue, kind)
+				if err != nil {
+					return failed("list workers", err)
+				}
+				if len(pollers) == 0 {
+					return failure(fix, "no worker has polled task queue %q for %s tasks within %v", d.TaskQueue, KindName(kind), PollTimeout)
+				}
+				for _, p := range pollers {
+					all[p.Identity] = p
+				}
+			}
+			for _, identity := range slices.Sorted(maps.Keys(all)) {
+				d.pollers = append(d.pollers, all[identity])
+			}
+			return ok("task queue %q: %s", d.TaskQueue, strings.Join(identities(d.pollers), ", "))
+		},
+	}
+}
+
+func identities(pollers []Poller) (names []string) {
+	for _, p := range pollers {
+		names = append(names, p.Identity)
+	}
+	return names
+}
+
+func (d *Deployment) workerVersions() Check {
+	return Check{
+		Name:  "workers.versions",
+		Why:   "workers of different versions behave differently, and only those of the newest version can run what it started",
+		Needs: []string{checkPolling},
+		Run: func(context.Context) Result {
+			versions := map[string][]string{}
+			for _, p := range d.pollers {
+				v := p.Version
+				if v == "" {
+					v = "unknown version"
+				}
+				versions[v] = append(versions[v], p.Identity)
+			}
+			known := slices.Sorted(maps.Keys(versions))
+			if len(known) == 1 {
+				return ok("%s", known[0])
+			}
+			var parts []string
+			for _, v := range known {
+				parts = append(parts, fmt.Sprintf("%s (%s)", v, strings.Join(versions[v], ", ")))
+			}
+			return warning("complete the upgrade: replace the older workers; one that stopped is listed for 2 minutes",
+				"%d versions: %s", len(known), strings.Join(parts, "; "))
+		},
+	}
+}
+
+// Report is the activity type with which a worker checks its own machine and providers. Its input is a
+// [ReportInput], its result the findings.
+const Report = "Doctor"
+
+// ReportInput is the input of a [Report].
+type ReportInput struct {
+	Call bool `json:"call"` // send a request to each provider
+}
+
+const (
+	reportTimeout    = 45 * time.Second
+	reportStart      = 5 * time.Second
+	reportCompletion = 35 * time.Second
+)
+
+func (d *Deployment) report() Check {
+	return Check{
+		Name:    "workers.report",
+		Why:     "providers, keys and disks are those of the workers, so a worker checks its own",
+		Needs:   []string{checkPolling},
+		Timeout: reportTimeout,
+		Run: func(ctx context.Context) Result {
+			found, _, err := d.execute(ctx, d.askWorker)
+			var refused *temporal.ApplicationError
+			switch {
+			case errors.As(err, &refused) && strings.Contains(refused.Message(), "unable to find activityType"):
+				return skipped("the worker that received the request has no report, as workers before 0.2.0 and those built with package worker/contexts")
+			case err != nil:
+				return failure("see the log of the workers", "no worker reports: %s", text(err))
+			}
+			worker := ""
+			for _, f := range found {
+				worker = f.Worker
+			}
+			r := ok("from worker %s", worker)
+			r.Reported = found
+			return r
+		},
+	}
+}
+
+func (d *Deployment) askWorker(ctx workflow.Context) (found []Finding, err error) {
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue:              d.TaskQueue,
+		ScheduleToStartTimeout: reportStart,
+		StartToCloseTimeout:    reportCompletion,
+		RetryPolicy:            &temporal.RetryPolicy{MaximumAttempts: 1},
+	})
+	err = workflow.ExecuteActivity(ctx, Report, ReportInput{Call: d.Call}).Get(ctx, &found)
+	return found, err
+}
