@@ -6,19 +6,14 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/sdk/client"
 	"go.uber.org/zap"
 
+	"github.com/seed-9ed7edd4/chronicle/internal/doctor"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
-
-// pollTimeout is the maximum age of the last poll of a healthy worker. A long poll lasts at
-// most a minute.
-const pollTimeout = 2 * time.Minute
 
 // check returns an error unless a worker on this host has polled Temporal recently. It ignores
 // NATS, which contexts do not need.
@@ -44,19 +39,19 @@ func (a *app) check(ctx context.Context) error {
 }
 
 func polls(ctx context.Context, c client.Client, taskQueue string, kind enums.TaskQueueType) error {
-	described, err := c.DescribeTaskQueue(ctx, taskQueue, kind)
+	pollers, err := doctor.Pollers(ctx, c, taskQueue, kind)
 	if err != nil {
-		return fmt.Errorf("describe task queue %q: %w", taskQueue, err)
+		return err
 	}
-	pollers := described.GetPollers()
-	if !slices.ContainsFunc(pollers, func(p *taskqueue.PollerInfo) bool {
-		return strings.HasSuffix(p.GetIdentity(), atThisHost()) && time.Since(p.GetLastAccessTime().AsTime()) < pollTimeout
-	}) {
+	if !slices.ContainsFunc(pollers, func(p doctor.Poller) bool { return strings.HasSuffix(p.Identity, atThisHost()) }) {
 		return fmt.Errorf("no worker on this host (identity *%s) has polled for %s tasks of task queue %q within %v (pollers on all hosts: %d)",
-			atThisHost(), strings.ToLower(kind.String()), taskQueue, pollTimeout, len(pollers))
+			atThisHost(), doctor.KindName(kind), taskQueue, doctor.PollTimeout, len(pollers))
 	}
 	return nil
 }
+
+// identity is that of the worker in Temporal.
+func identity() string { return fmt.Sprintf("%d%s", os.Getpid(), atThisHost()) }
 
 func atThisHost() string {
 	name, err := os.Hostname()

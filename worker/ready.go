@@ -8,15 +8,14 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"go.temporal.io/api/common/v1"
 	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/seed-9ed7edd4/chronicle/internal/doctor"
 	"github.com/seed-9ed7edd4/chronicle/stream"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
@@ -149,7 +148,7 @@ func attempt(ctx context.Context, c client.Client, namespace, taskQueue string, 
 	if err != nil {
 		return err
 	}
-	defer forget(ctx, c, namespace, run)
+	defer doctor.Delete(ctx, c, namespace, run)
 	return outcome(ctx, c, run)
 }
 
@@ -164,15 +163,4 @@ func outcome(ctx context.Context, c client.Client, run client.WorkflowRun) error
 		return err
 	}
 	return update.Get(ctx, nil)
-}
-
-// forget deletes the workflow, so that it does not show in lists. Without permission to delete,
-// it closes by itself and stays until the retention period ends.
-func forget(ctx context.Context, c client.Client, namespace string, run client.WorkflowRun) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel()
-	_, _ = c.WorkflowService().DeleteWorkflowExecution(ctx, &workflowservice.DeleteWorkflowExecutionRequest{
-		Namespace:         namespace,
-		WorkflowExecution: &common.WorkflowExecution{WorkflowId: run.GetID(), RunId: run.GetRunID()},
-	})
 }

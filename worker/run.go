@@ -97,6 +97,7 @@ func (a *app) run(ctx context.Context) (err error) {
 		}
 	}()
 	a.announce(at, dev, running.tools, log)
+	defer a.startChecks(life, at, running, log)()
 
 	if len(a.settings.command) > 0 {
 		return a.runCommand(life, at)
@@ -178,7 +179,7 @@ func dial(ctx context.Context, at endpoints) (client.Client, error) {
 	at.temporal.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{}
 	// Larger payloads go to the blob store.
 	at.temporal.PayloadLimits.PayloadSizeWarning = wire.MaxInputBytes
-	at.temporal.Identity = fmt.Sprintf("%d%s", os.Getpid(), atThisHost())
+	at.temporal.Identity = identity()
 	c, err := client.DialContext(ctx, at.temporal)
 	if err != nil {
 		return nil, fmt.Errorf("%w at %s: %w (set --address or TEMPORAL_ADDRESS, "+

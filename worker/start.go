@@ -14,11 +14,11 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/eventlog"
 	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
+	"github.com/seed-9ed7edd4/chronicle/internal/attributes"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/stream"
 	"github.com/seed-9ed7edd4/chronicle/tool"
 	"github.com/seed-9ed7edd4/chronicle/tool/mcp"
-	"github.com/seed-9ed7edd4/chronicle/wire"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
@@ -107,6 +107,7 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at e
 		probe.stream = conn
 	}
 	probe.register(w, s.only)
+	a.registerReport(w, at, r)
 	if err := w.Start(); err != nil {
 		return nil, fmt.Errorf("start worker: %w", err)
 	}
@@ -164,8 +165,7 @@ func useSearchAttributes(ctx context.Context, c client.Client, namespace string,
 	err := contexts.RegisterSearchAttributes(ctx, c, namespace)
 	if errors.Is(err, contexts.ErrAttributesRefused) {
 		log.Warn("contexts run without search attributes until an administrator registers them", zap.Error(err),
-			zap.String("hint", fmt.Sprintf("temporal operator search-attribute create --namespace %s --name %s --type Keyword --name %s --type Int --name %s --type Keyword",
-				namespace, wire.AttributeStatus, wire.AttributeTurns, wire.AttributeModel)))
+			zap.String("hint", attributes.Command(namespace)))
 		return false, nil
 	}
 	return err == nil, err

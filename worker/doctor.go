@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"slices"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/worker"
+	"go.uber.org/zap"
+
+	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
+	"github.com/seed-9ed7edd4/chronicle/internal/doctor"
+	"github.com/seed-9ed7edd4/chronicle/internal/doctor/providers"
+	"github.com/seed-9ed7edd4/chronicle/stream"
+)
+
+// deployment is what this worker checks, with the connections that it has.
+func (a *app) deployment(at endpoints, r *runningWorker) *doctor.Deployment {
+	d := &doctor.Deployment{
+		Address: at.temporal.HostPort, Namespace: at.temporal.Namespace, TaskQueue: a.settings.taskQueue,
+		Temporal: r.client,
+		Store:    func(context.Context) (*blobs.Store, error) { return r.blobs, nil },
+		Folders:  []doctor.Folder{doctor.TempFolder()},
+	}
+	if r.stream != nil {
+		d.NATS = func() (*stream.Conn, error) { return r.stream, nil }
+	}
+	if folder, ok := doctor.StoreFolder(at.blobURL); ok {
+		d.Folders = append(d.Folders, folder)
+	}
+	if a.settings.dev {
+		d.Folders = append(d.Folders, doctor.Folder{Path: a.settings.dataDir, Use: "data"})
+	}
+	return d
+}
+
+// registerReport lets `starter doctor` ask this worker for its findings.
+func (a *app) registerReport(w worker.Registry, at endpoints, r *runningWorker) {
+	report := func(ctx context.Context, in doctor.ReportInput) ([]doctor.Finding, error) {
+		checks := append(a.deployment(at, r).MachineChecks(), providers.Checks(at.models, in.Call)...)
+		findings := slices.Collect(doctor.Run(ctx, checks))
+		for i := range findings {
+			findings[i].Worker = identity()
+		}
+		return findings, nil
+	}
+	w.RegisterActivityWithOptions(report, activity.RegisterOptions{Name: doctor.Report})
+}
+
+// startChecks logs in the background what is wrong with the deployment. The returned function ends the
+// checks. What startWorker and announce have logged is not repeated.
+func (a *app) startChecks(ctx context.Context, at endpoints, r *runningWorker, log *zap.Logger) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	d := a.deployment(at, r)
+	if !r.stream.Connected() {
+		d.NATS = nil
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for f := range doctor.Run(ctx, d.StartChecks()) {
+			if ctx.Err() == nil {
+				logFinding(log, f)
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+func logFinding(log *zap.Logger, f doctor.Finding) {
+	level := zap.WarnLevel
+	switch {
+	case !f.IsProblem():
+		return
+	case f.Severity == doctor.Error:
+		level = zap.ErrorLevel
+	}
+	log.Log(level, "doctor: "+f.Check, zap.String("measured", f.Measured), zap.String("why", f.Why), zap.String("fix", f.Fix))
+}
