@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/doctor"
 )
 
 // hostile is text that controls a terminal: OSC 0 and 52, CSI in 7 and 8 bits and as C1,
@@ -208,6 +210,7 @@ func TestNoOutputControlsTheTerminal(t *testing.T) {
 		{args: []string{"schedule", "pause", "-n", "demo", "--id", hostile}},
 		{args: []string{"schedule", "resume", "-n", "demo", "--id", hostile}},
 		{args: []string{"schedule", "delete", "-n", "demo", "--id", hostile}},
+		{args: []string{"doctor"}},
 		{args: []string{"serve", "--listen", hostile}},
 		{args: []string{"serve", "--listen", "127.0.0.1:0", "--trust-proxy", hostile}},
 		{args: []string{"serve", "--listen", hostile + ":1"}},
@@ -303,6 +306,16 @@ func hostileClient(t *testing.T, replies [][]event.Body, noLog bool) *fakeClient
 	}
 }
 
+// hostileFindings has one finding of each severity, from here and from a worker.
+func hostileFindings() (findings []doctor.Finding) {
+	for _, severity := range []doctor.Severity{doctor.OK, doctor.Warning, doctor.Error, doctor.Skipped, hostile} {
+		for _, worker := range []string{"", hostile} {
+			findings = append(findings, doctor.Finding{Check: hostile, Worker: worker, Severity: severity, Measured: hostile, Why: hostile, Fix: hostile})
+		}
+	}
+	return findings
+}
+
 func runHostile(t *testing.T, c *fakeClient, isTerminal, color bool, stdin string, args []string) outcome {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -314,6 +327,9 @@ func runHostile(t *testing.T, c *fakeClient, isTerminal, color bool, stdin strin
 	code := execute(ctx, &app{
 		streams: streams{in: strings.NewReader(stdin), out: &out, err: &errOut, outTerminal: isTerminal, errTerminal: isTerminal, color: color, width: 60},
 		dial:    func(context.Context, client.Config) (contextClient, error) { return c, nil },
+		examine: func(context.Context, client.Config, bool) (iter.Seq[doctor.Finding], error) {
+			return slices.Values(hostileFindings()), c.context.err
+		},
 	}, args)
 	require.NoError(t, ctx.Err(), "the command exits without a timeout")
 	return outcome{code, out.String(), errOut.String()}

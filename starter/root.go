@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/internal/connect"
+	"github.com/seed-9ed7edd4/chronicle/internal/doctor"
 	"github.com/seed-9ed7edd4/chronicle/internal/exit"
 	"github.com/seed-9ed7edd4/chronicle/internal/natsflags"
 	"github.com/seed-9ed7edd4/chronicle/internal/terminal"
@@ -28,6 +30,8 @@ type app struct {
 	connection client.Config
 	// dial connects. Cancelling ctx ends the attempt, not the connection.
 	dial func(ctx context.Context, config client.Config) (contextClient, error)
+	// examine runs the checks of "starter doctor". Nil: [examine].
+	examine func(ctx context.Context, config client.Config, call bool) (iter.Seq[doctor.Finding], error)
 	// self is the name that the program was called by. Empty: "starter".
 	self string
 	// noticeAfter replaces the constant [noticeAfter] unless 0.
@@ -141,7 +145,7 @@ temporal command.
 		newSetCommand(a), newScheduleCommand(a), newInterruptCommand(a), newCloseCommand(a),
 		newToolsCommand(a), newApproveCommand(a), newDenyCommand(a), newResultCommand(a),
 		newExportCommand(a), newImportCommand(a), newIngestCommand(a), newVerifyCommand(a), newForkCommand(a), newRerunCommand(a),
-		newServeCommand(a),
+		newServeCommand(a), newDoctorCommand(a),
 	)
 	return root
 }
