@@ -23,6 +23,9 @@ const (
 	MaxDeliveries = 200
 	// maxDelivery is the time after which Deliver returns even if there is more to deliver.
 	maxDelivery = 10 * time.Minute
+	// maxMissingHook is how many workers in a row may lack the hook before a delivery is given up: with
+	// the delays between the attempts, after about four minutes.
+	maxMissingHook = 10
 	// linger is how long Deliver waits for the next event of a turn. A turn then costs one activity.
 	linger = 30 * time.Second
 )
@@ -37,16 +40,21 @@ type DeliverInput struct {
 // DeliverResult is the result of [Activities.Deliver].
 type DeliverResult struct {
 	Through int `json:"through"` // counter of the newest delivered event
+	// NotDelivered: the workers lack the hook. The cursor stays, and Through is that of the input.
+	NotDelivered bool `json:"notDelivered,omitempty"`
 }
 
 // Deliver calls [hook.Hook.OnEvent] with the recorded events after the stored cursor of the hook, and
 // moves the cursor. It also delivers what is recorded while it runs, and during a turn it waits for
-// the next event. It fails if the hook does; Temporal then repeats it. A hook that the worker does not
-// have receives nothing.
+// the next event. It fails if the hook does; Temporal then repeats it. It also fails on a worker that
+// lacks the hook, so that another worker delivers. If none has the hook, the events wait at the cursor.
 func (a *Activities) Deliver(ctx context.Context, in DeliverInput) (DeliverResult, error) {
 	h, ok := a.observers[in.Hook]
 	if !ok {
-		return DeliverResult{in.Through}, nil
+		return withoutHook(ctx, in)
+	}
+	if activity.HasHeartbeatDetails(ctx) {
+		activity.RecordHeartbeat(ctx, 0) // see withoutHook
 	}
 	defer h.deliveries.Add(-1)
 	if h.deliveries.Add(1) > a.deliveriesPerHook() {
@@ -60,7 +68,23 @@ func (a *Activities) Deliver(ctx context.Context, in DeliverInput) (DeliverResul
 	if err := d.run(ctx); err != nil {
 		return DeliverResult{}, deliveryError(h, err)
 	}
-	return DeliverResult{d.newest}, nil
+	return DeliverResult{Through: d.newest}, nil
+}
+
+// withoutHook fails until maxMissingHook attempts in a row were on workers that lack the hook. Their
+// number is in the heartbeat details.
+func withoutHook(ctx context.Context, in DeliverInput) (DeliverResult, error) {
+	missing := 0
+	if activity.HasHeartbeatDetails(ctx) && activity.GetHeartbeatDetails(ctx, &missing) != nil {
+		missing = 0
+	}
+	if missing++; missing < maxMissingHook {
+		activity.RecordHeartbeat(ctx, missing)
+		return DeliverResult{}, temporal.NewApplicationError(
+			fmt.Sprintf("hook %s: this worker does not have it (give all workers of the task queue the same hooks)", in.Hook), "hook")
+	}
+	activity.GetLogger(ctx).Warn("Events wait for a worker with their hook", "hook", in.Hook, "through", in.Through)
+	return DeliverResult{Through: in.Through, NotDelivered: true}, nil
 }
 
 func (a *Activities) deliveriesPerHook() int64 { return int64(MaxDeliveries / len(a.observers)) }

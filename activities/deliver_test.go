@@ -15,7 +15,9 @@ import (
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
@@ -111,17 +113,25 @@ func (d *delivering) deliverFrom(server client.Client, hooks []hook.Hook, name s
 
 func (d *delivering) deliverOn(a *activities.Activities, name string, through int) (int, error) {
 	d.t.Helper()
+	result, err := d.execute(d.environment(a), name, through)
+	return result.Through, err
+}
+
+func (d *delivering) environment(a *activities.Activities) *testsuite.TestActivityEnvironment {
 	suite := &testsuite.WorkflowTestSuite{}
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := suite.NewTestActivityEnvironment()
 	env.RegisterActivity(a)
+	return env
+}
+
+func (d *delivering) execute(env *testsuite.TestActivityEnvironment, name string, through int) (result activities.DeliverResult, err error) {
+	d.t.Helper()
 	value, err := env.ExecuteActivity(acts.Deliver, activities.DeliverInput{ContextName: "demo", Hook: name, Through: through})
-	if err != nil {
-		return 0, err
+	if err == nil {
+		require.NoError(d.t, value.Get(&result))
 	}
-	var result activities.DeliverResult
-	require.NoError(d.t, value.Get(&result))
-	return result.Through, nil
+	return result, err
 }
 
 // observed is a hook that formats the events that it receives.
@@ -238,12 +248,40 @@ func TestAClosedHookSkipsNothing(t *testing.T) {
 	require.Zero(t, d.at(h).After)
 }
 
-func TestAHookThatTheWorkerDoesNotHaveReceivesNothing(t *testing.T) {
+// Temporal repeats the delivery, so that a worker with the hook gets it. After ten workers in a row
+// without it, the events wait at the cursor: the operator has removed the hook.
+func TestAWorkerWithoutTheHookDoesNotDeliver(t *testing.T) {
 	d := newDelivering(t, 2)
-	through, err := d.deliver(nil, "crm", 2)
+	h, calls := observed(nil)
+	without := activities.New(activities.Options{Temporal: archivedOnly{}, Archive: d.archive})
+	env := d.environment(without)
+	_, err := d.execute(env, "crm", 2)
+	var failed *temporal.ApplicationError
+	require.ErrorAs(t, err, &failed)
+	require.Equal(t, "hook crm: this worker does not have it (give all workers of the task queue the same hooks)", failed.Message())
+	require.False(t, failed.NonRetryable())
+	env.SetHeartbeatDetails(8)
+	_, err = d.execute(env, "crm", 2)
+	require.Error(t, err)
+	env.SetHeartbeatDetails(9)
+	result, err := d.execute(env, "crm", 2)
 	require.NoError(t, err)
-	require.Equal(t, 2, through)
-	require.Zero(t, d.at(hook.Hook{Name: "crm"}), "it continues where it was, if a worker has it again")
+	require.Equal(t, activities.DeliverResult{Through: 2, NotDelivered: true}, result)
+	require.Zero(t, d.at(h), "it continues where it was, if a worker has it again")
+
+	var beats []int
+	with := d.environment(activities.New(activities.Options{Temporal: archivedOnly{}, Archive: d.archive, Hooks: []hook.Hook{h}}))
+	with.SetHeartbeatDetails(9)
+	with.SetOnActivityHeartbeatListener(func(_ *activity.Info, details converter.EncodedValues) {
+		var missing int
+		require.NoError(t, details.Get(&missing))
+		beats = append(beats, missing)
+	})
+	result, err = d.execute(with, "crm", 2)
+	require.NoError(t, err)
+	require.Equal(t, activities.DeliverResult{Through: 2}, result)
+	require.Len(t, *calls, 1)
+	require.Equal(t, []int{0}, beats, "the count begins again")
 }
 
 func TestALateDeliveryDoesNotMoveTheCursor(t *testing.T) {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
-	workflowpb "go.temporal.io/api/workflow/v1"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -166,9 +165,7 @@ func TestADeadHookReceivesAllEventsWhenItIsBack(t *testing.T) {
 	d, err := w.temporal.DescribeWorkflowExecution(w.ctx, wire.WorkflowID(c.Name()), "")
 	require.NoError(t, err)
 	require.Equal(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, d.GetWorkflowExecutionInfo().GetStatus())
-	require.True(t, slices.ContainsFunc(d.GetPendingActivities(), func(a *workflowpb.PendingActivityInfo) bool {
-		return a.GetActivityType().GetName() == "Deliver" && a.GetLastFailure().GetMessage() == "hook dead: connection refused"
-	}), "the failure is shown")
+	require.Equal(t, "hook dead: connection refused", w.pendingFailure(c, "Deliver"), "the failure is shown")
 	w.say(c, "Still there?") // begins a session in the same run
 	dead.fail(nil)
 	w.close(c, "done again")
@@ -276,6 +273,42 @@ func TestANewHookStartsWithANewRunOrTheLog(t *testing.T) {
 	w.close(c, "done again")
 	require.Equal(t, w.log(c), all.log(c))
 	require.Equal(t, w.log(c), before+"\n"+later.log(c))
+}
+
+func TestADeliveryWaitsForAWorkerWithTheHook(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, llmtest.Func(echo))
+	crm := newObserver()
+	stop := w.worker(withHooks(crm.hook("crm")))
+	c := w.open("missing-hook")
+	w.say(c, "Hello")
+	crm.await(w, c, w.log(c))
+	stop()
+	delivered := crm.log(c)
+	stop = w.worker()
+	w.say(c, "And you?")
+	isPending := func() bool {
+		return w.pendingFailure(c, "Deliver") == "hook crm: this worker does not have it (give all workers of the task queue the same hooks)"
+	}
+	require.Eventually(t, isPending, testTimeout, 20*time.Millisecond)
+	require.Equal(t, delivered, crm.log(c))
+	stop()
+	w.worker(withHooks(crm.hook("crm")))
+	w.close(c, "done")
+	require.Equal(t, w.log(c), crm.log(c))
+}
+
+// pendingFailure returns the last failure of a pending activity; "" without one.
+func (w *world) pendingFailure(c *client.Context, activityType string) string {
+	w.t.Helper()
+	d, err := w.temporal.DescribeWorkflowExecution(w.ctx, wire.WorkflowID(c.Name()), "")
+	require.NoError(w.t, err)
+	for _, a := range d.GetPendingActivities() {
+		if a.GetActivityType().GetName() == activityType && a.GetLastFailure() != nil {
+			return a.GetLastFailure().GetMessage()
+		}
+	}
+	return ""
 }
 
 func TestAnOpenHookSkipsEvents(t *testing.T) {
