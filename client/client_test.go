@@ -376,6 +376,14 @@ func isolate(t *testing.T) {
 	t.Setenv("TEMPORAL_CONFIG_FILE", filepath.Join(t.TempDir(), "none.toml"))
 }
 
+func TestDialCreatesNoBlobStore(t *testing.T) {
+	isolate(t)
+	folder := filepath.Join(t.TempDir(), "missing")
+	_, err := client.Dial(t.Context(), client.Config{Address: "127.0.0.1:1", BlobURL: "file://" + filepath.ToSlash(folder)})
+	require.ErrorContains(t, err, "missing\": the folder does not exist (check the URL; the first worker creates the folder)")
+	require.NoDirExists(t, folder)
+}
+
 func TestDialReturnsWhenItsContextIsDone(t *testing.T) {
 	isolate(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -35,7 +35,7 @@ type Config struct {
 	NATSURL string
 	// NATSAuth for NATSURL. Empty fields: NATS_USER, NATS_PASSWORD, NATS_CREDS etc., see [stream.Auth].
 	NATSAuth stream.Auth
-	// BlobURL of the workers' store, see package blobs. Empty: BLOB_URL, else "none": input is
+	// BlobURL of the workers' store, see package blobs. The first worker creates it. Empty: BLOB_URL, else "none": input is
 	// limited to 60 KiB, and operations on archived events or large payloads fail.
 	BlobURL   string
 	TaskQueue string // of new contexts; empty: wire.TaskQueue
@@ -59,7 +59,7 @@ func Dial(ctx context.Context, config Config) (*Client, error) {
 	var store *blobs.Store
 	var logs *archive.Archive
 	if url := cmp.Or(config.BlobURL, os.Getenv("BLOB_URL"), "none"); url != "none" {
-		if store, err = blobs.Open(ctx, url, options.Namespace); err != nil {
+		if store, err = blobs.OpenExisting(ctx, url, options.Namespace); err != nil {
 			return nil, err
 		}
 		logs = archive.New(store)

@@ -75,7 +75,7 @@ const (
 func (r *Rig) prepareBlobs() error {
 	r.addresses.Blobs = "file://" + filepath.ToSlash(filepath.Join(r.dir, blobLink, "store"))
 	return errors.Join(
-		os.Mkdir(filepath.Join(r.dir, blobDirectory), 0o700),
+		os.MkdirAll(filepath.Join(r.dir, blobDirectory, "store"), 0o700), // the clients start before the workers
 		os.WriteFile(filepath.Join(r.dir, notADirectory), nil, 0o600),
 		r.linkBlobs(blobDirectory),
 	)

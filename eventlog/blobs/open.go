@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
+	"os"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -19,14 +21,24 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Open opens the store of a Temporal namespace at a URL. It does not connect to clouds.
+// Open opens the store of a Temporal namespace at a URL, and creates its folder. It does not connect
+// to clouds.
 func Open(ctx context.Context, rawURL, namespace string) (*Store, error) {
+	return openStore(ctx, rawURL, namespace, true)
+}
+
+// OpenExisting opens a store like [Open], but fails if its folder does not exist.
+func OpenExisting(ctx context.Context, rawURL, namespace string) (*Store, error) {
+	return openStore(ctx, rawURL, namespace, false)
+}
+
+func openStore(ctx context.Context, rawURL, namespace string, createsFolder bool) (*Store, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
 		// The error of the parser may quote a password.
 		return nil, errors.New("open blob store: malformed URL; " + wanted())
 	}
-	bucket, folder, err := open(ctx, u)
+	bucket, folder, err := open(ctx, u, createsFolder)
 	if err != nil {
 		place, _, _ := strings.Cut(rawURL, "?") // parameters may contain secrets
 		return nil, &storeError{fmt.Sprintf("open blob store %q: %s", event.Redact(place, maxPlace), redact(err)), err}
@@ -38,7 +50,7 @@ func Open(ctx context.Context, rawURL, namespace string) (*Store, error) {
 	return store, nil
 }
 
-func open(ctx context.Context, u *url.URL) (bucket *blob.Bucket, folder string, err error) {
+func open(ctx context.Context, u *url.URL, createsFolder bool) (bucket *blob.Bucket, folder string, err error) {
 	mux := blob.DefaultURLMux()
 	switch {
 	case u.Scheme == "":
@@ -51,7 +63,7 @@ func open(ctx context.Context, u *url.URL) (bucket *blob.Bucket, folder string, 
 		return nil, "", errors.New("the URL contains a user name or password; " +
 			"set credentials in the environment, see the documentation of the cloud")
 	case u.Scheme == fileblob.Scheme:
-		return openFolder(ctx, u)
+		return openFolder(ctx, u, createsFolder)
 	case u.Scheme != memblob.Scheme && u.Host == "":
 		return nil, "", fmt.Errorf("the bucket is missing; want %s://bucket", u.Scheme)
 	case strings.Trim(u.Path, "/") != "":
@@ -84,9 +96,9 @@ func wanted() string {
 
 var drive = regexp.MustCompile(`^/?[A-Za-z]:`)
 
-// openFolder creates a folder that contains only blobs. The URL may have the parameters of
+// openFolder opens a folder that contains only blobs. The URL may have the parameters of
 // [fileblob.URLOpener].
-func openFolder(ctx context.Context, u *url.URL) (bucket *blob.Bucket, folder string, err error) {
+func openFolder(ctx context.Context, u *url.URL, creates bool) (bucket *blob.Bucket, folder string, err error) {
 	folder = u.Path
 	if u.Host == "." || runtime.GOOS == "windows" {
 		folder = strings.TrimPrefix(folder, "/")
@@ -108,8 +120,11 @@ func openFolder(ctx context.Context, u *url.URL) (bucket *blob.Bucket, folder st
 		return nil, "", fmt.Errorf("%s; want file:///absolute/folder or file://./relative/folder", problem)
 	}
 	folder = filepath.Clean(filepath.FromSlash(folder))
+	if _, err := os.Stat(folder); !creates && errors.Is(err, fs.ErrNotExist) {
+		return nil, "", errors.New("the folder does not exist (check the URL; the first worker creates the folder)")
+	}
 	opener := fileblob.URLOpener{Options: fileblob.Options{
-		CreateDir:   true,
+		CreateDir:   creates,
 		DirFileMode: 0o700, // conversations are private
 		NoTempDir:   true,  // temporary files must be on the same file system to be renamed
 		Metadata:    fileblob.MetadataDontWrite,

@@ -37,6 +37,22 @@ func TestOpenCreatesTheFolderOfTheURL(t *testing.T) {
 	}
 }
 
+func TestOpenExistingCreatesNoFolder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "blobs")
+	url := "file://" + filepath.ToSlash(dir)
+	_, err := blobs.OpenExisting(t.Context(), url, "default")
+	require.EqualError(t, err, `open blob store "`+url+`": the folder does not exist (check the URL; the first worker creates the folder)`)
+	require.NoDirExists(t, dir)
+	id, err := open(t, url).Identity(t.Context())
+	require.NoError(t, err)
+	existing, err := blobs.OpenExisting(t.Context(), url, "default")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, existing.Close()) })
+	got, err := existing.ReadIdentity(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, id, got)
+}
+
 func TestOpenRejectsInvalidURLs(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
