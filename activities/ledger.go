@@ -65,7 +65,7 @@ func (l *ledgers) reserve(ctx context.Context, id, taskQueue string, wanted redu
 	select {
 	case <-r.done:
 		if r.err != nil {
-			go l.release(ctx, id, r)
+			l.startRelease(ctx, id, r)
 		}
 		return r.day, r.answer, r.err
 	case <-ctx.Done():
@@ -75,6 +75,17 @@ func (l *ledgers) reserve(ctx context.Context, id, taskQueue string, wanted redu
 		}()
 		return "", answer, context.Cause(ctx)
 	}
+}
+
+// startRelease waits up to settleTimeout, so that the release precedes the reservation of the next attempt:
+// otherwise, the reservation that nobody uses could exceed the limit together with the next one.
+func (l *ledgers) startRelease(ctx context.Context, id string, r *reservation) {
+	wait, cancel := context.WithTimeout(ctx, settleTimeout)
+	go func() {
+		defer cancel()
+		l.release(ctx, id, r)
+	}()
+	<-wait.Done()
 }
 
 // release starts the workflow if necessary: the server may still have the update, and accept it later.

@@ -14,8 +14,12 @@ type Ledger struct {
 	Spent    event.Amount            `json:"spent,omitzero"`
 	Reserved map[string]event.Amount `json:"reserved,omitempty"` // of attempts that are not settled, by key
 	Limit    event.Budget            `json:"limit,omitzero"`     // of the newest reservation
-	Released []string                `json:"released,omitempty"` // keys that were released before they were reserved
+	Released []string                `json:"released,omitempty"` // keys that were released before they were reserved, oldest first
 }
+
+// MaxReleased bounds [Ledger.Released] after [Ledger.Forget]. A server has at most ten updates for the
+// workflow, with a hundred reservations each, that it may still accept after their release.
+const MaxReleased = 1000
 
 // Reservation asks to reserve an amount before an attempt is sent.
 type Reservation struct {
@@ -64,13 +68,33 @@ func (l Ledger) Reserve(r Reservation) (_ Ledger, isGranted bool) {
 	return l, true
 }
 
-// Release removes a reservation that no attempt uses. A reservation of the key that arrives later on the
-// same day is denied.
-func (l Ledger) Release(key string) Ledger {
-	if _, ok := l.Reserved[key]; !ok && !slices.Contains(l.Released, key) {
-		l.Released = append(slices.Clip(l.Released), key)
+// Release removes reservations that no attempt uses. A reservation of a key that arrives later on the
+// same day is denied, unless [Ledger.Forget] has removed the key.
+func (l Ledger) Release(keys ...string) Ledger {
+	isReleased := map[string]bool{}
+	for _, key := range l.Released {
+		isReleased[key] = true
 	}
-	return l.Settle(key, event.Amount{})
+	released := slices.Clip(l.Released)
+	for _, key := range keys {
+		if _, ok := l.Reserved[key]; ok {
+			l = l.Settle(key, event.Amount{})
+		} else if !isReleased[key] {
+			isReleased[key] = true
+			released = append(released, key)
+		}
+	}
+	l.Released = released
+	return l
+}
+
+// Forget keeps the newest [MaxReleased] released keys. Call it when all reservations that have arrived
+// are decided.
+func (l Ledger) Forget() Ledger {
+	if n := len(l.Released) - MaxReleased; n > 0 {
+		l.Released = slices.Clone(l.Released[n:])
+	}
+	return l
 }
 
 // Settle replaces a reservation by the actual usage. It ignores unknown keys, such as those of an

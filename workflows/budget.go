@@ -21,25 +21,25 @@ const maxReserves = 1000
 // midnight in UTC, by the server's clock, unless the new day already has reservations. Register it as
 // [wire.WorkflowBudget].
 func Budget(ctx workflow.Context, ledger reducer.Ledger) error {
-	b := &budget{ledger: ledger}
+	b := &budget{ledger: ledger, settled: workflow.GetSignalChannel(ctx, wire.SignalSettle)}
 	if err := b.setHandlers(ctx); err != nil {
 		return err
 	}
-	settled := workflow.GetSignalChannel(ctx, wire.SignalSettle)
 	for {
 		midnight := b.timer(ctx)
 		isFull := func() bool { return b.received >= maxReserves || workflow.GetInfo(ctx).GetContinueAsNewSuggested() }
 		for !midnight.IsReady() && !isFull() {
-			if err := workflow.Await(ctx, func() bool { return midnight.IsReady() || settled.Len() > 0 || isFull() }); err != nil {
+			if err := workflow.Await(ctx, func() bool { return midnight.IsReady() || b.settled.Len() > 0 || isFull() }); err != nil {
 				return err
 			}
-			b.settle(ctx, settled)
+			b.settle(ctx)
+			b.ledger = b.ledger.Forget()
 		}
 		if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
 			return err
 		}
-		b.settle(ctx, settled)
-		switch b.ledger = b.ledger.On(today(ctx)); {
+		b.settle(ctx)
+		switch b.ledger = b.ledger.Forget(); {
 		case isFull():
 			return workflow.NewContinueAsNewError(ctx, wire.WorkflowBudget, b.ledger)
 		case b.ledger.IsEmpty():
@@ -50,6 +50,7 @@ func Budget(ctx workflow.Context, ledger reducer.Ledger) error {
 
 type budget struct {
 	ledger   reducer.Ledger
+	settled  workflow.ReceiveChannel
 	received int // updates and signals
 }
 
@@ -90,7 +91,7 @@ func validateReserve(in wire.Reserve) error {
 
 func (b *budget) reserve(ctx workflow.Context, in wire.Reserve) (wire.Reserved, error) {
 	b.received++
-	b.ledger = b.ledger.On(today(ctx))
+	b.settle(ctx) // update handlers run before the workflow function receives the signals of the same task
 	out := wire.Reserved{Day: b.ledger.Day}
 	for _, r := range in.Reservations {
 		answer := wire.ReservationState{Used: b.ledger.Used()}
@@ -100,20 +101,23 @@ func (b *budget) reserve(ctx workflow.Context, in wire.Reserve) (wire.Reserved, 
 	return out, nil
 }
 
-func (b *budget) settle(ctx workflow.Context, settled workflow.ReceiveChannel) {
+// settle processes the signals received so far.
+func (b *budget) settle(ctx workflow.Context) {
 	b.ledger = b.ledger.On(today(ctx))
+	var released []string
 	for {
 		var in wire.Settle
-		if !settled.ReceiveAsync(&in) {
-			return
+		if !b.settled.ReceiveAsync(&in) {
+			break
 		}
 		b.received++
 		if in.Release {
-			b.ledger = b.ledger.Release(in.Key)
+			released = append(released, in.Key)
 			continue
 		}
 		b.ledger = b.ledger.Settle(in.Key, event.Amount{Tokens: max(in.Used.Tokens, 0), CostMicros: max(in.Used.CostMicros, 0)})
 	}
+	b.ledger = b.ledger.Release(released...)
 }
 
 func (b *budget) timer(ctx workflow.Context) workflow.Future {

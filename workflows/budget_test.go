@@ -161,6 +161,42 @@ func TestAReleasedReservationDoesNotCount(t *testing.T) {
 	require.NoError(t, w.run(reducer.Ledger{}))
 }
 
+// After an outage, one workflow task receives reservations whose callers gave up, their releases and a
+// new reservation.
+func TestReleasesCountBeforeReservationsOfTheSameTask(t *testing.T) {
+	w := newBudgetWorld(t)
+	w.at(time.Second, func() { w.reserves("2026-01-02", []int64{60}, granted(0)) })
+	w.at(2*time.Second, func() {
+		release := func(key string) { w.SignalWorkflow(wire.SignalSettle, wire.Settle{Key: key, Release: true}) }
+		release("1/0")
+		release("2/0")
+		release("3/0")
+		w.reserves("2026-01-02", []int64{60}, denied(0))
+		w.reserves("2026-01-02", []int64{60}, denied(0))
+		w.reserves("2026-01-02", []int64{60}, granted(0))
+	})
+	require.NoError(t, w.run(reducer.Ledger{}))
+}
+
+func TestABudgetForgetsOldReleases(t *testing.T) {
+	var released []string
+	for i := range reducer.MaxReleased {
+		released = append(released, fmt.Sprint("lost/", i))
+	}
+	w := newBudgetWorld(t)
+	w.at(time.Second, func() {
+		for i := range 1000 {
+			w.SignalWorkflow(wire.SignalSettle, wire.Settle{Key: fmt.Sprint("later/", i/500), Release: true})
+		}
+	})
+	err := w.run(reducer.Ledger{Day: "2026-01-02", Released: released})
+	var next *workflow.ContinueAsNewError
+	require.ErrorAs(t, err, &next)
+	var ledger reducer.Ledger
+	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(next.Input, &ledger))
+	require.Equal(t, append(released[2:], "later/0", "later/1"), ledger.Released)
+}
+
 func TestInvalidReservationsAreRejected(t *testing.T) {
 	valid := reducer.Reservation{Key: "key", Wanted: event.Amount{Tokens: 1}}
 	negative, unnamed, unlimited := valid, valid, valid
