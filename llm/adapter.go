@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/llm/baseurl"
@@ -78,17 +79,36 @@ type Adapter struct {
 	http           *http.Client
 	getenv         func(string) string
 	readFile       func(string) ([]byte, error)
-	providers      map[string]entry
-	configured     []Provider
-	priceVersion   string
+	current        atomic.Pointer[table]
 	counter        *tokenCounter
-	allowBaseURLs  []baseurl.URL
-	allowLoopback  bool
-	defaults       Defaults
 	renderings     *renderings
 	readAttachment func(string) ([]byte, error)
 	readBlob       func(context.Context, string) ([]byte, error)
 	logger         *slog.Logger
+}
+
+// table is the configuration of the providers. It is not modified.
+type table struct {
+	providers     map[string]entry
+	configured    []Provider
+	priceVersion  string
+	allowBaseURLs []baseurl.URL
+	allowLoopback bool
+	defaults      Defaults
+}
+
+// Configure replaces the providers: the fields Providers, PriceVersion, AllowBaseURLs, AllowLoopback
+// and Defaults of the options. It ignores the others. Targets that [Adapter.Resolve] has returned do
+// not change.
+func (a *Adapter) Configure(o Options) {
+	a.current.Store(&table{
+		providers:     newTable(o.Defaults, o.Providers),
+		configured:    o.Providers,
+		priceVersion:  cmp.Or(o.PriceVersion, versionOf(o.Providers)),
+		allowBaseURLs: o.AllowBaseURLs,
+		allowLoopback: o.AllowLoopback,
+		defaults:      o.Defaults,
+	})
 }
 
 // New returns an adapter.
@@ -97,18 +117,13 @@ func New(o Options) *Adapter {
 		http:           o.HTTPClient,
 		getenv:         o.Getenv,
 		readFile:       o.ReadFile,
-		providers:      newTable(o.Defaults, o.Providers),
-		configured:     o.Providers,
-		priceVersion:   cmp.Or(o.PriceVersion, versionOf(o.Providers)),
 		counter:        newTokenCounter(),
-		allowBaseURLs:  o.AllowBaseURLs,
-		allowLoopback:  o.AllowLoopback,
-		defaults:       o.Defaults,
 		renderings:     newRenderings(),
 		readAttachment: o.ReadAttachment,
 		readBlob:       o.ReadBlob,
 		logger:         o.Logger,
 	}
+	a.Configure(o)
 	if a.logger == nil {
 		a.logger = slog.New(slog.DiscardHandler)
 	}

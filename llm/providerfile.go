@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -81,20 +82,33 @@ type ProviderFile struct {
 	Budgets      []Budget
 }
 
-// ReadProviders reads a file like providers.example.toml. Errors name file, provider and field.
+// ReadProviders reads a file like providers.example.toml. Errors name file, line, provider and field.
 func ReadProviders(name string) (ProviderFile, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
 		return ProviderFile{}, err
 	}
-	file, err := parseProviders(string(data))
+	file, err := parseProviders(string(data), false)
 	if err != nil {
-		return ProviderFile{}, fmt.Errorf("%s: %w", name, err)
+		return ProviderFile{}, tomlfile.At(name, err)
 	}
 	return file, nil
 }
 
-func parseProviders(text string) (ProviderFile, error) {
+// ProviderKeys are the top-level keys of a file of providers.
+var ProviderKeys = []string{"providers", "budgets", "price_version"}
+
+// ParseProviders reads the [ProviderKeys] in the text of a configuration file. It ignores all others.
+func ParseProviders(name, text string) (ProviderFile, error) {
+	file, err := parseProviders(text, true)
+	if err != nil {
+		return ProviderFile{}, tomlfile.At(name, err)
+	}
+	return file, nil
+}
+
+// parseProviders reads a file, or the part of one that has other keys and maybe no provider.
+func parseProviders(text string, isPart bool) (ProviderFile, error) {
 	var file struct {
 		PriceVersion *string                  `toml:"price_version"`
 		Providers    map[string]providerTable `toml:"providers"`
@@ -104,31 +118,41 @@ func parseProviders(text string) (ProviderFile, error) {
 	if err != nil {
 		return ProviderFile{}, err
 	}
-	if unknown := meta.Undecoded(); len(unknown) > 0 {
-		return ProviderFile{}, unknownKey(unknown[0])
+	lines := tomlfile.NewLines(text)
+	for _, key := range meta.Undecoded() {
+		if !isPart || slices.Contains(ProviderKeys, key[0]) {
+			return ProviderFile{}, &tomlfile.Error{Line: lines.Of(key...), Err: unknownKey(key)}
+		}
 	}
-	if len(file.Providers)+len(file.Budgets) == 0 {
+	if !isPart && len(file.Providers)+len(file.Budgets) == 0 {
 		return ProviderFile{}, errors.New("no provider and no budget (each is a table [providers.ID] or [[budgets]])")
 	}
 	var out ProviderFile
 	if v := file.PriceVersion; v != nil {
-		if err := event.ValidateName("price_version", *v); err != nil {
-			return ProviderFile{}, err
+		err := event.ValidateName("price_version", *v)
+		if err == nil && len(*v) > event.MaxPriceVersionBytes {
+			err = fmt.Errorf("price_version: %d bytes (at most %d)", len(*v), event.MaxPriceVersionBytes)
 		}
-		if len(*v) > event.MaxPriceVersionBytes {
-			return ProviderFile{}, fmt.Errorf("price_version: %d bytes (at most %d)", len(*v), event.MaxPriceVersionBytes)
+		if err != nil {
+			return ProviderFile{}, &tomlfile.Error{Line: lines.Of("price_version"), Err: err}
 		}
 		out.PriceVersion = *v
 	}
 	for _, id := range slices.Sorted(maps.Keys(file.Providers)) {
 		p, err := file.Providers[id].provider(id)
 		if err != nil {
-			return ProviderFile{}, fmt.Errorf("provider %q: %w", id, err)
+			return ProviderFile{}, &tomlfile.Error{Line: lineOf(lines, id, err), Err: fmt.Errorf("provider %q: %w", id, err)}
 		}
 		out.Providers = append(out.Providers, p)
 	}
 	out.Budgets, err = budgetsOf(file.Budgets)
 	return out, err
+}
+
+// lineOf returns the line of the field that begins the error of a provider, else that of its table.
+func lineOf(lines *tomlfile.Lines, id string, err error) int {
+	field, _, _ := strings.Cut(err.Error(), ":")
+	return cmp.Or(lines.Of(append([]string{"providers", id}, strings.Split(field, ".")...)...), lines.Of("providers", id))
 }
 
 func budgetsOf(tables []budgetTable) (budgets []Budget, err error) {
@@ -291,30 +315,5 @@ func unknownKey(key toml.Key) error {
 	if len(known) == 0 {
 		return errors.New(problem)
 	}
-	nearest := slices.MinFunc(known, func(a, b string) int { return distance(a, key[len(key)-1]) - distance(b, key[len(key)-1]) })
-	if distance(nearest, key[len(key)-1]) <= 3 {
-		return fmt.Errorf("%s (did you mean %q?)", problem, nearest)
-	}
-	return fmt.Errorf("%s (want one of %s)", problem, strings.Join(known, ", "))
-}
-
-// distance returns the Levenshtein distance in bytes.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			substituted := diagonal
-			if a[i] != b[j] {
-				substituted++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(substituted, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	return fmt.Errorf("%s %s", problem, tomlfile.Suggest(key[len(key)-1], known...))
 }

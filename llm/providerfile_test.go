@@ -100,7 +100,7 @@ func TestProvidersFile(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "providers.toml")
 			require.NoError(t, os.WriteFile(file, []byte(test.text), 0o600))
 			_, err := llm.ReadProviders(file)
-			require.ErrorContains(t, err, file+": ")
+			require.ErrorContains(t, err, file+":")
 			require.ErrorContains(t, err, test.want)
 			require.NotContains(t, err.Error(), "s3cr3t")
 		})

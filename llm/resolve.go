@@ -65,8 +65,9 @@ type Target struct {
 //
 // On failure it returns an [Error] of [KindConfiguration] that says what to configure.
 func (a *Adapter) Resolve(cfg reducer.ProviderConfig) (*Target, error) {
-	cfg = a.defaults.applyTo(cfg)
-	known, base, err := a.destination(cfg)
+	current := a.current.Load()
+	cfg = current.defaults.applyTo(cfg)
+	known, base, err := current.destination(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +80,7 @@ func (a *Adapter) Resolve(cfg reducer.ProviderConfig) (*Target, error) {
 			// The error omits the reference, which may be the key.
 			return nil, configError(cfg.ProviderID, "apiKeyRef is neither env:NAME nor file:/path")
 		}
-		if !a.isKeyOf(ref, base) {
+		if !current.isKeyOf(ref, base) {
 			return nil, configError(cfg.ProviderID, "the key %s is not configured for %s (omit apiKeyRef, "+
 				"or let the worker's operator configure the key for this URL in the file of --providers)", ref, base)
 		}
@@ -95,12 +96,12 @@ func (a *Adapter) Resolve(cfg reducer.ProviderConfig) (*Target, error) {
 		Model:          cfg.Model,
 		BaseURL:        base.String(),
 		keyRef:         keyRef,
-		isConfigured:   a.isConfigured(base),
+		isConfigured:   current.isConfigured(base),
 		secrets:        strings.NewReplacer(),
 		quirks:         known.quirks,
 		thinkTags:      known.ThinkTags && base == known.BaseURL,
 		defaults:       event.RequestSettings{Temperature: cfg.Temperature, MaxTokens: cfg.MaxTokens},
-		priceVersion:   a.priceVersion,
+		priceVersion:   current.priceVersion,
 		counter:        a.counter,
 		meter:          new(atomic.Pointer[meter]),
 		renderings:     a.renderings,
@@ -129,14 +130,14 @@ func (a *Adapter) Resolve(cfg reducer.ProviderConfig) (*Target, error) {
 }
 
 // destination returns an empty entry for an unknown provider, and the URL if it is permitted.
-func (a *Adapter) destination(cfg reducer.ProviderConfig) (entry, baseurl.URL, error) {
-	known, isKnown := a.providers[cfg.ProviderID]
+func (t *table) destination(cfg reducer.ProviderConfig) (entry, baseurl.URL, error) {
+	known, isKnown := t.providers[cfg.ProviderID]
 	if known.problem != nil && cfg.BaseURL == "" {
 		return known, baseurl.URL{}, configError(cfg.ProviderID, "the base URL of the provider is invalid: %v (want %s)", known.problem, exampleURL)
 	}
 	if cfg.BaseURL == "" && !isKnown {
 		return known, baseurl.URL{}, configError(cfg.ProviderID, "unknown provider (want one of %s, or let the worker's operator add it to the file of --providers)",
-			strings.Join(slices.Sorted(maps.Keys(a.providers)), ", "))
+			strings.Join(slices.Sorted(maps.Keys(t.providers)), ", "))
 	}
 	base := known.BaseURL
 	if cfg.BaseURL != "" {
@@ -145,7 +146,7 @@ func (a *Adapter) destination(cfg reducer.ProviderConfig) (entry, baseurl.URL, e
 			return known, base, configError(cfg.ProviderID, "baseUrl is invalid: %v (want %s)", err, exampleURL)
 		}
 	}
-	if a.isConfigured(base) || a.isAllowed(base) {
+	if t.isConfigured(base) || t.isAllowed(base) {
 		return known, base, nil
 	}
 	return known, base, configError(cfg.ProviderID, "the worker may not connect to %s (its operator can allow it with --allow-base-url %s, "+
@@ -154,22 +155,22 @@ func (a *Adapter) destination(cfg reducer.ProviderConfig) (entry, baseurl.URL, e
 
 const exampleURL = "an http or https URL like https://api.openai.com/v1"
 
-func (a *Adapter) isConfigured(base baseurl.URL) bool {
-	for _, e := range a.providers {
-		if e.problem == nil && e.BaseURL == base && (!e.isLocal || a.isAllowed(base)) {
+func (t *table) isConfigured(base baseurl.URL) bool {
+	for _, e := range t.providers {
+		if e.problem == nil && e.BaseURL == base && (!e.isLocal || t.isAllowed(base)) {
 			return true
 		}
 	}
 	return false
 }
 
-func (a *Adapter) isAllowed(base baseurl.URL) bool {
-	return a.allowLoopback && base.IsLoopback() ||
-		slices.ContainsFunc(a.allowBaseURLs, func(allowed baseurl.URL) bool { return allowed.Contains(base) })
+func (t *table) isAllowed(base baseurl.URL) bool {
+	return t.allowLoopback && base.IsLoopback() ||
+		slices.ContainsFunc(t.allowBaseURLs, func(allowed baseurl.URL) bool { return allowed.Contains(base) })
 }
 
-func (a *Adapter) isKeyOf(ref string, base baseurl.URL) bool {
-	for _, e := range a.providers {
+func (t *table) isKeyOf(ref string, base baseurl.URL) bool {
+	for _, e := range t.providers {
 		if e.problem == nil && e.BaseURL == base && e.KeyRef == ref {
 			return true
 		}
@@ -179,7 +180,7 @@ func (a *Adapter) isKeyOf(ref string, base baseurl.URL) bool {
 
 // MissingKeys returns an error for each of [Options].Providers whose key cannot be read now.
 func (a *Adapter) MissingKeys() (missing []error) {
-	for _, p := range a.configured {
+	for _, p := range a.current.Load().configured {
 		if _, err := a.key(p.ID, p.KeyRef); err != nil {
 			missing = append(missing, err)
 		}

@@ -56,14 +56,30 @@ func ReadFile(name string, options Options) ([]hook.Hook, error) {
 	if options.Getenv == nil {
 		options.Getenv = os.Getenv
 	}
-	hooks, err := options.parse(string(data))
+	hooks, err := options.parse(string(data), false)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, tomlfile.At(name, err)
 	}
 	return hooks, nil
 }
 
-func (o Options) parse(text string) (hooks []hook.Hook, err error) {
+// Key is the top-level key of a file of webhooks.
+const Key = "hooks"
+
+// Parse reads the [Key] in the text of a configuration file. It ignores all others.
+func Parse(name, text string, options Options) ([]hook.Hook, error) {
+	if options.Getenv == nil {
+		options.Getenv = os.Getenv
+	}
+	hooks, err := options.parse(text, true)
+	if err != nil {
+		return nil, tomlfile.At(name, err)
+	}
+	return hooks, nil
+}
+
+// parse reads a file, or the part of one that has other keys and maybe no hook.
+func (o Options) parse(text string, isPart bool) (hooks []hook.Hook, err error) {
 	var file struct {
 		Hooks []table `toml:"hooks"`
 	}
@@ -71,10 +87,12 @@ func (o Options) parse(text string) (hooks []hook.Hook, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if unknown := meta.Undecoded(); len(unknown) > 0 {
-		return nil, fmt.Errorf("unknown key %q (want [[hooks]] with name, url, stages, beside, deltas, timeout, retries, on_failure, from, skip_after and secret)", unknown[0].String())
+	for _, key := range meta.Undecoded() {
+		if !isPart || key[0] == Key {
+			return nil, &tomlfile.Error{Line: tomlfile.NewLines(text).Of(key...), Err: unknownKey(key)}
+		}
 	}
-	if len(file.Hooks) == 0 {
+	if !isPart && len(file.Hooks) == 0 {
 		return nil, errors.New("no hook (each is a table [[hooks]])")
 	}
 	for i, t := range file.Hooks {
@@ -85,6 +103,15 @@ func (o Options) parse(text string) (hooks []hook.Hook, err error) {
 		hooks = append(hooks, h)
 	}
 	return hooks, hook.Validate(hooks)
+}
+
+func unknownKey(key []string) error {
+	name, known := key[0], []string{Key}
+	if len(key) > 1 {
+		name = key[1]
+		known = []string{"name", "url", "stages", "beside", "deltas", "timeout", "retries", "on_failure", "from", "skip_after", "secret"}
+	}
+	return fmt.Errorf("unknown key %q %s", strings.Join(key, "."), tomlfile.Suggest(name, known...))
 }
 
 func (o Options) hookOf(t table) (h hook.Hook, err error) {

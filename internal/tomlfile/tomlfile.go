@@ -19,12 +19,14 @@ import (
 var number = regexp.MustCompile(`\S+ is out of (the safe \S+ range|range for \S+)$`)
 
 // Decode decodes text into a struct. Errors name the line or the key, but no value: it may be a
-// misplaced secret.
+// misplaced secret. An [Error] has the line of a value of another type.
 func Decode(text string, into any) (toml.MetaData, error) {
 	var tree map[string]any
 	_, err := toml.Decode(text, &tree)
 	if err == nil {
-		err = check("", reflect.TypeOf(into).Elem(), tree)
+		if err := check(nil, "", reflect.TypeOf(into).Elem(), tree); err != nil {
+			return toml.MetaData{}, &Error{NewLines(text).Of(err.key...), err}
+		}
 	}
 	var meta toml.MetaData
 	if err == nil {
@@ -37,21 +39,28 @@ func Decode(text string, into any) (toml.MetaData, error) {
 	return meta, err
 }
 
-// check returns an error for the first value whose type differs from that of its field. It ignores
-// unknown keys.
-func check(path string, want reflect.Type, value any) error {
+// mismatch is a value of another type.
+type mismatch struct {
+	key               []string // of the value, or of the list that contains it
+	path, want, found string
+}
+
+func (m *mismatch) Error() string { return fmt.Sprintf("%s: want %s, got %s", m.path, m.want, m.found) }
+
+// check returns the first value whose type differs from that of its field. It ignores unknown keys.
+func check(key []string, path string, want reflect.Type, value any) *mismatch {
 	switch want.Kind() {
 	case reflect.Pointer:
-		return check(path, want.Elem(), value)
+		return check(key, path, want.Elem(), value)
 	case reflect.Struct, reflect.Map:
 		table, ok := value.(map[string]any)
 		if !ok {
-			return mismatch(path, "a table", value)
+			return &mismatch{key, path, "a table", Kind(value)}
 		}
-		for _, key := range slices.Sorted(maps.Keys(table)) {
-			name := strings.TrimPrefix(path+"."+quoted(key), ".")
-			if of := typeOf(want, key); of != nil {
-				if err := check(name, of, table[key]); err != nil {
+		for _, name := range slices.Sorted(maps.Keys(table)) {
+			if of := typeOf(want, name); of != nil {
+				within := strings.TrimPrefix(path+"."+quoted(name), ".")
+				if err := check(append(slices.Clip(key), name), within, of, table[name]); err != nil {
 					return err
 				}
 			}
@@ -62,12 +71,12 @@ func check(path string, want reflect.Type, value any) error {
 		isTables := want.Elem().Kind() == reflect.Struct
 		switch {
 		case isTables && list.Kind() != reflect.Slice:
-			return mismatch(path, fmt.Sprintf("tables [[%s]]", path), value)
+			return &mismatch{key, path, fmt.Sprintf("tables [[%s]]", path), Kind(value)}
 		case list.Kind() != reflect.Slice:
-			return mismatch(path, "a list", value)
+			return &mismatch{key, path, "a list", Kind(value)}
 		}
 		for i := range list.Len() {
-			if err := check(fmt.Sprintf("%s[%d]", path, i+1), want.Elem(), list.Index(i).Interface()); err != nil {
+			if err := check(key, fmt.Sprintf("%s[%d]", path, i+1), want.Elem(), list.Index(i).Interface()); err != nil {
 				return err
 			}
 		}
@@ -83,7 +92,7 @@ func check(path string, want reflect.Type, value any) error {
 		name, kinds = "a number", []reflect.Kind{reflect.Float64, reflect.Int64}
 	}
 	if !slices.Contains(kinds, reflect.TypeOf(value).Kind()) {
-		return mismatch(path, name, value)
+		return &mismatch{key, path, name, Kind(value)}
 	}
 	return nil
 }
@@ -110,21 +119,21 @@ func quoted(key string) string {
 	return strconv.Quote(key)
 }
 
-func mismatch(path, want string, value any) error {
-	found := "a list"
+// Kind describes the type of a decoded value.
+func Kind(value any) string {
 	switch value.(type) {
 	case map[string]any:
-		found = "a table"
+		return "a table"
 	case string:
-		found = "a string"
+		return "a string"
 	case int64:
-		found = "an integer"
+		return "an integer"
 	case float64:
-		found = "a floating-point number"
+		return "a floating-point number"
 	case bool:
-		found = "true or false"
+		return "true or false"
 	case time.Time:
-		found = "a date or time"
+		return "a date or time"
 	}
-	return fmt.Errorf("%s: want %s, got %s", path, want, found)
+	return "a list"
 }
