@@ -10,32 +10,25 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/config"
 	"github.com/seed-9ed7edd4/chronicle/stream"
 )
 
-func checkAddresses(c client.Config) error {
-	if address, from := flagOrEnv("--address", c.Address, "TEMPORAL_ADDRESS"); address != "" && !isHostPort(address) {
-		return fmt.Errorf("%s %q: want HOST:PORT, like 127.0.0.1:7233", from, event.Redact(address, 0))
+func (a *app) checkAddresses() error {
+	c := a.connection
+	if c.Address != "" && !isHostPort(c.Address) {
+		return fmt.Errorf("%s %q: want HOST:PORT, like 127.0.0.1:7233", a.config.Label("address"), event.Redact(c.Address, 0))
 	}
-	servers, from := flagOrEnv("--nats-url", c.NATSURL, "NATS_URL")
-	if servers == "" || servers == "none" {
+	if c.NATSURL == "" || c.NATSURL == "none" {
 		return nil
 	}
-	for server := range strings.SplitSeq(servers, ",") {
+	for server := range strings.SplitSeq(c.NATSURL, ",") {
 		if !isNATSURL(strings.TrimSpace(server)) {
-			return fmt.Errorf("%s %q: want a URL like nats://127.0.0.1:4222, or none", from, stream.RedactURL(servers))
+			return fmt.Errorf("%s %q: want a URL like nats://127.0.0.1:4222, or none", a.config.Label("nats-url"), stream.RedactURL(c.NATSURL))
 		}
 	}
 	return nil
-}
-
-func flagOrEnv(flag, value, variable string) (setting, from string) {
-	if value != "" {
-		return value, flag
-	}
-	return os.Getenv(variable), variable
 }
 
 func isHostPort(address string) bool {
@@ -53,12 +46,10 @@ func isNATSURL(server string) bool {
 	return err == nil && u.Hostname() != "" && slices.Contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme)
 }
 
-// devBlobs is the blob store of a worker --dev that was started in this directory.
-const devBlobs = ".chronicle/blobs"
-
-// devBlobURL returns "" if the directory does not exist.
+// devBlobURL returns the blob store of a worker --dev that was started in this directory; "" if there is
+// none.
 func devBlobURL() string {
-	dir, err := filepath.Abs(filepath.FromSlash(devBlobs))
+	dir, err := filepath.Abs(filepath.FromSlash(config.ClientBlobs))
 	if err != nil {
 		return ""
 	}

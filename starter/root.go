@@ -15,10 +15,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
+	"github.com/seed-9ed7edd4/chronicle/internal/config"
 	"github.com/seed-9ed7edd4/chronicle/internal/connect"
 	"github.com/seed-9ed7edd4/chronicle/internal/doctor"
 	"github.com/seed-9ed7edd4/chronicle/internal/exit"
-	"github.com/seed-9ed7edd4/chronicle/internal/natsflags"
 	"github.com/seed-9ed7edd4/chronicle/internal/terminal"
 	"github.com/seed-9ed7edd4/chronicle/internal/version"
 	"github.com/seed-9ed7edd4/chronicle/wire"
@@ -26,8 +26,10 @@ import (
 
 type app struct {
 	streams
-	// connection is set by the flags of the root command.
+	// connection and gateway are set by config, from the flags of the root command and of serve.
 	connection client.Config
+	gateway    config.Gateway
+	config     *config.Config
 	// dial connects. Cancelling ctx ends the attempt, not the connection.
 	dial func(ctx context.Context, config client.Config) (contextClient, error)
 	// examine runs the checks of "starter doctor". Nil: [examine].
@@ -48,6 +50,9 @@ func execute(ctx context.Context, a *app, args []string) int {
 	root := newRootCommand(a)
 	root.SetArgs(args)
 	command, err := root.ExecuteContextC(ctx)
+	if errors.Is(err, errPrinted) {
+		return exit.OK
+	}
 	if err != nil && !a.parsed {
 		err = exit.UsageError{Err: err}
 	}
@@ -99,8 +104,8 @@ func newRootCommand(a *app) *cobra.Command {
 conversation with a model, stored in Temporal. The first message to a name
 creates the context.
 
-Flags override environment variables, which override the TOML profile of the
-temporal command.
+Flags override environment variables, which override the file of --config, which
+overrides the TOML profile of the temporal command.
 
 ` + exitHelp,
 		Example: `  starter chat
@@ -111,43 +116,62 @@ temporal command.
 		SilenceUsage:  true,
 		Version:       version.Build(),
 		PersistentPreRunE: func(*cobra.Command, []string) error {
-			if err := checkAddresses(a.connection); err != nil {
+			if err := a.config.Load(os.Getenv); err != nil {
+				return err
+			}
+			if err := a.checkAddresses(); err != nil {
 				return err
 			}
 			a.parsed = true
-			if a.connection.BlobURL == "" && os.Getenv("BLOB_URL") == "" && a.isLocal() {
+			if a.config.PrintOnly {
+				return a.printConfig()
+			}
+			if a.connection.BlobURL == "" && a.isLocal() {
 				a.connection.BlobURL = devBlobURL()
 			}
 			return nil
 		},
+		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
 	root.SetFlagErrorFunc(exit.FlagError)
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.err)
-	flags := root.PersistentFlags()
-	flags.StringVar(&a.connection.Address, "address", "",
-		"address of Temporal, `HOST:PORT` (default: $TEMPORAL_ADDRESS, the profile, 127.0.0.1:7233)")
-	flags.StringVar(&a.connection.Namespace, "namespace", "",
-		"Temporal `NAMESPACE` (default: $TEMPORAL_NAMESPACE, the profile, \"default\")")
-	flags.StringVar(&a.connection.Profile, "profile", "",
-		"`PROFILE` in the TOML configuration of the temporal command (default: $TEMPORAL_PROFILE, \"default\")")
-	flags.StringVar(&a.connection.TaskQueue, "task-queue", "",
-		"task `QUEUE` of the workers that run new contexts (default \""+wire.TaskQueue+"\")")
-	flags.StringVar(&a.connection.NATSURL, "nats-url", "",
-		"`URL` of the NATS server that delivers live deltas; \"none\": no live deltas (default: $NATS_URL, nats://127.0.0.1:4222)")
-	natsflags.Add(flags, &a.connection.NATSAuth)
-	flags.StringVar(&a.connection.BlobURL, "blob-url", "",
-		"`URL` of the workers' blob store; \"none\": send at most 60 KiB and read only what Temporal holds (default: $BLOB_URL, or "+devBlobs+" if it exists and Temporal runs on this machine)")
+	connection := (*config.Connection)(&a.connection).Table(config.ClientWords)
+	gateway := a.gateway.Table()
+	a.config = config.New([]*config.Table{connection, gateway}, new(config.Worker).Table())
+	root.PersistentFlags().AddFlagSet(connection.FlagSet)
+	a.config.AddFlags(root.PersistentFlags())
 	root.AddCommand(
 		newChatCommand(a), newSendCommand(a), newScriptCommand(a),
 		newEventsCommand(a), newStateCommand(a), newListCommand(a), newUsageCommand(a), newBudgetCommand(a),
 		newSetCommand(a), newScheduleCommand(a), newInterruptCommand(a), newCloseCommand(a),
 		newToolsCommand(a), newApproveCommand(a), newDenyCommand(a), newResultCommand(a),
 		newExportCommand(a), newImportCommand(a), newIngestCommand(a), newVerifyCommand(a), newForkCommand(a), newRerunCommand(a),
-		newServeCommand(a), newDoctorCommand(a),
+		newServeCommand(a, gateway.FlagSet), newDoctorCommand(a),
 	)
 	return root
+}
+
+// errPrinted ends a command after --print-config.
+var errPrinted = errors.New("printed")
+
+func (a *app) printConfig() error {
+	derived, err := (*config.Connection)(&a.connection).Derived(os.Getenv)
+	if err != nil {
+		return err
+	}
+	blobURL := ""
+	if a.isLocal() {
+		blobURL = devBlobURL()
+	}
+	derived["blob-url"] = config.Value{Value: cmp.Or(blobURL, "none")}
+	derived["task-queue"] = config.Value{Value: wire.TaskQueue}
+	a.config.Omit(config.Parts...) // only workers use them
+	if err := a.config.Print(a.out, os.Getenv, derived); err != nil {
+		return err
+	}
+	return errPrinted
 }
 
 func noArguments(_ *cobra.Command, args []string) error {

@@ -9,31 +9,22 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
 	"github.com/seed-9ed7edd4/chronicle/gateway/page"
+	"github.com/seed-9ed7edd4/chronicle/internal/config"
 	"github.com/seed-9ed7edd4/chronicle/internal/telemetry"
 	"github.com/seed-9ed7edd4/chronicle/internal/terminal"
 	"github.com/seed-9ed7edd4/chronicle/internal/version"
 )
 
-type serveOptions struct {
-	*app
-	listen string
-	hosts  []string
-	rate   float64
-	// proxies are IP addresses and networks.
-	proxies []string
-	json    bool
-	metrics string
-}
-
-func newServeCommand(a *app) *cobra.Command {
-	o := serveOptions{app: a}
+func newServeCommand(a *app, flags *pflag.FlagSet) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "serve [flags]",
 		Short: "Serve the contexts over HTTP, with a web page",
@@ -47,81 +38,84 @@ clients. Behind a proxy, set --host to the name that clients use and
 limit.
 
 When it accepts requests, the command prints one line,
-"ready url=... temporal=... deltas=...". It logs to standard error.
+"ready url=... temporal=... deltas=...". It logs to standard error. On SIGHUP, it
+reads the file of --config again and applies the log level.
 
 ` + exitReference,
 		Example: `  starter serve
   starter serve --listen 127.0.0.1:9000 --host chronicle.example --trust-proxy 127.0.0.1`,
 		Args: noArguments,
-		RunE: func(command *cobra.Command, _ []string) error { return runServe(command.Context(), o) },
+		RunE: func(command *cobra.Command, _ []string) error { return a.runServe(command.Context()) },
 	}
-	flags := command.Flags()
-	flags.StringVar(&o.listen, "listen", "127.0.0.1:8080", "address to serve on, `HOST:PORT`; port 0: any free port")
-	flags.StringArrayVar(&o.hosts, "host", nil,
-		"host `NAME` that clients may use besides localhost and IP addresses; may be repeated")
-	flags.Float64Var(&o.rate, "rate", 0,
-		"`REQUESTS` per second per client address, with bursts of four times as many; 0: 50; negative: unlimited")
-	flags.StringArrayVar(&o.proxies, "trust-proxy", nil,
-		"IP `ADDRESS` or network, like 10.0.0.0/8, of a proxy whose X-Forwarded-For is trusted; may be repeated")
-	flags.StringVar(&o.metrics, "metrics", "", "serve metrics for Prometheus at http://`HOST:PORT`/metrics; port 0: any free port (default: none)")
-	flags.BoolVar(&o.json, "json", false, "print the ready line and the log as JSON")
+	command.Flags().AddFlagSet(flags)
 	return command
 }
 
-func runServe(ctx context.Context, o serveOptions) error {
-	host, _, err := net.SplitHostPort(o.listen)
+func (a *app) runServe(ctx context.Context) error {
+	o := a.gateway
+	host, _, err := net.SplitHostPort(o.Listen)
 	if err != nil {
-		return usagef("--listen %q: want HOST:PORT, like 127.0.0.1:8080", o.listen)
+		return usagef("%s %q: want HOST:PORT, like 127.0.0.1:8080", a.config.Label("listen"), o.Listen)
 	}
-	if math.IsNaN(o.rate) || math.IsInf(o.rate, 0) {
-		return usagef("--rate %v: want a number like 50, or -1 for no limit", o.rate)
+	if math.IsNaN(o.Rate) || math.IsInf(o.Rate, 0) {
+		return usagef("%s %v: want a number like 50, or -1 for no limit", a.config.Label("rate"), o.Rate)
 	}
-	proxies, err := parseProxies(o.proxies)
+	proxies, err := a.proxies()
 	if err != nil {
 		return err
 	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	level := new(slog.LevelVar)
+	level.Set(o.LogLevel.Slog())
+	log := a.gatewayLog(level)
+	config.OnHangup(ctx, func() { a.reload(level, log) }, stop)
 	exported, err := telemetry.Start(ctx, telemetry.Options{
-		Service: "chronicle-gateway", Version: version.Build(), Listen: o.metrics, Getenv: os.Getenv,
+		Service: "chronicle-gateway", Version: version.Build(), Listen: o.Metrics, Getenv: os.Getenv,
 	})
 	if err != nil {
 		return err
 	}
 	defer exported.Close()
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", o.listen)
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", o.Listen)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("--listen %s: the address is in use (stop the program that uses it, or choose another port)", o.listen)
+		return fmt.Errorf("%s %s: the address is in use (stop the program that uses it, or choose another port)", a.config.Label("listen"), o.Listen)
 	}
 	if err != nil {
-		return fmt.Errorf("--listen %s: %w", o.listen, err)
+		return fmt.Errorf("%s %s: %w", a.config.Label("listen"), o.Listen, err)
 	}
 	defer listener.Close()
-	c, err := o.connect(ctx)
+	c, err := a.connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer c.Shutdown()
-	if address, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !address.IsLoopback()) {
-		o.note("warning: no authentication; anyone who can reach %s can read and write all contexts", o.listen)
-	}
-	o.noteNotLive(c)
-	if err := o.announce(c, listener, exported); err != nil {
+	a.warnAboutAccess(host)
+	a.noteNotLive(c)
+	if err := a.announceGateway(c, listener, exported); err != nil {
 		return err
 	}
-	o.grace.Store(int64(gateway.DrainTimeout + grace))
+	a.grace.Store(int64(gateway.DrainTimeout + grace))
 	return gateway.New(c, gateway.Options{
-		Page: page.Handler(), Hosts: o.hosts, Rate: o.rate, Proxies: proxies, Log: o.logger(), Meters: exported.Meters(),
+		Page: page.Handler(), Hosts: o.Hosts, Rate: o.Rate, Proxies: proxies, Log: log, Meters: exported.Meters(),
 	}).Serve(ctx, listener)
 }
 
-func parseProxies(texts []string) (proxies []netip.Prefix, err error) {
-	for _, text := range texts {
+func (a *app) warnAboutAccess(host string) {
+	if address, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !address.IsLoopback()) {
+		a.note("warning: no authentication; anyone who can reach %s can read and write all contexts", a.gateway.Listen)
+	}
+}
+
+func (a *app) proxies() (proxies []netip.Prefix, err error) {
+	for _, text := range a.gateway.Proxies {
 		address, err := netip.ParseAddr(text)
 		proxy := netip.PrefixFrom(address, address.BitLen())
 		if err != nil {
 			proxy, err = netip.ParsePrefix(text)
 		}
 		if err != nil {
-			return nil, usagef("--trust-proxy %q: want an IP address or a network, like 127.0.0.1 or 10.0.0.0/8", text)
+			return nil, usagef("%s %q: want an IP address or a network, like 127.0.0.1 or 10.0.0.0/8", a.config.Label("trust-proxy"), text)
 		}
 		proxies = append(proxies, proxy)
 	}
@@ -135,23 +129,45 @@ type serving struct {
 	Deltas   bool   `json:"deltas"`
 }
 
-func (o serveOptions) announce(c contextClient, listener net.Listener, exported *telemetry.Telemetry) error {
-	s := serving{URL: "http://" + listener.Addr().String(), Temporal: event.Redact(o.address(), 0), Deltas: c.Live()}
+func (a *app) announceGateway(c contextClient, listener net.Listener, exported *telemetry.Telemetry) error {
+	s := serving{URL: "http://" + listener.Addr().String(), Temporal: event.Redact(a.address(), 0), Deltas: c.Live()}
 	rest := ""
 	if address := exported.Address(); address != "" {
 		s.Metrics = "http://" + address + "/metrics"
 		rest = " metrics=" + s.Metrics
 	}
-	if o.json {
-		return o.printJSON(s)
+	if a.gateway.JSON {
+		return a.printJSON(s)
 	}
-	_, err := fmt.Fprintf(o.out, "ready url=%s temporal=%s deltas=%t%s\n", s.URL, s.Temporal, s.Deltas, rest)
+	_, err := fmt.Fprintf(a.out, "ready url=%s temporal=%s deltas=%t%s\n", s.URL, s.Temporal, s.Deltas, rest)
 	return err
 }
 
-func (o serveOptions) logger() *slog.Logger {
-	if o.json {
-		return slog.New(slog.NewJSONHandler(terminal.NewJSONWriter(o.err), nil))
+func (a *app) gatewayLog(level slog.Leveler) *slog.Logger {
+	options := &slog.HandlerOptions{Level: level}
+	if a.gateway.JSON {
+		return slog.New(slog.NewJSONHandler(terminal.NewJSONWriter(a.err), options))
 	}
-	return slog.New(slog.NewTextHandler(o.err, nil))
+	return slog.New(slog.NewTextHandler(a.err, options))
+}
+
+// reload reads the configuration again and applies the log level.
+func (a *app) reload(level *slog.LevelVar, log *slog.Logger) {
+	var connection config.Connection
+	var gateway config.Gateway
+	next, err := a.config.Reload(os.Getenv, connection.Table(config.ClientWords), gateway.Table())
+	if err != nil {
+		log.Error("the configuration was not reloaded and stays as it was", "error", event.RedactOutput(err.Error(), 0))
+		return
+	}
+	changed := slices.DeleteFunc(a.config.Differences(next), func(key string) bool {
+		return key == "gateway.log_level" || slices.Contains(config.Parts, key)
+	})
+	// Both the old and the new level show the change.
+	level.Set(min(level.Level(), gateway.LogLevel.Slog()))
+	log.Info("reloaded the configuration", "log-level", gateway.LogLevel.String())
+	level.Set(gateway.LogLevel.Slog())
+	if len(changed) > 0 {
+		log.Warn("some changed settings take effect after a restart", "settings", changed)
+	}
 }

@@ -1,19 +1,24 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/event/eventtest/golden"
 	"github.com/seed-9ed7edd4/chronicle/internal/exit"
 )
 
@@ -92,3 +97,57 @@ func TestServeWarnsAboutMissingAuthentication(t *testing.T) {
 		require.Equal(t, warns, strings.Contains(got.errOut, "no authentication"), "%s: %s", listen, got.errOut)
 	}
 }
+
+func TestServeReloadsItsLogLevel(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "chronicle.toml")
+	configure := func(text string) { require.NoError(t, os.WriteFile(file, []byte(text), 0o600)) }
+	configure("[gateway]\nlisten = \"127.0.0.1:0\"\njson = true\nlog_level = \"error\"\n")
+	ctx, cancel := context.WithCancel(t.Context())
+	out, ready := io.Pipe()
+	log, written := io.Pipe()
+	code := make(chan int, 1)
+	go func() {
+		code <- execute(ctx, &app{
+			streams: streams{in: strings.NewReader(""), out: ready, err: written},
+			dial: func(context.Context, client.Config) (contextClient, error) {
+				return &fakeClient{context: newFake(t)}, nil
+			},
+		}, []string{"serve", "--config", file})
+		_ = written.Close()
+	}()
+	var at serving
+	require.NoError(t, json.NewDecoder(out).Decode(&at))
+	lines := bufio.NewScanner(log)
+	reload := func(text string) string {
+		configure(text)
+		require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGHUP))
+		require.True(t, lines.Scan())
+		return lines.Text()
+	}
+	require.Contains(t, reload("[gateway]\nlisten = \"127.0.0.1:0\"\njson = true\nlog_level = \"info\"\n"), `"msg":"reloaded the configuration","log-level":"info"`)
+	require.Contains(t, reload("[gateway]\nlog_level = 3\n"), `chronicle.toml:2: gateway.log_level 3: want debug, info, warn or error`)
+	require.Contains(t, reload("[gateway]\nlisten = \"127.0.0.1:0\"\nhost = [\"a.example\"]\n"), "reloaded the configuration")
+	require.True(t, lines.Scan())
+	require.Contains(t, lines.Text(), `"settings":["gateway.host","gateway.json"]`)
+	cancel()
+	for lines.Scan() {
+	}
+	require.Zero(t, <-code)
+}
+
+func TestPrintedConfigurationOfAClient(t *testing.T) {
+	t.Setenv("TEMPORAL_CONFIG_FILE", os.DevNull)
+	for _, name := range []string{"TEMPORAL_ADDRESS", "TEMPORAL_NAMESPACE", "TEMPORAL_PROFILE", "BLOB_URL", "NATS_USER", "NATS_CREDS"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("NATS_URL", "nats://me:s3cr3t@nats:4222")
+	t.Setenv("NATS_PASSWORD", "s3cr3t")
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.WriteFile("chronicle.toml", []byte("address = \"temporal:7233\"\n[gateway]\nrate = 5\n[providers.house]\n"), 0o600))
+	got := starter(t, newFake(t), "", "--config", "chronicle.toml", "--print-config", "--namespace", "of-flag")
+	require.Zero(t, got.code, got.errOut)
+	golden.File(t, filepath.Join(home, "testdata", "printed.golden"), got.out)
+	require.Equal(t, got.out, starter(t, newFake(t), "", "list", "--config", "chronicle.toml", "--print-config", "--namespace", "of-flag").out)
+}
+
+var home, _ = os.Getwd()

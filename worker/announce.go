@@ -16,7 +16,7 @@ import (
 )
 
 func (a *app) progress(log *zap.Logger, message string) {
-	if a.settings.json {
+	if a.settings.JSON {
 		log.Info(message)
 		return
 	}
@@ -25,14 +25,8 @@ func (a *app) progress(log *zap.Logger, message string) {
 
 func (a *app) announce(at endpoints, dev *local, tools *tool.Set, log *zap.Logger) {
 	model := at.model()
-	if a.settings.only != contexts.OnlyWorkflows {
-		if err := at.unanswerable(); err != nil {
-			model = noModel
-			log.Warn(unanswerableHelp, zap.Error(err))
-		}
-		for _, err := range llm.New(at.models).MissingKeys() {
-			log.Warn("a provider in --providers has no key", zap.Error(err))
-		}
+	if !a.warnAboutModels(at, log) {
+		model = noModel
 	}
 	facts := []zap.Field{zap.String("temporal", at.temporal.HostPort)}
 	add := func(key, value string) {
@@ -54,17 +48,32 @@ func (a *app) announce(at endpoints, dev *local, tools *tool.Set, log *zap.Logge
 	if address := at.telemetry.Address(); address != "" {
 		add("metrics", "http://"+address+"/metrics")
 	}
-	if dev != nil && !a.settings.json {
+	if dev != nil && !a.settings.JSON {
 		fmt.Fprint(a.err, banner(at, dev.temporal.UIURL(), dev.dataDir, append(tools.Names(), mcpNames(at.mcp)...)))
 	}
 	switch {
 	case len(a.settings.command) > 0:
 		// The command uses the terminal.
-	case a.settings.json:
-		newLogger(a.out, true).Info("ready", facts...)
+	case a.settings.JSON:
+		newLogger(a.out, true, zap.InfoLevel).Info("ready", facts...)
 	default:
 		fmt.Fprintln(a.out, readyLine(facts))
 	}
+}
+
+// warnAboutModels reports whether contexts without a provider of their own get answers.
+func (a *app) warnAboutModels(at endpoints, log *zap.Logger) (areAnswered bool) {
+	if a.settings.part() == contexts.OnlyWorkflows {
+		return true
+	}
+	err := at.unanswerable()
+	if err != nil {
+		log.Warn(unanswerableHelp, zap.Error(err))
+	}
+	for _, err := range llm.New(at.models).MissingKeys() {
+		log.Warn("a configured provider has no key", zap.Error(err))
+	}
+	return err == nil
 }
 
 func readyLine(facts []zap.Field) string {

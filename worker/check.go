@@ -29,11 +29,11 @@ func (a *app) check(ctx context.Context) error {
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	if a.settings.only != contexts.OnlyActivities {
-		err = polls(ctx, c, a.settings.taskQueue, enums.TASK_QUEUE_TYPE_WORKFLOW)
+	if a.settings.part() != contexts.OnlyActivities {
+		err = polls(ctx, c, a.settings.TaskQueue, enums.TASK_QUEUE_TYPE_WORKFLOW)
 	}
-	if err == nil && a.settings.only != contexts.OnlyWorkflows {
-		err = polls(ctx, c, a.settings.taskQueue, enums.TASK_QUEUE_TYPE_ACTIVITY)
+	if err == nil && a.settings.part() != contexts.OnlyWorkflows {
+		err = polls(ctx, c, a.settings.TaskQueue, enums.TASK_QUEUE_TYPE_ACTIVITY)
 	}
 	return err
 }

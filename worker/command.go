@@ -5,20 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"go.uber.org/zap"
 
+	"github.com/seed-9ed7edd4/chronicle/internal/config"
 	"github.com/seed-9ed7edd4/chronicle/internal/exit"
-	"github.com/seed-9ed7edd4/chronicle/internal/natsflags"
 	"github.com/seed-9ed7edd4/chronicle/internal/terminal"
 	"github.com/seed-9ed7edd4/chronicle/internal/version"
 	"github.com/seed-9ed7edd4/chronicle/llm"
-	"github.com/seed-9ed7edd4/chronicle/stream"
-	"github.com/seed-9ed7edd4/chronicle/wire"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
@@ -34,6 +31,8 @@ type app struct {
 	out, err io.Writer
 	getenv   func(string) string
 	settings settings
+	config   *config.Config
+	level    zap.AtomicLevel // of the log
 	// commandRuns is set while a COMMAND uses the terminal.
 	commandRuns atomic.Bool
 	// parsed is set once the flags are valid. Errors before that are usage errors.
@@ -41,36 +40,19 @@ type app struct {
 }
 
 type settings struct {
-	address, namespace, profile string
-	natsURL, blobURL            string
-	natsAuth                    stream.Auth
-	taskQueue                   string
-	continueAfter               int
-	only                        contexts.Part
-	attachmentsDir              string
-	toolFetch                   bool
-	toolFilesRoot               string
-	mcpFile                     string
-	hooksFile                   string
-	providersFile               string
-	allowBaseURLs               []string
-	drainTimeout                time.Duration
-	cacheBytes                  int64
-	json                        bool
-	metrics                     string
-	check                       bool
+	config.Connection
+	config.Worker
 
-	dev                            bool
-	dataDir                        string
-	temporalPort, uiPort, natsPort int
-	untuned                        bool
-	offlineTokenDelay              time.Duration
-	command                        []string
+	check, dev bool
+	command    []string
 }
 
-// defaultDrainTimeout plus [contexts.HandBack] must be shorter than the grace period that
-// docker-compose.yml gives workers to stop.
-const defaultDrainTimeout = 30 * time.Second
+func (s settings) part() contexts.Part { return contexts.Part(s.Only) }
+
+// tables returns the settings that the configuration file can have, too.
+func (s *settings) tables() []*config.Table {
+	return []*config.Table{s.Connection.Table(config.WorkerWords), s.Worker.Table(llm.Presets()...)}
+}
 
 // minCacheBytes is enough to cache a few contexts.
 const minCacheBytes = 1 << 20
@@ -129,6 +111,11 @@ is ready, with TEMPORAL_ADDRESS, NATS_URL and BLOB_URL in its environment, and
 everything stops when it exits. While it runs, the log goes to a file in
 --data-dir.
 
+Flags override environment variables, which override the file of --config. On
+SIGHUP, the worker reads the file again and applies the providers and the log
+level; running answers keep their provider. --print-config shows each setting and
+where its value comes from.
+
 With --check, do not start a worker: ask Temporal whether a worker on this host
 polls the task queue, and exit with 0 if one does. Use it as the health check of
 a container.
@@ -149,6 +136,8 @@ Environment:
   NATS_CERT, NATS_KEY
               authentication at NATS, as for the nats command
   BLOB_URL    blob store for logs and large payloads
+  CHRONICLE_CONFIG
+              file of --config
 
 ` + exitHelp,
 		Version:       version.Build(),
@@ -161,9 +150,12 @@ Environment:
 			s.command = args
 			return nil
 		},
-		PreRunE: func(command *cobra.Command, _ []string) error { return s.validate(command) },
+		PreRunE: func(command *cobra.Command, _ []string) error { return a.load(command.Flags()) },
 		RunE: func(command *cobra.Command, _ []string) error {
 			a.parsed = true
+			if a.config.PrintOnly {
+				return a.printConfig()
+			}
 			if s.check {
 				return a.check(command.Context())
 			}
@@ -171,46 +163,25 @@ Environment:
 		},
 	}
 	command.Flags().SortFlags = false
-	s.addFlags(command.Flags())
+	a.addFlags(command.Flags())
 	command.SetFlagErrorFunc(exit.FlagError)
 	return command
 }
 
-func (s *settings) addFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&s.address, "address", "", "address of Temporal, `HOST:PORT` (default: $TEMPORAL_ADDRESS, the profile, 127.0.0.1:7233)")
-	flags.StringVar(&s.namespace, "namespace", "", "Temporal `NAMESPACE`, created by --dev (default: $TEMPORAL_NAMESPACE, the profile, \"default\")")
-	flags.StringVar(&s.profile, "profile", "", "`PROFILE` in the TOML configuration of the temporal command (default: $TEMPORAL_PROFILE, \"default\")")
-	flags.StringVar(&s.natsURL, "nats-url", "", "`URLS` of NATS servers, separated by commas; \"none\": do not stream answers (default: $NATS_URL, nats://127.0.0.1:4222)")
-	natsflags.Add(flags, &s.natsAuth)
-	flags.StringVar(&s.blobURL, "blob-url", "", "`URL` of the blob store for logs and large payloads: file:///DIR, s3://BUCKET, gs://BUCKET or azblob://CONTAINER; use the same store for all workers and clients of a namespace "+
-		"(default: $BLOB_URL, else the folder .chronicle/blobs; with --dev, the folder blobs in --data-dir)")
-	flags.IntVar(&s.continueAfter, "continue-as-new-after", 0, "number of history `EVENTS` after which a run continues as new, at least 50; 0: 4,096; a run continues earlier if Temporal suggests it")
-	flags.StringVar(&s.taskQueue, "task-queue", wire.TaskQueue, "task `QUEUE` of the contexts to run")
-	flags.StringVar((*string)(&s.only), "only", "", "run only `KIND`: workflows or activities (default: both)")
-	flags.StringVar(&s.providersFile, "providers", "", "TOML `FILE` of model providers with their URLs, keys and prices, see providers.example.toml (default: the presets "+
-		strings.Join(llm.Presets(), ", ")+")")
-	flags.StringArrayVar(&s.allowBaseURLs, "allow-base-url", nil, "base `URL` that contexts may use without a key, including paths below it; may be repeated "+
-		"(default: only those of the providers and, with --dev, those on this machine)")
-	flags.StringVar(&s.attachmentsDir, "attachments-dir", "", "`DIRECTORY` from which attachments of type \"file\" are read (default: none)")
-	flags.BoolVar(&s.toolFetch, "tool-fetch", false, "enable the tool fetch, which gets public web pages, for contexts that name it")
-	flags.StringVar(&s.toolFilesRoot, "tool-files-root", "", "enable the tools list_files and read_file, which read this `DIRECTORY`, for contexts that name them (default: none)")
-	flags.StringVar(&s.mcpFile, "mcp", "", "JSON `FILE` with the MCP servers whose tools contexts may name, like mcp.example.json (default: none)")
-	flags.StringVar(&s.hooksFile, "hooks", "", "TOML `FILE` of webhooks that check all requests and answers, or receive all events, like hooks.example.toml (default: none)")
-	flags.Int64Var(&s.cacheBytes, "cache-bytes", 512<<20, "memory for cached contexts in `BYTES`, at least 1,048,576; the excess is written to a temporary file in $TMPDIR")
-	flags.DurationVar(&s.drainTimeout, "drain-timeout", defaultDrainTimeout, "time for running answers to finish when the worker stops; the rest are handed back to Temporal and repeated by another worker; 0: hand back at once, as --dev does")
-	flags.BoolVar(&s.json, "json", false, "write logs as JSON lines, including those of the Temporal SDK and, with --dev, the Temporal server")
-	flags.StringVar(&s.metrics, "metrics", "", "serve metrics for Prometheus at http://`HOST:PORT`/metrics; port 0: any free port (default: none)")
+func (a *app) addFlags(flags *pflag.FlagSet) {
+	s := &a.settings
+	tables := s.tables()
+	a.config = config.New(tables, new(config.Gateway).Table())
+	a.config.AddFlags(flags)
 	flags.BoolVar(&s.check, "check", false, "report by exit code whether a worker on this host polls the task queue")
 	flags.BoolVar(&s.dev, "dev", false, "start Temporal, NATS and, without a key, a stand-in for a model on this machine")
-	flags.StringVar(&s.dataDir, "data-dir", defaultDataDir, "data `DIRECTORY` of --dev, created if missing")
-	flags.IntVar(&s.temporalPort, "temporal-port", 7233, "`PORT` of Temporal with --dev; 0: any free port")
-	flags.IntVar(&s.uiPort, "ui-port", 8233, "`PORT` of the Web UI with --dev; 0: any free port")
-	flags.IntVar(&s.natsPort, "nats-port", 4222, "`PORT` of NATS with --dev; 0: any free port")
-	flags.BoolVar(&s.untuned, "untuned", false, "with --dev, run Temporal with its default settings instead of the tuned ones")
-	flags.DurationVar(&s.offlineTokenDelay, "offline-token-delay", 25*time.Millisecond, "delay between the tokens of the built-in stand-in for a model; 0: none")
+	for _, t := range tables {
+		flags.AddFlagSet(t.FlagSet)
+	}
 }
 
-// devFlags require --dev, and connectFlags exclude it.
+// devFlags require --dev, and connectFlags exclude it. In the environment and the file, the former are
+// unused without --dev, and the latter with it.
 var (
 	devFlags     = []string{"data-dir", "temporal-port", "ui-port", "nats-port", "untuned", "offline-token-delay"}
 	connectFlags = []string{
@@ -219,42 +190,58 @@ var (
 	}
 )
 
-func (s *settings) validate(command *cobra.Command) error {
+// load finds and validates the values of the settings.
+func (a *app) load(flags *pflag.FlagSet) error {
 	invalid, why := devFlags, "requires --dev"
-	if s.dev {
+	if a.settings.dev {
 		invalid, why = connectFlags, "cannot be used with --dev, which starts its own servers"
 	}
 	for _, name := range invalid {
-		if command.Flags().Changed(name) {
+		if flags.Changed(name) {
 			return fmt.Errorf("--%s: %s", name, why)
 		}
 	}
-	if s.dev && !command.Flags().Changed("drain-timeout") {
-		s.drainTimeout = 0 // no other worker could take over
+	if err := a.config.Load(a.getenv, a.settings.ignored()...); err != nil {
+		return err
+	}
+	return a.settings.validate(a.config)
+}
+
+// ignored returns the settings that have no effect in the environment and the file.
+func (s *settings) ignored() []string {
+	if s.dev {
+		return append([]string{"namespace"}, connectFlags...)
+	}
+	return nil
+}
+
+func (s *settings) validate(c *config.Config) error {
+	if s.dev && !c.IsGiven("drain-timeout") {
+		s.DrainTimeout = 0 // no other worker could take over
 	}
 	switch {
-	case s.cacheBytes < minCacheBytes:
-		return fmt.Errorf("--cache-bytes %d: out of range (at least %d)", s.cacheBytes, minCacheBytes)
-	case s.drainTimeout < 0:
-		return fmt.Errorf("--drain-timeout %v: want 0s or more", s.drainTimeout)
+	case s.CacheBytes < minCacheBytes:
+		return fmt.Errorf("%s %d: out of range (at least %d)", c.Label("cache-bytes"), s.CacheBytes, minCacheBytes)
+	case s.DrainTimeout < 0:
+		return fmt.Errorf("%s %v: want 0s or more", c.Label("drain-timeout"), s.DrainTimeout)
 	case s.check && s.dev:
 		return errors.New("--check: cannot be used with --dev")
 	case len(s.command) > 0 && !s.dev:
 		return errors.New("COMMAND: requires --dev")
-	case s.only != contexts.Both && s.only != contexts.OnlyWorkflows && s.only != contexts.OnlyActivities:
-		return fmt.Errorf("--only %q: want %s or %s", s.only, contexts.OnlyWorkflows, contexts.OnlyActivities)
-	case s.taskQueue == "":
-		return errors.New("--task-queue: missing")
-	case s.dev && s.dataDir == "":
-		return errors.New("--data-dir: missing")
-	case s.continueAfter != 0 && s.continueAfter < contexts.MinContinueAfter:
-		return fmt.Errorf("--continue-as-new-after %d: want 0 or at least %d", s.continueAfter, contexts.MinContinueAfter)
-	case s.offlineTokenDelay < 0:
-		return fmt.Errorf("--offline-token-delay %v: want 0s or more", s.offlineTokenDelay)
+	case s.part() != contexts.Both && s.part() != contexts.OnlyWorkflows && s.part() != contexts.OnlyActivities:
+		return fmt.Errorf("%s %q: want %s or %s", c.Label("only"), s.Only, contexts.OnlyWorkflows, contexts.OnlyActivities)
+	case s.TaskQueue == "":
+		return fmt.Errorf("%s: missing", c.Label("task-queue"))
+	case s.dev && s.DataDir == "":
+		return fmt.Errorf("%s: missing", c.Label("data-dir"))
+	case s.ContinueAfter != 0 && s.ContinueAfter < contexts.MinContinueAfter:
+		return fmt.Errorf("%s %d: want 0 or at least %d", c.Label("continue-as-new-after"), s.ContinueAfter, contexts.MinContinueAfter)
+	case s.OfflineTokenDelay < 0:
+		return fmt.Errorf("%s %v: want 0s or more", c.Label("offline-token-delay"), s.OfflineTokenDelay)
 	}
-	for name, port := range map[string]int{"temporal-port": s.temporalPort, "ui-port": s.uiPort, "nats-port": s.natsPort} {
+	for name, port := range map[string]int{"temporal-port": s.TemporalPort, "ui-port": s.UIPort, "nats-port": s.NATSPort} {
 		if port < 0 || port > 65535 {
-			return fmt.Errorf("--%s %d: want 0 to 65535", name, port)
+			return fmt.Errorf("%s %d: want 0 to 65535", c.Label(name), port)
 		}
 	}
 	return nil

@@ -23,10 +23,7 @@ import (
 // workerLog is the log file in the data directory while a COMMAND uses the terminal.
 const workerLog = "worker.log"
 
-const (
-	blobsDir       = "blobs"
-	defaultDataDir = ".chronicle"
-)
+const blobsDir = "blobs"
 
 type local struct {
 	endpoints
@@ -53,7 +50,7 @@ func (a *app) startLocal(ctx context.Context, end context.CancelCauseFunc, log *
 			err = errors.Join(err, l.stop())
 		}
 	}()
-	if l.dataDir, err = filepath.Abs(s.dataDir); err != nil {
+	if l.dataDir, err = filepath.Abs(s.DataDir); err != nil {
 		return nil, fmt.Errorf("--data-dir: %w", err)
 	}
 	if l.blobURL, err = a.blobURL(l.dataDir); err != nil {
@@ -70,13 +67,13 @@ func (a *app) startLocal(ctx context.Context, end context.CancelCauseFunc, log *
 		if l.logFile, err = os.Create(filepath.Join(l.dataDir, workerLog)); err != nil {
 			return nil, fmt.Errorf("create log: %w", err)
 		}
-		l.log = newLogger(l.logFile, s.json)
+		l.log = newLogger(l.logFile, s.JSON, a.level)
 	}
 	// One call for all ports, so that port 0 never selects a port of another flag.
-	if _, err := devserver.FreePorts(s.temporalPort, s.uiPort, s.natsPort); err != nil {
+	if _, err := devserver.FreePorts(s.TemporalPort, s.UIPort, s.NATSPort); err != nil {
 		return nil, s.portError(err)
 	}
-	if l.nats, err = natsserver.Start(natsserver.Options{Port: s.natsPort}); err != nil {
+	if l.nats, err = natsserver.Start(natsserver.Options{Port: s.NATSPort}); err != nil {
 		return nil, err
 	}
 	l.natsURL = l.nats.URL()
@@ -89,10 +86,10 @@ func (a *app) startLocal(ctx context.Context, end context.CancelCauseFunc, log *
 		return nil, err
 	}
 	options := devserver.Options{
-		Command: command, DataDir: l.dataDir, Namespace: s.namespace,
-		Port: s.temporalPort, UIPort: s.uiPort, Untuned: s.untuned,
+		Command: command, DataDir: l.dataDir, Namespace: s.Namespace,
+		Port: s.TemporalPort, UIPort: s.UIPort, Untuned: s.Untuned,
 	}
-	if s.json {
+	if s.JSON {
 		options.Logger = structured(l.log, "temporal", zap.WarnLevel)
 	}
 	a.progress(log, "starting Temporal")
@@ -114,7 +111,7 @@ func (l *local) chooseModel(a *app) error {
 	if l.models, l.budgets, err = a.modelOptions(); err != nil {
 		return err
 	}
-	if l.models.Defaults.APIKeyRef != "" || l.models.Defaults.BaseURL != "" {
+	if hasModel(l.models) {
 		return nil
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -123,12 +120,16 @@ func (l *local) chooseModel(a *app) error {
 	}
 	l.model = &http.Server{Handler: offline.Handler(offline.Options{
 		// In Options, 0 means the default and less than 0 none.
-		TokenDelay: cmp.Or(a.settings.offlineTokenDelay, -1),
+		TokenDelay: cmp.Or(a.settings.OfflineTokenDelay, -1),
 	})}
 	go func() { _ = l.model.Serve(listener) }()
 	l.modelURL = "http://" + listener.Addr().String() + "/v1"
-	l.models.Defaults = llm.Defaults{ProviderID: "offline", BaseURL: l.modelURL, Model: offline.Model}
+	l.models.Defaults = standIn(l.modelURL)
 	return nil
+}
+
+func standIn(url string) llm.Defaults {
+	return llm.Defaults{ProviderID: "offline", BaseURL: url, Model: offline.Model}
 }
 
 func (s settings) portError(err error) error {
@@ -136,7 +137,7 @@ func (s settings) portError(err error) error {
 	if !errors.As(err, &inUse) {
 		return err
 	}
-	flags := map[int]string{s.natsPort: "--nats-port", s.uiPort: "--ui-port", s.temporalPort: "--temporal-port"}
+	flags := map[int]string{s.NATSPort: "--nats-port", s.UIPort: "--ui-port", s.TemporalPort: "--temporal-port"}
 	return fmt.Errorf("%w (stop the program that listens there, or set %s; 0: any free port)",
 		err, cmp.Or(flags[inUse.Port], "another port"))
 }

@@ -17,7 +17,7 @@ import (
 // deployment is what this worker checks, with the connections that it has.
 func (a *app) deployment(at endpoints, r *runningWorker) *doctor.Deployment {
 	d := &doctor.Deployment{
-		Address: at.temporal.HostPort, Namespace: at.temporal.Namespace, TaskQueue: a.settings.taskQueue,
+		Address: at.temporal.HostPort, Namespace: at.temporal.Namespace, TaskQueue: a.settings.TaskQueue,
 		Temporal: r.client,
 		Store:    func(context.Context) (*blobs.Store, error) { return r.blobs, nil },
 		Folders:  []doctor.Folder{doctor.TempFolder()},
@@ -29,7 +29,7 @@ func (a *app) deployment(at endpoints, r *runningWorker) *doctor.Deployment {
 		d.Folders = append(d.Folders, folder)
 	}
 	if a.settings.dev {
-		d.Folders = append(d.Folders, doctor.Folder{Path: a.settings.dataDir, Use: "data"})
+		d.Folders = append(d.Folders, doctor.Folder{Path: a.settings.DataDir, Use: "data"})
 	}
 	return d
 }
@@ -37,7 +37,7 @@ func (a *app) deployment(at endpoints, r *runningWorker) *doctor.Deployment {
 // registerReport lets `starter doctor` ask this worker for its findings.
 func (a *app) registerReport(w worker.Registry, at endpoints, r *runningWorker) {
 	report := func(ctx context.Context, in doctor.ReportInput) ([]doctor.Finding, error) {
-		checks := append(a.deployment(at, r).MachineChecks(), providers.Checks(at.models, in.Call)...)
+		checks := append(a.deployment(at, r).MachineChecks(), providers.Checks(*r.providers.Load(), in.Call)...)
 		findings := slices.Collect(doctor.Run(ctx, checks))
 		for i := range findings {
 			findings[i].Worker = identity()

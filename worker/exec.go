@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/seed-9ed7edd4/chronicle/internal/child"
+	"github.com/seed-9ed7edd4/chronicle/internal/config"
 	"github.com/seed-9ed7edd4/chronicle/internal/terminal"
 )
 
@@ -84,7 +85,7 @@ const variableEndsAll = "CHRONICLE_ENDS_WITH_COMMAND"
 // commandEnvironment removes the settings of other servers, whose keys must not be sent to these.
 func commandEnvironment(environment []string, at endpoints) []string {
 	kept := slices.DeleteFunc(slices.Clone(environment), func(variable string) bool {
-		return strings.HasPrefix(variable, "TEMPORAL_") || strings.HasPrefix(variable, "NATS_") || strings.HasPrefix(variable, "BLOB_URL=")
+		return strings.HasPrefix(variable, "TEMPORAL_") || strings.HasPrefix(variable, "NATS_") || strings.HasPrefix(variable, "BLOB_URL=") || strings.HasPrefix(variable, config.VariableFile+"=")
 	})
 	return append(kept,
 		"TEMPORAL_ADDRESS="+at.temporal.HostPort,

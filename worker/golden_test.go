@@ -59,6 +59,13 @@ func TestMessages(t *testing.T) {
 	write("openai.toml", "[providers.openai]\nbase_url = \"https://llm.example.com/v1\"\n")
 	write("types.toml", "[[hooks]]\nname = \"guard\"\nretries = \"two\"\n")
 	write("occupied", "")
+	write("range.toml", "# Settings\n[worker]\ncache_bytes = 1000\n")
+	write("unknown.toml", "[worker]\ndrain_timout = \"1m\"\n")
+	write("type.toml", "[worker]\ndrain_timeout = 30\n")
+	write("house-part.toml", "task_queue = \"contexts\"\n[providers.house]\nmodel = 1\n")
+	write("hooks-part.toml", "[[hooks]]\nname = \"guard\"\nuri = \"x\"\n")
+	write("twice.toml", "[worker]\nproviders = \"openai.toml\"\n[providers.ollama]\n")
+	write("chronicle.toml", "address = \"temporal:7233\"\nblob_url = \"s3://chronicle\"\n[worker]\ndrain_timeout = \"45s\"\n[providers.openai]\nbase_url = \"https://llm.example.com/v1\"\nkey = \"env:HOUSE_KEY\"\n")
 
 	var printed strings.Builder
 	env := map[string]string{}
@@ -67,6 +74,7 @@ func TestMessages(t *testing.T) {
 		var out strings.Builder
 		a := &app{out: &out, err: &out, getenv: func(name string) string { return env[name] }}
 		code := execute(t.Context(), a, append([]string{}, args...))
+		require.NotContains(t, out.String(), "s3cr3t")
 		text := strings.ReplaceAll(out.String(), dir+string(filepath.Separator), "")
 		text = dialError.ReplaceAllString(text, "$1…$2")
 		if code == exit.Usage {
@@ -106,6 +114,17 @@ func TestMessages(t *testing.T) {
 	run("--providers", "missing.toml")
 	run("--providers", "house.toml")
 	run("--providers", "url.toml")
+	run("--config", "missing.toml")
+	run("--config", "range.toml")
+	run("--config", "unknown.toml")
+	run("--config", "type.toml")
+	run("--config", "house-part.toml")
+	run("--config", "hooks-part.toml")
+	run("--config", "twice.toml")
+	env["NATS_URL"] = "nats://me:s3cr3t@nats:4222"
+	run("--config", "chronicle.toml", "--print-config", "--json", "--providers", "openai.toml")
+	delete(env, "NATS_URL")
+	run("--dev", "--config", "chronicle.toml", "--print-config", "--blob-url", "file:///blobs")
 	run("--profile", "missing")
 	run("--dev", "--data-dir", "occupied")
 	env["BLOB_URL"] = "file://./blobs"

@@ -17,7 +17,7 @@ func TestLogLinesDoNotControlTheTerminal(t *testing.T) {
 	const hostile = "\x1b]0;t\x07\u009b31m\u202e\x9b5m\x7f"
 	for _, asJSON := range []bool{false, true} {
 		var out bytes.Buffer
-		log := newLogger(&out, asJSON)
+		log := newLogger(&out, asJSON, zap.InfoLevel)
 		log.Warn(hostile, zap.Error(errors.New(hostile)), zap.String(hostile, hostile))
 		structured(log, hostile, zap.WarnLevel).Warn(hostile, "model", hostile)
 		require.Equal(t, terminal.Clean(out.String()), out.String())

@@ -8,14 +8,16 @@
 // command.go parses the flags. run.go starts and stops a worker. dev.go, with package
 // devserver, implements --dev. start.go connects and starts a worker of package contexts.
 // ready.go checks that a context can answer before announce.go prints the ready line.
-// check.go implements --check.
+// reload.go applies a changed configuration. check.go implements --check.
 //
 // Guarantees:
 //   - After "ready", messages to contexts are answered, except with model=none in contexts
 //     without a provider of their own.
-//   - SIGINT, SIGTERM and SIGHUP stop the worker in order: running answers finish or are
-//     handed back to Temporal, then the servers of --dev stop. A second signal ends the
-//     process at once.
+//   - SIGINT, SIGTERM and a closed terminal stop the worker in order: running answers finish or are
+//     handed back to Temporal, then the servers of --dev stop. A second signal ends the process at
+//     once.
+//   - SIGHUP reloads the providers and the log level. Running answers keep their provider, and an
+//     invalid configuration changes nothing.
 //   - No process that it started outlives it, on Linux even if it is killed.
 package main
 

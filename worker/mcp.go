@@ -13,14 +13,14 @@ import (
 // mcpServers returns the servers of --mcp. An invalid server is a usage error at startup, not a
 // failure of a call.
 func (a *app) mcpServers() ([]mcp.Server, error) {
-	if a.settings.mcpFile == "" {
+	if a.settings.MCPFile == "" {
 		return nil, nil
 	}
-	servers, err := mcp.ReadServers(a.settings.mcpFile)
+	servers, err := mcp.ReadServers(a.settings.MCPFile)
 	if err != nil {
-		return nil, exit.UsageError{Err: fmt.Errorf("--mcp: %w", err)}
+		return nil, exit.UsageError{Err: fmt.Errorf("%s: %w", a.config.Label("mcp"), err)}
 	}
-	if a.settings.only == contexts.OnlyWorkflows {
+	if a.settings.part() == contexts.OnlyWorkflows {
 		return nil, nil // calls are activities
 	}
 	return servers, nil

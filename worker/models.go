@@ -22,19 +22,16 @@ func (a *app) modelOptions() (o llm.Options, budgets []activities.LabelBudget, e
 			return o, nil, exit.UsageError{Err: fmt.Errorf("OPENAI_BASE_URL: %w (want an http or https URL like https://api.openai.com/v1)", err)}
 		}
 	}
-	for _, raw := range s.allowBaseURLs {
+	for _, raw := range s.AllowBaseURLs {
 		allowed, err := baseurl.Parse(raw)
 		if err != nil {
-			return o, nil, exit.UsageError{Err: fmt.Errorf("--allow-base-url: %w (want an http or https URL like http://10.0.0.5:8000/v1)", err)}
+			return o, nil, exit.UsageError{Err: fmt.Errorf("%s: %w (want an http or https URL like http://10.0.0.5:8000/v1)", a.config.Label("allow-base-url"), err)}
 		}
 		o.AllowBaseURLs = append(o.AllowBaseURLs, allowed)
 	}
-	if s.providersFile == "" {
-		return o, nil, nil
-	}
-	file, err := llm.ReadProviders(s.providersFile)
+	file, from, err := a.providerFile()
 	if err != nil {
-		return o, nil, exit.UsageError{Err: fmt.Errorf("--providers: %w", err)}
+		return o, nil, exit.UsageError{Err: err}
 	}
 	o.Providers, o.PriceVersion = file.Providers, file.PriceVersion
 	for _, b := range file.Budgets {
@@ -45,14 +42,35 @@ func (a *app) modelOptions() (o llm.Options, budgets []activities.LabelBudget, e
 		return o, budgets, nil
 	}
 	if url := o.Defaults.BaseURL; url != "" && baseurl.MustParse(url) != o.Providers[i].BaseURL {
-		return o, nil, exit.UsageError{Err: fmt.Errorf("--providers: %s: provider %q: base_url: OPENAI_BASE_URL names another URL (unset one of them)",
-			s.providersFile, o.Defaults.ProviderID)}
+		return o, nil, exit.UsageError{Err: fmt.Errorf("%s: provider %q: base_url: OPENAI_BASE_URL names another URL (unset one of them)",
+			from, o.Defaults.ProviderID)}
 	}
 	o.Defaults.BaseURL, o.Defaults.APIKeyRef = o.Providers[i].BaseURL.String(), o.Providers[i].KeyRef
 	return o, budgets, nil
 }
 
+// providerFile reads the providers from the file of --providers, else from the configuration file, and
+// returns the name of the file for errors.
+func (a *app) providerFile() (file llm.ProviderFile, from string, err error) {
+	path, text := a.config.Text()
+	if err := a.config.CheckOnce("providers", llm.ProviderKeys...); err != nil {
+		return file, "", err
+	}
+	if name := a.settings.ProvidersFile; name != "" {
+		from = a.config.Label("providers")
+		if file, err = llm.ReadProviders(name); err != nil {
+			err = fmt.Errorf("%s: %w", from, err)
+		}
+		return file, from + ": " + name, err
+	}
+	file, err = llm.ParseProviders(path, text)
+	return file, path, err
+}
+
 const noModel = "none"
+
+// hasModel reports whether contexts without a provider of their own have one.
+func hasModel(o llm.Options) bool { return o.Defaults.APIKeyRef != "" || o.Defaults.BaseURL != "" }
 
 func (p endpoints) model() string {
 	return cmp.Or(p.models.Defaults.Model, reducer.Initial().Config.Primary.Model)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +19,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/hook"
+	"github.com/seed-9ed7edd4/chronicle/internal/config"
 	"github.com/seed-9ed7edd4/chronicle/internal/connect"
 	"github.com/seed-9ed7edd4/chronicle/internal/exit"
 	"github.com/seed-9ed7edd4/chronicle/internal/telemetry"
@@ -53,7 +53,18 @@ func (a *app) run(ctx context.Context) (err error) {
 	defer end(nil)
 	a.endOnSignal(life, end)
 
-	log := newLogger(a.err, a.settings.json)
+	a.level = zap.NewAtomicLevelAt(a.settings.LogLevel.Zap())
+	log := newLogger(a.err, a.settings.JSON, a.level)
+	var at endpoints
+	var running *runningWorker
+	started := make(chan struct{})
+	config.OnHangup(life, func() {
+		select {
+		case <-started:
+			a.reload(at, running, log)
+		case <-life.Done():
+		}
+	}, func() { end(errStopped) })
 	servers, err := a.mcpServers()
 	if err != nil {
 		return err
@@ -63,7 +74,7 @@ func (a *app) run(ctx context.Context) (err error) {
 		return err
 	}
 	exported, err := telemetry.Start(life, telemetry.Options{
-		Service: "chronicle-worker", Version: version.Build(), Listen: a.settings.metrics, Getenv: a.getenv,
+		Service: "chronicle-worker", Version: version.Build(), Listen: a.settings.Metrics, Getenv: a.getenv,
 	})
 	if err != nil {
 		return err
@@ -73,7 +84,6 @@ func (a *app) run(ctx context.Context) (err error) {
 			log.Warn("cannot export the last metrics", zap.Error(err))
 		}
 	}()
-	var at endpoints
 	var dev *local
 	if a.settings.dev {
 		if dev, err = a.startLocal(life, end, log); err != nil {
@@ -86,8 +96,7 @@ func (a *app) run(ctx context.Context) (err error) {
 	}
 	at.mcp, at.hooks, at.telemetry = servers, hooks, exported
 	at.temporal.MetricsHandler = exported.TemporalMetrics()
-	running, err := a.startWorker(life, end, at, log)
-	if err != nil {
+	if running, err = a.startWorker(life, end, at, log); err != nil {
 		return causeOf(life, err)
 	}
 	defer func() {
@@ -96,6 +105,7 @@ func (a *app) run(ctx context.Context) (err error) {
 			running.stop()
 		}
 	}()
+	close(started)
 	a.announce(at, dev, running.tools, log)
 	defer a.startChecks(life, at, running, log)()
 
@@ -122,7 +132,7 @@ func causeOf(life context.Context, err error) error {
 // While a COMMAND uses the terminal, Ctrl-C is left to it. A second signal ends the process.
 func (a *app) endOnSignal(life context.Context, end context.CancelCauseFunc) {
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		defer signal.Stop(signals)
 		for {
@@ -142,26 +152,26 @@ func (a *app) endOnSignal(life context.Context, end context.CancelCauseFunc) {
 
 func (a *app) configured(log *zap.Logger) (endpoints, error) {
 	s := a.settings
-	options, err := connect.Temporal{Address: s.address, Namespace: s.namespace, Profile: s.profile}.Options()
+	options, err := connect.Temporal{Address: s.Address, Namespace: s.Namespace, Profile: s.Profile}.Options()
 	if err != nil {
 		return endpoints{}, err
 	}
 	options.Logger = sdkLogger(log)
-	blobURL, err := a.blobURL(defaultDataDir)
+	blobURL, err := a.blobURL(config.DefaultDataDir)
 	if err != nil {
 		return endpoints{}, err
 	}
 	models, budgets, err := a.modelOptions()
-	return endpoints{temporal: options, natsURL: connect.NATSURL(s.natsURL, a.getenv), natsAuth: s.natsAuth.WithEnv(a.getenv), blobURL: blobURL, models: models, budgets: budgets}, err
+	return endpoints{temporal: options, natsURL: connect.NATSURL(s.NATSURL, a.getenv), natsAuth: s.NATSAuth.WithEnv(a.getenv), blobURL: blobURL, models: models, budgets: budgets}, err
 }
 
 func (a *app) blobURL(dataDir string) (string, error) {
-	switch blobURL := cmp.Or(a.settings.blobURL, a.getenv("BLOB_URL")); blobURL {
+	switch blobURL := a.settings.BlobURL; blobURL {
 	case "":
 		dir, err := filepath.Abs(filepath.Join(dataDir, blobsDir))
 		return (&url.URL{Scheme: "file", Path: filepath.ToSlash(dir)}).String(), err
 	case "none":
-		return "", exit.UsageError{Err: errors.New(`--blob-url or BLOB_URL "none": a worker requires a blob store (leave it unset for a local folder)`)}
+		return "", exit.UsageError{Err: fmt.Errorf(`%s "none": a worker requires a blob store (leave it unset for a local folder)`, a.config.Label("blob-url"))}
 	default:
 		return blobURL, nil
 	}

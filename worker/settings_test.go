@@ -45,13 +45,13 @@ func TestUsageErrors(t *testing.T) {
 		{name: "an address with dev", args: []string{"--dev", "--address", "a:1"}, code: 2, want: "--address: cannot be used with --dev"},
 		{name: "an invalid port", args: []string{"--dev", "--ui-port", "65536"}, code: 2, want: "--ui-port 65536: want 0 to 65535"},
 		{name: "an invalid part", args: []string{"--only", "queries"}, code: 2, want: `--only "queries": want workflows or activities`},
-		{name: "no store", args: []string{"--blob-url", "none"}, code: 2, want: `--blob-url or BLOB_URL "none": a worker requires a blob store`},
-		{name: "no store with dev", args: []string{"--dev", "--blob-url", "none"}, code: 2, want: `--blob-url or BLOB_URL "none": a worker requires a blob store`},
+		{name: "no store", args: []string{"--blob-url", "none"}, code: 2, want: `--blob-url "none": a worker requires a blob store`},
+		{name: "no store with dev", args: []string{"--dev", "--blob-url", "none"}, code: 2, want: `--blob-url "none": a worker requires a blob store`},
 		{name: "a negative delay", args: []string{"--dev", "--offline-token-delay", "-1s"}, code: 2, want: "--offline-token-delay -1s: want 0s or more"},
 		{name: "a removed flag", args: []string{"--key-refs", ""}, code: 2, want: "unknown flag: --key-refs"},
 		{name: "an invalid base URL", args: []string{"--allow-base-url", "http://me:s3cr3t@host"}, code: 2, want: "--allow-base-url: contains an @"},
 		{name: "a missing providers file", args: []string{"--providers", "no/such.toml"}, code: 2, want: "--providers: open no/such.toml"},
-		{name: "an invalid providers file", args: []string{"--providers", invalidProviders}, code: 2, want: `invalid.toml: provider "house": base_url: missing`},
+		{name: "an invalid providers file", args: []string{"--providers", invalidProviders}, code: 2, want: `invalid.toml:1: provider "house": base_url: missing`},
 		{name: "a missing directory", args: []string{"--attachments-dir", "no/such"}, code: 1, want: "--attachments-dir: open "},
 		{name: "a missing root of files", args: []string{"--tool-files-root", "no/such"}, code: 1, want: "--tool-files-root: open "},
 		{name: "a missing file of MCP servers", args: []string{"--mcp", "no/such.json"}, code: 2, want: "--mcp: open no/such.json"},
@@ -118,7 +118,7 @@ func TestProvidersFile(t *testing.T) {
 
 	worker.signal(syscall.SIGTERM)
 	require.Zero(t, worker.exit(), worker.stderr.String())
-	require.Contains(t, worker.stderr.String(), "a provider in --providers has no key")
+	require.Contains(t, worker.stderr.String(), "a configured provider has no key")
 	require.NotContains(t, worker.stderr.String(), "key-of-")
 	require.Len(t, model.Requests(), 1)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
@@ -30,12 +31,15 @@ type runningWorker struct {
 	tools  *tool.Set
 	files  *os.Root     // nil: none
 	mcp    *mcp.Servers // nil: none
+	models *llm.Adapter
+	// providers are the newest options of models.
+	providers atomic.Pointer[llm.Options]
 }
 
 // startWorker returns when contexts can answer. If the worker fails later, it calls end.
 func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at endpoints, log *zap.Logger) (_ *runningWorker, err error) {
 	s := a.settings
-	readAttachment, err := attachmentReader(s.attachmentsDir)
+	readAttachment, err := attachmentReader(s.AttachmentsDir)
 	if err != nil {
 		return nil, err
 	}
@@ -45,14 +49,14 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at e
 			r.stop()
 		}
 	}()
-	if r.files, err = openFilesRoot(s.toolFilesRoot); err != nil {
+	if r.files, err = openFilesRoot(s.ToolFilesRoot); err != nil {
 		return nil, err
 	}
 	if r.blobs, err = blobs.Open(ctx, at.blobURL, at.temporal.Namespace); err != nil {
-		return nil, fmt.Errorf("--blob-url or BLOB_URL: %w", err)
+		return nil, fmt.Errorf("%s: %w", a.config.Label("blob-url"), err)
 	}
 	r.blobs.Measure(at.telemetry.Meters())
-	if s.blobURL == "" && a.getenv("BLOB_URL") == "" {
+	if !a.config.IsGiven("blob-url") {
 		log.Info("no --blob-url: using a local folder as the blob store", zap.String("blobs", at.blobURL))
 	}
 	at.temporal.ExternalStorage = blobs.ExternalStorage(r.blobs)
@@ -80,20 +84,22 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at e
 	models := at.models
 	models.ReadAttachment, models.ReadBlob = readAttachment, blobReader(r.blobs)
 	models.Logger = structured(log, "llm", zap.WarnLevel)
-	cacheBytes := cacheBudget(s.cacheBytes, log)
-	worker.SetStickyWorkflowCacheSize(int(s.cacheBytes / activities.CacheEntryBytes))
+	r.models = llm.New(models)
+	r.providers.Store(&at.models)
+	cacheBytes := cacheBudget(s.CacheBytes, log)
+	worker.SetStickyWorkflowCacheSize(int(s.CacheBytes / activities.CacheEntryBytes))
 	w := contexts.NewWorker(c, contexts.Options{
 		Namespace:        at.temporal.Namespace,
-		TaskQueue:        s.taskQueue,
-		Part:             s.only,
-		Models:           llm.New(models),
+		TaskQueue:        s.TaskQueue,
+		Part:             s.part(),
+		Models:           r.models,
 		Tools:            r.tools,
 		Hooks:            at.hooks,
 		Stream:           conn,
 		Archive:          logs,
 		StoreID:          storeID,
-		ContinueAfter:    s.continueAfter,
-		DrainTimeout:     s.drainTimeout,
+		ContinueAfter:    s.ContinueAfter,
+		DrainTimeout:     s.DrainTimeout,
 		CacheBytes:       cacheBytes,
 		SearchAttributes: attributes,
 		DefaultModel:     at.model(),
@@ -106,19 +112,19 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at e
 		// Without --dev, NATS is optional.
 		probe.stream = conn
 	}
-	probe.register(w, s.only)
+	probe.register(w, s.part())
 	a.registerReport(w, at, r)
 	if err := w.Start(); err != nil {
 		return nil, fmt.Errorf("start worker: %w", err)
 	}
 	r.worker = w
-	if s.only == contexts.OnlyActivities {
+	if s.part() == contexts.OnlyActivities {
 		// This worker could not run the workflow of the probe.
 		return r, nil
 	}
-	return r, await(ctx, c, at.temporal.Namespace, s.taskQueue, readyInput{
+	return r, await(ctx, c, at.temporal.Namespace, s.TaskQueue, readyInput{
 		SearchAttributes: attributes,
-		Activities:       s.only != contexts.OnlyWorkflows,
+		Activities:       s.part() != contexts.OnlyWorkflows,
 	})
 }
 

@@ -36,7 +36,7 @@ func openFilesRoot(dir string) (*os.Root, error) {
 // nil servers have no tools.
 func (s settings) tools(store *blobs.Store, history builtin.Log, files *os.Root, servers *mcp.Servers, log *zap.Logger) (*tool.Set, error) {
 	enabled := []tool.Tool{builtin.SearchLog(history)}
-	if s.toolFetch {
+	if s.ToolFetch {
 		enabled = append(enabled, builtin.Fetch(builtin.FetchOptions{}))
 	}
 	if files != nil {

@@ -225,6 +225,6 @@ func TestInvalidFilesAreRejected(t *testing.T) {
 	} {
 		_, err := read(t, text)
 		require.ErrorContains(t, err, want)
-		require.ErrorContains(t, err, "hooks.toml: ")
+		require.ErrorContains(t, err, "hooks.toml:")
 	}
 }

@@ -11,11 +11,14 @@ import (
 )
 
 var flagTypes = map[string]string{
-	"bool":     "true or false",
-	"int":      "an integer",
-	"int64":    "an integer",
-	"float64":  "a number",
-	"duration": "a duration like 90s or 12h, in h, m, s and ms",
+	"bool":        "true or false",
+	"string":      "a string",
+	"int":         "an integer",
+	"int64":       "an integer",
+	"float64":     "a number",
+	"stringArray": "a list of strings",
+	"level":       "debug, info, warn or error",
+	"duration":    "a duration like 90s or 12h, in h, m, s and ms",
 }
 
 // FlagError is a flag error function for cobra. It says what a flag allows, in place of errors of Go
@@ -29,5 +32,10 @@ func FlagError(_ *cobra.Command, err error) error {
 	if errors.Is(err, strconv.ErrRange) {
 		return fmt.Errorf("--%s %q: out of range", flag.Name, invalid.GetValue())
 	}
-	return fmt.Errorf("--%s %q: want %s", flag.Name, invalid.GetValue(), cmp.Or(flagTypes[flag.Value.Type()], flag.Value.Type()))
+	return fmt.Errorf("--%s %q: want %s", flag.Name, invalid.GetValue(), Allowed(flag))
+}
+
+// Allowed describes the values of a flag.
+func Allowed(flag *pflag.Flag) string {
+	return cmp.Or(flagTypes[flag.Value.Type()], flag.Value.Type())
 }

@@ -144,7 +144,7 @@ func codeLines(text string) []string {
 func flagSources(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
-	for _, pattern := range []string{"starter/*.go", "worker/*.go"} {
+	for _, pattern := range []string{"starter/*.go", "worker/*.go", "internal/config/*.go"} {
 		paths, err := filepath.Glob(pattern)
 		require.NoError(t, err)
 		for _, path := range paths {

@@ -19,8 +19,8 @@ func NewLines(text string) *Lines {
 	return l
 }
 
-// Of returns the line of a key, counted from 1. It returns 0 if the text does not contain the key, or
-// only in [[tables]].
+// Of returns the line of a key, counted from 1. It returns 0 if the text does not contain the key, or if
+// several [[tables]] have it.
 func (l *Lines) Of(key ...string) int {
 	table := l.root
 	for i, name := range key {
@@ -31,12 +31,28 @@ func (l *Lines) Of(key ...string) int {
 		if i == len(key)-1 {
 			return l.lineOf(value)
 		}
-		table = nil
-		if l.meta.PrimitiveDecode(value, &table) != nil {
-			return 0
-		}
+		table = l.tableWith(value, key[i+1])
 	}
 	return 0
+}
+
+// tableWith returns a table, or the only one of [[tables]] that has a key.
+func (l *Lines) tableWith(value toml.Primitive, key string) (table map[string]toml.Primitive) {
+	if l.meta.PrimitiveDecode(value, &table) == nil && table != nil {
+		return table
+	}
+	var list []map[string]toml.Primitive
+	if l.meta.PrimitiveDecode(value, &list) != nil {
+		return nil
+	}
+	for _, element := range list {
+		if _, hasKey := element[key]; hasKey && table != nil {
+			return nil
+		} else if hasKey {
+			table = element
+		}
+	}
+	return table
 }
 
 // lineOf fails to decode the value: the error has its position.

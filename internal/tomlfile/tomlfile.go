@@ -50,6 +50,8 @@ func (m *mismatch) Error() string { return fmt.Sprintf("%s: want %s, got %s", m.
 // check returns the first value whose type differs from that of its field. It ignores unknown keys.
 func check(key []string, path string, want reflect.Type, value any) *mismatch {
 	switch want.Kind() {
+	case reflect.Interface:
+		return nil
 	case reflect.Pointer:
 		return check(key, path, want.Elem(), value)
 	case reflect.Struct, reflect.Map:

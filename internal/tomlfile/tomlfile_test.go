@@ -1,6 +1,8 @@
 package tomlfile_test
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -64,4 +66,20 @@ func TestAFileIsDecoded(t *testing.T) {
 	h := f.Hooks[0]
 	require.Equal(t, []any{"a", true, []string{"before"}, 2, 3.0, int64(4), int64(5)},
 		[]any{h.Name, h.Beside, h.Stages, h.Retries, *h.Cost, *h.Window, *h.Models["x"].Window})
+}
+
+func TestLines(t *testing.T) {
+	lines := tomlfile.NewLines("a = 1\n\n[b]\nc = [\n  1,\n]\nd.\"e.f\" = 2\n[b.g]\nh = { i = 1 }\n[[k]]\nl = 1\nm = 1\n[[k]]\nl = 2\n")
+	for key, want := range map[string]int{"a": 1, "b": 3, "b/c": 4, "b/d/e.f": 7, "b/g": 8, "b/g/h/i": 9, "k/m": 12, "k/l": 0, "b/x": 0, "x/y": 0, "a/x": 0} {
+		require.Equal(t, want, lines.Of(strings.Split(key, "/")...), key)
+	}
+	require.Zero(t, tomlfile.NewLines("a = [").Of("a"))
+}
+
+func TestErrorsHaveALineAndASuggestion(t *testing.T) {
+	_, err := tomlfile.Decode("# A comment.\n[[hooks]]\nname = \"a\"\nretries = \"two\"", new(file))
+	require.EqualError(t, tomlfile.At("hooks.toml", err), "hooks.toml:4: hooks[1].retries: want an integer, got a string")
+	require.EqualError(t, tomlfile.At("hooks.toml", errors.New("empty")), "hooks.toml: empty")
+	require.Equal(t, `(did you mean "retries"?)`, tomlfile.Suggest("retires", "name", "retries"))
+	require.Equal(t, `(want one of name, retries)`, tomlfile.Suggest("temperature", "name", "retries"))
 }

@@ -1,0 +1,245 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/spf13/pflag"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/exit"
+)
+
+// VariableFile is the variable of --config.
+const VariableFile = "CHRONICLE_CONFIG"
+
+// Config is the configuration of a program.
+type Config struct {
+	// PrintOnly is --print-config.
+	PrintOnly bool
+	path      string
+	tables    []*Table // of the program
+	others    []*Table // of other programs: the file is checked against them
+	parts     []string // top-level keys that the program, or another one, reads from [Config.Text]
+	file      *file    // nil: none
+	origins   map[*pflag.Flag]Origin
+	values    map[string]string // of flags, by key, when they were loaded
+	ignored   []string          // flags without effect in the environment and the file
+	omitted   []string          // of parts
+}
+
+// Parts are the top-level keys of a file for [Config.Text].
+var Parts = []string{"price_version", "providers", "budgets", "hooks"}
+
+// New returns the configuration of a program with the settings in tables. The file may also have the
+// settings of other programs.
+func New(tables []*Table, others ...*Table) *Config {
+	return &Config{tables: tables, others: others, parts: Parts}
+}
+
+// AddFlags adds --config and --print-config.
+func (c *Config) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&c.path, "config", "", "TOML `FILE` with settings, like chronicle.example.toml; flags and environment variables override it (default: $"+VariableFile+", none)")
+	flags.BoolVar(&c.PrintOnly, "print-config", false, "print each setting and where its value comes from, without secrets, and exit")
+}
+
+// Load reads the file, and sets the flags that are not on the command line from the environment and
+// the file, except for the ignored ones. Errors are usage errors.
+func (c *Config) Load(getenv func(string) string, ignored ...string) error {
+	c.origins, c.values, c.ignored = map[*pflag.Flag]Origin{}, map[string]string{}, ignored
+	from := "--config"
+	path := c.path
+	if path == "" {
+		from, path = VariableFile, getenv(VariableFile)
+	}
+	if path != "" {
+		var err error
+		if c.file, err = readFile(path); err != nil {
+			return fmt.Errorf("%s: %w", from, err)
+		}
+		if err := c.file.check(slices.Concat(c.tables, c.others), c.parts); err != nil {
+			return err
+		}
+	}
+	for _, t := range c.tables {
+		if err := c.resolve(t, getenv); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Reload returns the configuration with the values that the file has now. The tables are new ones, in
+// the order of those of [New].
+func (c *Config) Reload(getenv func(string) string, tables ...*Table) (*Config, error) {
+	next := New(tables, c.others...)
+	next.path = c.path
+	for i, t := range tables {
+		c.tables[i].VisitAll(func(f *pflag.Flag) {
+			if f.Changed {
+				copyValue(t.Lookup(f.Name), f)
+			}
+		})
+	}
+	return next, next.Load(getenv, c.ignored...)
+}
+
+func copyValue(to, from *pflag.Flag) {
+	to.Changed = true
+	if list, ok := to.Value.(pflag.SliceValue); ok {
+		_ = list.Replace(from.Value.(pflag.SliceValue).GetSlice()) // any string is valid
+		return
+	}
+	_ = to.Value.Set(from.Value.String()) // it was valid
+}
+
+// resolve sets the flags of a table.
+func (c *Config) resolve(t *Table, getenv func(string) string) (err error) {
+	best := c.origin(t, getenv)
+	t.VisitAll(func(f *pflag.Flag) {
+		origin := Origin{}
+		value, isInFile := c.file.value(t.path(f.Name))
+		variable := t.env[f.Name]
+		isAlternative := t.alternatives[f.Name]
+		switch {
+		case err != nil:
+		case f.Changed:
+			origin.kind = byFlag
+		case slices.Contains(c.ignored, f.Name):
+		case variable != "" && getenv(variable) != "" && !(isAlternative && best > byVariable):
+			origin = Origin{kind: byVariable, name: variable}
+			if f.Value.Set(getenv(variable)) != nil {
+				err = fmt.Errorf("%s %q: want %s", variable, event.Redact(getenv(variable), maxShown), exit.Allowed(f))
+			}
+		case isInFile && !(isAlternative && best > byFile):
+			origin = Origin{kind: byFile, name: c.file.path, line: c.file.lines.Of(t.path(f.Name)...)}
+			err = setValue(f, value)
+		}
+		c.origins[f], c.values[t.Key(f.Name)] = origin, f.Value.String()
+	})
+	if err != nil {
+		return err
+	}
+	for _, v := range t.variables {
+		if v.value != nil && best <= byVariable && !slices.Contains(c.ignored, v.Name) {
+			*v.value = getenv(v.Name)
+		}
+	}
+	return nil
+}
+
+// origin returns the first place that has one of the alternatives of a table.
+func (c *Config) origin(t *Table, getenv func(string) string) kind {
+	best := byDefault
+	for flag := range t.alternatives {
+		switch {
+		case t.Lookup(flag).Changed:
+			return byFlag
+		case t.env[flag] != "" && getenv(t.env[flag]) != "":
+			best = byVariable
+		}
+	}
+	for _, v := range t.variables {
+		if v.value != nil && getenv(v.Name) != "" {
+			best = byVariable
+		}
+	}
+	return best
+}
+
+// Label names a setting and the place of its value in an error: --ui-port, NATS_URL or
+// chronicle.toml:7: worker.ui_port.
+func (c *Config) Label(flag string) string {
+	for _, t := range c.tables {
+		f := t.Lookup(flag)
+		if f == nil {
+			continue
+		}
+		switch o := c.origins[f]; o.kind {
+		case byVariable:
+			return o.name
+		case byFile:
+			return fmt.Sprintf("%s: %s", o, t.Key(flag))
+		}
+	}
+	return "--" + flag
+}
+
+// IsGiven reports whether the value of a flag is not its default.
+func (c *Config) IsGiven(flag string) bool {
+	for _, t := range c.tables {
+		if f := t.Lookup(flag); f != nil {
+			return c.origins[f].kind != byDefault
+		}
+	}
+	return false
+}
+
+// Text returns the path and the text of the file; empty without one.
+func (c *Config) Text() (path, text string) {
+	if c.file == nil {
+		return "", ""
+	}
+	return c.file.path, c.file.text
+}
+
+// CheckOnce returns an error if the file names another file for a flag and also has its content.
+func (c *Config) CheckOnce(flag string, keys ...string) error {
+	if c.file == nil || c.Label(flag) == "--"+flag {
+		return nil
+	}
+	for _, key := range c.file.keys {
+		if slices.Contains(keys, key[0]) {
+			return fmt.Errorf("%s: the file also has %s in line %d (want one of them)", c.Label(flag), key[0], c.file.lines.Of(key...))
+		}
+	}
+	return nil
+}
+
+// Differences returns the keys, sorted, whose values differ between two configurations of a program.
+func (c *Config) Differences(other *Config) (keys []string) {
+	for key, value := range c.values {
+		if other.values[key] != value {
+			keys = append(keys, key)
+		}
+	}
+	for _, part := range c.parts {
+		a, _ := c.file.value([]string{part})
+		b, _ := other.file.value([]string{part})
+		if !reflect.DeepEqual(a, b) {
+			keys = append(keys, part)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// Origin is the place of a value.
+type Origin struct {
+	kind kind
+	name string // of the variable or the file
+	line int
+}
+
+type kind int
+
+const (
+	byDefault kind = iota
+	byFile
+	byVariable
+	byFlag
+)
+
+// String describes the place: flag, env NAME, FILE:LINE or default.
+func (o Origin) String() string {
+	switch o.kind {
+	case byFlag:
+		return "flag"
+	case byVariable:
+		return "env " + o.name
+	case byFile:
+		return fmt.Sprintf("%s:%d", o.name, o.line)
+	}
+	return "default"
+}

@@ -1,0 +1,28 @@
+package config
+
+import (
+	"cmp"
+
+	"github.com/seed-9ed7edd4/chronicle/internal/connect"
+)
+
+const fromProfile = "profile of the temporal command"
+
+// Derived returns the address and the namespace of Temporal, and the URL of NATS.
+func (c *Connection) Derived(getenv func(string) string) (map[string]Value, error) {
+	options, err := connect.Temporal{Address: c.Address, Namespace: c.Namespace, Profile: c.Profile}.Options()
+	if err != nil {
+		return nil, err
+	}
+	values := map[string]Value{
+		"address":   {Value: options.HostPort},
+		"namespace": {Value: options.Namespace},
+		"nats-url":  {Value: cmp.Or(connect.NATSURL(c.NATSURL, getenv), "none")},
+	}
+	for flag, byDefault := range map[string]string{"address": connect.DefaultAddress, "namespace": "default"} {
+		if v := values[flag].Value; v != byDefault {
+			values[flag] = Value{v, fromProfile}
+		}
+	}
+	return values, nil
+}

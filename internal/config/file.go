@@ -1,0 +1,173 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/BurntSushi/toml"
+	"github.com/spf13/pflag"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/exit"
+	"github.com/seed-9ed7edd4/chronicle/internal/tomlfile"
+)
+
+type file struct {
+	path, text string
+	tree       map[string]any
+	keys       []toml.Key // in the order of the file
+	lines      *tomlfile.Lines
+}
+
+func readFile(path string) (*file, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	f := &file{path: path, text: string(data), tree: map[string]any{}}
+	meta, err := tomlfile.Decode(f.text, &f.tree)
+	if err != nil {
+		return nil, tomlfile.At(path, err)
+	}
+	f.keys, f.lines = meta.Keys(), tomlfile.NewLines(f.text)
+	return f, nil
+}
+
+// value returns the value of a key, of one or two names. A nil file has no keys.
+func (f *file) value(key []string) (value any, isKnown bool) {
+	if f == nil {
+		return nil, false
+	}
+	table := f.tree
+	if len(key) > 1 {
+		table, _ = f.tree[key[0]].(map[string]any)
+	}
+	value, isKnown = table[key[len(key)-1]]
+	return value, isKnown
+}
+
+// check returns an error for the first unknown key, and for the first value of another type. It
+// ignores the content of the parts.
+func (f *file) check(tables []*Table, parts []string) error {
+	for _, key := range f.keys {
+		if slices.Contains(parts, key[0]) {
+			continue
+		}
+		if err := f.checkKey(key, tables, parts); err != nil {
+			return tomlfile.At(f.path, &tomlfile.Error{Line: f.lines.Of(key...), Err: err})
+		}
+	}
+	return nil
+}
+
+func (f *file) checkKey(key toml.Key, tables []*Table, parts []string) error {
+	for _, t := range tables {
+		if t.name != "" && t.name == key[0] {
+			return f.checkIn(t, key, tables)
+		}
+	}
+	return f.checkIn(tables[0], key, tables, parts...)
+}
+
+// checkIn checks a key of a table. The first of all tables is that of the top level.
+func (f *file) checkIn(t *Table, key toml.Key, all []*Table, parts ...string) error {
+	path := []string(key)
+	if t.name != "" {
+		if len(key) == 1 {
+			if _, isTable := f.tree[key[0]].(map[string]any); !isTable {
+				return fmt.Errorf("%s: want a table, got %s", key, tomlfile.Kind(f.tree[key[0]]))
+			}
+			return nil
+		}
+		path = key[1:]
+	}
+	flag := t.withKey(path[0])
+	if flag == nil {
+		return unknownKey(key, path[0], t, all, parts)
+	}
+	value, _ := f.value(t.path(flag.Name))
+	if err := checkType(flag, value); err != nil {
+		return fmt.Errorf("%s%w", t.Key(flag.Name), err)
+	}
+	return nil
+}
+
+func unknownKey(key toml.Key, name string, t *Table, all []*Table, parts []string) error {
+	for _, other := range all {
+		if f := other.withKey(strings.ReplaceAll(name, "-", "_")); f != nil {
+			return fmt.Errorf("unknown key %q (did you mean %q?)", key.String(), other.Key(f.Name))
+		}
+	}
+	known := t.keys()
+	if t.name == "" {
+		known = append(known, parts...)
+		for _, other := range all {
+			if other.name != "" {
+				known = append(known, other.name)
+			}
+		}
+	}
+	return fmt.Errorf("unknown key %q %s", key.String(), tomlfile.Suggest(strings.TrimPrefix(t.name+"."+name, "."), known...))
+}
+
+// checkType returns an error for a value that is not one of the flag, to follow the key.
+func checkType(f *pflag.Flag, value any) error {
+	if _, ok := textsOf(f.Value.Type(), value); ok {
+		return nil
+	}
+	switch value.(type) {
+	case string:
+		return fmt.Errorf(" %q: want %s", event.Redact(value.(string), maxShown), exit.Allowed(f))
+	case bool, int64, float64:
+		return fmt.Errorf(" %v: want %s", value, exit.Allowed(f))
+	}
+	// Parts of a list or a table may be secrets.
+	return fmt.Errorf(": want %s, got %s", exit.Allowed(f), tomlfile.Kind(value))
+}
+
+// textsOf returns a value as a flag of a type would be given, or its elements.
+func textsOf(kind string, value any) (texts []string, ok bool) {
+	switch v := value.(type) {
+	case bool:
+		return []string{strconv.FormatBool(v)}, kind == "bool"
+	case int64:
+		return []string{strconv.FormatInt(v, 10)}, kind == "int" || kind == "int64" || kind == "float64"
+	case float64:
+		return []string{strconv.FormatFloat(v, 'g', -1, 64)}, kind == "float64"
+	case string:
+		switch kind {
+		case "string":
+			return []string{v}, true
+		case "duration":
+			_, err := time.ParseDuration(v)
+			return []string{v}, err == nil
+		case "level":
+			return []string{v}, new(Level).Set(v) == nil
+		}
+	case []any:
+		for _, element := range v {
+			text, isString := element.(string)
+			if !isString {
+				return nil, false
+			}
+			texts = append(texts, text)
+		}
+		return texts, kind == "stringArray"
+	}
+	return nil, false
+}
+
+// setValue sets a flag to a value that [checkType] accepts.
+func setValue(f *pflag.Flag, value any) error {
+	texts, _ := textsOf(f.Value.Type(), value)
+	if list, ok := f.Value.(pflag.SliceValue); ok {
+		return list.Replace(texts)
+	}
+	return f.Value.Set(texts[0])
+}
+
+const maxShown = 100 // bytes

@@ -1,0 +1,181 @@
+package config
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+	"github.com/spf13/pflag"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
+
+// Value is a value that a program derives for a setting without one, and its origin; empty: default.
+type Value struct{ Value, Origin string }
+
+// Print prints all settings as a file for --config, each with its origin, and without secrets.
+// derived has the values of settings that no flag, variable or file sets, by flag.
+func (c *Config) Print(w io.Writer, getenv func(string) string, derived map[string]Value) error {
+	var b bytes.Buffer
+	for _, t := range c.tables {
+		if t.name != "" {
+			fmt.Fprintf(&b, "\n[%s]\n", t.name)
+		}
+		t.VisitAll(func(f *pflag.Flag) { c.printFlag(&b, t, f, derived) })
+		for _, v := range t.variables {
+			fmt.Fprintf(&b, "# %s\n", variableLine(v, getenv(v.Name)))
+		}
+		if t.name == "" {
+			c.printPart(&b, func(value any) bool { return !isTable(value) })
+		}
+	}
+	b.WriteByte('\n')
+	c.printPart(&b, isTable)
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+func variableLine(v Variable, value string) string {
+	switch {
+	case value == "":
+		return v.Name + ": not set"
+	case v.IsSecret:
+		return v.Name + " = " + event.Removed + "  # env " + v.Name
+	}
+	return fmt.Sprintf("%s = %q  # env %[1]s", v.Name, event.Redact(value, 0))
+}
+
+func (c *Config) printFlag(b *bytes.Buffer, t *Table, f *pflag.Flag, derived map[string]Value) {
+	origin, value := c.origins[f].String(), any(t.redacted(f.Name, f.Value.String()))
+	if d, isDerived := derived[f.Name]; isDerived && f.Value.String() == "" {
+		value = t.redacted(f.Name, d.Value)
+		if d.Origin != "" {
+			origin = d.Origin
+		}
+	}
+	switch f.Value.Type() {
+	case "bool", "int", "int64", "float64":
+		fmt.Fprintf(b, "%s = %s  # %s\n", keyOf(f.Name), value, origin)
+		return
+	case "stringArray":
+		list := []string{}
+		for _, text := range f.Value.(pflag.SliceValue).GetSlice() {
+			list = append(list, t.redacted(f.Name, text))
+		}
+		value = list
+	}
+	var line bytes.Buffer
+	_ = toml.NewEncoder(&line).Encode(map[string]any{keyOf(f.Name): value}) // strings are valid values
+	fmt.Fprintf(b, "%s  # %s\n", strings.TrimSuffix(line.String(), "\n"), origin)
+}
+
+func isTable(value any) bool {
+	switch value.(type) {
+	case map[string]any, []map[string]any:
+		return true
+	}
+	return false
+}
+
+// printPart prints those parts of the file whose values are selected.
+func (c *Config) printPart(b *bytes.Buffer, isSelected func(any) bool) {
+	if c.file == nil {
+		return
+	}
+	selected := map[string]any{}
+	for _, part := range c.parts {
+		if value, ok := c.file.tree[part]; ok && isSelected(value) && !slices.Contains(c.omitted, part) {
+			selected[part] = value
+		}
+	}
+	printTables(b, c.file, selected)
+}
+
+// printTables prints tables with the line of each value.
+func printTables(b *bytes.Buffer, f *file, tables map[string]any) {
+	var encoded bytes.Buffer
+	encoder := toml.NewEncoder(&encoded)
+	encoder.Indent = ""
+	if err := encoder.Encode(redactAll(tables)); err != nil {
+		fmt.Fprintf(b, "# %s: cannot be printed\n", f.path)
+		return
+	}
+	var path []string
+	for line := range strings.Lines(encoded.String()) {
+		line = strings.TrimSuffix(line, "\n")
+		origin := f.path
+		switch {
+		case line == "":
+		case strings.HasPrefix(line, "["):
+			path = keysOf(strings.Trim(line, "[]") + " = 0")
+			origin = ""
+		default:
+			if n := f.lines.Of(append(slices.Clip(path), keysOf(line)...)...); n > 0 {
+				origin = fmt.Sprintf("%s:%d", f.path, n)
+			}
+			line += "  # " + origin
+		}
+		fmt.Fprintln(b, line)
+	}
+}
+
+// keysOf returns the key that a line sets.
+func keysOf(line string) []string {
+	var tree map[string]any
+	meta, err := toml.Decode(line, &tree)
+	if err != nil || len(meta.Keys()) == 0 {
+		return nil
+	}
+	keys := meta.Keys()
+	return keys[len(keys)-1]
+}
+
+// redactAll returns a copy without secrets in strings.
+func redactAll(value any) any {
+	switch v := value.(type) {
+	case string:
+		return event.Redact(v, 0)
+	case map[string]any:
+		redacted := map[string]any{}
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			redacted[key] = redactAll(v[key])
+		}
+		return redacted
+	case []map[string]any:
+		redacted := []map[string]any{}
+		for _, table := range v {
+			redacted = append(redacted, redactAll(table).(map[string]any))
+		}
+		return redacted
+	case []any:
+		redacted := []any{}
+		for _, element := range v {
+			redacted = append(redacted, redactAll(element))
+		}
+		return redacted
+	}
+	return value
+}
+
+// Omit omits top-level keys of the file that the program does not use from [Config.Print].
+func (c *Config) Omit(keys ...string) { c.omitted = append(c.omitted, keys...) }
+
+// PrintFile prints another file, like that of --providers, in comments.
+func PrintFile(w io.Writer, path string) error {
+	f, err := readFile(path)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	printTables(&b, f, f.tree)
+	for line := range strings.Lines(b.String()) {
+		if _, err := fmt.Fprintf(w, "# %s", line); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,188 @@
+package config
+
+import (
+	"strings"
+	"time"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/stream"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+// Connection is the connection of all programs. Its fields are those of client.Config.
+type Connection struct {
+	Address, Namespace, Profile string
+	NATSURL                     string
+	NATSAuth                    stream.Auth
+	BlobURL, TaskQueue          string
+}
+
+// Words are the parts of help texts that differ between programs.
+type Words struct {
+	Namespace, NATSURL, BlobURL, TaskQueue string
+	// DefaultTaskQueue is the default of the flag; empty: the default of package client.
+	DefaultTaskQueue string
+}
+
+// Table returns the settings at the top level of the file.
+func (c *Connection) Table(words Words) *Table {
+	t := newTable("")
+	t.StringVar(&c.Address, "address", "", "address of Temporal, `HOST:PORT` (default: $TEMPORAL_ADDRESS, the profile, 127.0.0.1:7233)")
+	t.StringVar(&c.Namespace, "namespace", "", words.Namespace+` (default: $TEMPORAL_NAMESPACE, the profile, "default")`)
+	t.StringVar(&c.Profile, "profile", "", "`PROFILE` in the TOML configuration of the temporal command (default: $TEMPORAL_PROFILE, \"default\")")
+	t.StringVar(&c.NATSURL, "nats-url", "", words.NATSURL+" (default: $NATS_URL, nats://127.0.0.1:4222)")
+	t.redact["nats-url"] = stream.RedactURL
+	for _, s := range c.NATSAuth.Settings() {
+		usage := s.Usage
+		if s.Env != "" {
+			usage += " (default: $" + s.Env + ")"
+			t.env[s.Flag] = s.Env
+		}
+		t.StringVar(s.Value, s.Flag, "", usage)
+	}
+	for _, flag := range []string{"nats-user", "nats-password-file", "nats-token-file", "nats-creds", "nats-nkey"} {
+		t.alternatives[flag] = true
+	}
+	t.StringVar(&c.BlobURL, "blob-url", "", words.BlobURL)
+	t.StringVar(&c.TaskQueue, "task-queue", words.DefaultTaskQueue, words.TaskQueue)
+	t.env["address"], t.env["namespace"], t.env["profile"] = "TEMPORAL_ADDRESS", "TEMPORAL_NAMESPACE", "TEMPORAL_PROFILE"
+	t.env["nats-url"], t.env["blob-url"] = "NATS_URL", "BLOB_URL"
+	t.variables = []Variable{
+		{Name: "NATS_PASSWORD", Usage: "password of the NATS user", IsSecret: true},
+		{Name: variableToken, Usage: "NATS token", IsSecret: true, value: &c.NATSAuth.Token},
+	}
+	return t
+}
+
+// variableToken is an alternative to the flags for authentication at NATS.
+const variableToken = "NATS_TOKEN"
+
+// WorkerWords are the help texts of a worker.
+var WorkerWords = Words{
+	Namespace: "Temporal `NAMESPACE`, created by --dev",
+	NATSURL:   "`URLS` of NATS servers, separated by commas; \"none\": do not stream answers",
+	BlobURL: "`URL` of the blob store for logs and large payloads: file:///DIR, s3://BUCKET, gs://BUCKET or azblob://CONTAINER; use the same store for all workers and clients of a namespace " +
+		"(default: $BLOB_URL, else the folder .chronicle/blobs; with --dev, the folder blobs in --data-dir)",
+	TaskQueue:        "task `QUEUE` of the contexts to run",
+	DefaultTaskQueue: wire.TaskQueue,
+}
+
+// ClientBlobs is the folder of the blob store that clients use by default if it exists.
+const ClientBlobs = ".chronicle/blobs"
+
+// ClientWords are the help texts of the gateway and the other clients.
+var ClientWords = Words{
+	Namespace: "Temporal `NAMESPACE`",
+	NATSURL:   "`URL` of the NATS server that delivers live deltas; \"none\": no live deltas",
+	BlobURL: "`URL` of the workers' blob store; \"none\": send at most 60 KiB and read only what Temporal holds " +
+		"(default: $BLOB_URL, or " + ClientBlobs + " if it exists and Temporal runs on this machine)",
+	TaskQueue: "task `QUEUE` of the workers that run new contexts (default \"" + wire.TaskQueue + "\")",
+}
+
+// Worker is the settings of a worker.
+type Worker struct {
+	ContinueAfter     int
+	Only              string
+	ProvidersFile     string
+	AllowBaseURLs     []string
+	AttachmentsDir    string
+	ToolFetch         bool
+	ToolFilesRoot     string
+	MCPFile           string
+	HooksFile         string
+	CacheBytes        int64
+	DrainTimeout      time.Duration
+	JSON              bool
+	LogLevel          Level
+	Metrics           string
+	DataDir           string
+	TemporalPort      int
+	UIPort            int
+	NATSPort          int
+	Untuned           bool
+	OfflineTokenDelay time.Duration
+}
+
+// Defaults of a worker.
+const (
+	// DefaultDrainTimeout plus 10 s to hand requests back must be shorter than the grace period that
+	// docker-compose.yml gives workers to stop.
+	DefaultDrainTimeout = 30 * time.Second
+	DefaultDataDir      = ".chronicle"
+)
+
+// Table returns the settings in the table [worker] of the file. The presets are the built-in providers.
+func (w *Worker) Table(presets ...string) *Table {
+	t := newTable("worker")
+	t.IntVar(&w.ContinueAfter, "continue-as-new-after", 0, "number of history `EVENTS` after which a run continues as new, at least 50; 0: 4,096; a run continues earlier if Temporal suggests it")
+	t.StringVar(&w.Only, "only", "", "run only `KIND`: workflows or activities (default: both)")
+	t.StringVar(&w.ProvidersFile, "providers", "", "TOML `FILE` of model providers with their URLs, keys and prices, see providers.example.toml (default: the presets "+
+		strings.Join(presets, ", ")+")")
+	t.StringArrayVar(&w.AllowBaseURLs, "allow-base-url", nil, "base `URL` that contexts may use without a key, including paths below it; may be repeated "+
+		"(default: only those of the providers and, with --dev, those on this machine)")
+	t.StringVar(&w.AttachmentsDir, "attachments-dir", "", "`DIRECTORY` from which attachments of type \"file\" are read (default: none)")
+	t.BoolVar(&w.ToolFetch, "tool-fetch", false, "enable the tool fetch, which gets public web pages, for contexts that name it")
+	t.StringVar(&w.ToolFilesRoot, "tool-files-root", "", "enable the tools list_files and read_file, which read this `DIRECTORY`, for contexts that name them (default: none)")
+	t.StringVar(&w.MCPFile, "mcp", "", "JSON `FILE` with the MCP servers whose tools contexts may name, like mcp.example.json (default: none)")
+	t.StringVar(&w.HooksFile, "hooks", "", "TOML `FILE` of webhooks that check all requests and answers, or receive all events, like hooks.example.toml (default: none)")
+	t.Int64Var(&w.CacheBytes, "cache-bytes", 512<<20, "memory for cached contexts in `BYTES`, at least 1,048,576; the excess is written to a temporary file in $TMPDIR")
+	t.DurationVar(&w.DrainTimeout, "drain-timeout", DefaultDrainTimeout, "time for running answers to finish when the worker stops; the rest are handed back to Temporal and repeated by another worker; 0: hand back at once, as --dev does")
+	t.BoolVar(&w.JSON, "json", false, "write logs as JSON lines, including those of the Temporal SDK and, with --dev, the Temporal server")
+	t.level(&w.LogLevel)
+	t.metrics(&w.Metrics)
+	t.StringVar(&w.DataDir, "data-dir", DefaultDataDir, "data `DIRECTORY` of --dev, created if missing")
+	t.IntVar(&w.TemporalPort, "temporal-port", 7233, "`PORT` of Temporal with --dev; 0: any free port")
+	t.IntVar(&w.UIPort, "ui-port", 8233, "`PORT` of the Web UI with --dev; 0: any free port")
+	t.IntVar(&w.NATSPort, "nats-port", 4222, "`PORT` of NATS with --dev; 0: any free port")
+	t.BoolVar(&w.Untuned, "untuned", false, "with --dev, run Temporal with its default settings instead of the tuned ones")
+	t.DurationVar(&w.OfflineTokenDelay, "offline-token-delay", 25*time.Millisecond, "delay between the tokens of the built-in stand-in for a model; 0: none")
+	t.variables = []Variable{
+		{Name: "OPENAI_API_KEY", Usage: "key of the default provider", IsSecret: true},
+		{Name: "OPENAI_BASE_URL", Usage: "URL of the default provider; alone, for a server that requires no key"},
+		{Name: "OPENAI_MODEL", Usage: "model of contexts without a provider of their own"},
+	}
+	return t
+}
+
+func (t *Table) metrics(address *string) {
+	t.StringVar(address, "metrics", "", "serve metrics for Prometheus at http://`HOST:PORT`/metrics; port 0: any free port (default: none)")
+}
+
+func (t *Table) level(level *Level) {
+	t.Var(level, "log-level", "least `LEVEL` of the log: debug, info, warn or error")
+}
+
+// Gateway is the settings of the gateway, starter serve.
+type Gateway struct {
+	Listen   string
+	Hosts    []string
+	Rate     float64
+	Proxies  []string // IP addresses and networks
+	Metrics  string
+	LogLevel Level
+	JSON     bool
+}
+
+// Table returns the settings in the table [gateway] of the file.
+func (g *Gateway) Table() *Table {
+	t := newTable("gateway")
+	t.StringVar(&g.Listen, "listen", "127.0.0.1:8080", "address to serve on, `HOST:PORT`; port 0: any free port")
+	t.StringArrayVar(&g.Hosts, "host", nil,
+		"host `NAME` that clients may use besides localhost and IP addresses; may be repeated")
+	t.Float64Var(&g.Rate, "rate", 0,
+		"`REQUESTS` per second per client address, with bursts of four times as many; 0: 50; negative: unlimited")
+	t.StringArrayVar(&g.Proxies, "trust-proxy", nil,
+		"IP `ADDRESS` or network, like 10.0.0.0/8, of a proxy whose X-Forwarded-For is trusted; may be repeated")
+	t.metrics(&g.Metrics)
+	t.level(&g.LogLevel)
+	t.BoolVar(&g.JSON, "json", false, "print the ready line and the log as JSON")
+	return t
+}
+
+// redacted returns a value without secrets.
+func (t *Table) redacted(flag, value string) string {
+	if redact := t.redact[flag]; redact != nil {
+		value = redact(value)
+	}
+	return event.Redact(value, 0)
+}

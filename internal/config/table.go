@@ -1,0 +1,64 @@
+package config
+
+import (
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// Table is a group of settings: flags, their environment variables, and their keys in a table of the
+// file. The key of a flag is its name with _ for -.
+type Table struct {
+	*pflag.FlagSet
+	name      string            // of the table in the file; empty: the keys are at the top level
+	env       map[string]string // variables by flag
+	redact    map[string]func(string) string
+	variables []Variable
+	// alternatives exclude each other: if one comes from the command line, those of the environment
+	// and the file do not apply, and so on.
+	alternatives map[string]bool
+}
+
+// Variable is a setting without a flag: secrets are not passed on a command line.
+type Variable struct {
+	Name, Usage string
+	IsSecret    bool
+	value       *string // nil: others read the variable
+}
+
+func newTable(name string) *Table {
+	flags := pflag.NewFlagSet(name, pflag.ContinueOnError)
+	flags.SortFlags = false
+	return &Table{
+		FlagSet: flags, name: name,
+		env: map[string]string{}, redact: map[string]func(string) string{}, alternatives: map[string]bool{},
+	}
+}
+
+// Key returns the key of a flag in the file, with its table: worker.drain_timeout.
+func (t *Table) Key(flag string) string {
+	return strings.TrimPrefix(t.name+"."+keyOf(flag), ".")
+}
+
+func (t *Table) path(flag string) []string {
+	if t.name == "" {
+		return []string{keyOf(flag)}
+	}
+	return []string{t.name, keyOf(flag)}
+}
+
+func keyOf(flag string) string { return strings.ReplaceAll(flag, "-", "_") }
+
+// keys returns the keys of the table, in order.
+func (t *Table) keys() (keys []string) {
+	t.VisitAll(func(f *pflag.Flag) { keys = append(keys, t.Key(f.Name)) })
+	return keys
+}
+
+// withKey returns the flag with a key, or nil.
+func (t *Table) withKey(key string) *pflag.Flag {
+	if strings.Contains(key, "-") {
+		return nil
+	}
+	return t.Lookup(strings.ReplaceAll(key, "_", "-"))
+}
