@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -36,6 +37,10 @@ func TestFollowersReadTheLogDespiteResetsAndOutages(t *testing.T) {
 			}
 		}
 		require.Equal(rt, w.log(), followed)
+		for _, r := range w.runs[:len(w.runs)-1] {
+			r.isDeleted = true
+		}
+		require.Equal(rt, followed, w.log(), "after the retention period")
 	})
 }
 
@@ -94,8 +99,9 @@ type restored struct {
 	continued    string // the run that continued as new; "": none
 	isReset      bool
 	isRegistered bool
-	restoredAt   int // entry of the history that restored the session; 0: none
-	after, last  int // counters: of the last event before the run, and of the newest event
+	restoredAt   int   // length of the history when it had restored the session; 0: not yet
+	tasks        []int // lengths of the history after workflow tasks
+	after, last  int   // counters: of the last event before the run, and of the newest event
 }
 
 func newWorld(t *testing.T, rt *rapid.T) *world {
@@ -106,10 +112,13 @@ func newWorld(t *testing.T, rt *rapid.T) *world {
 	w.left = rapid.IntRange(3, 40).Draw(rt, "changes")
 	w.fail = func(string) error {
 		w.maybeChange()
-		if !w.isWorking && !w.hasEnded && rapid.IntRange(0, 30).Draw(rt, "server fails") == 0 {
-			return serviceerror.NewUnavailable("refused")
+		switch {
+		case w.hasEnded || w.left < 0 || rapid.IntRange(0, 30).Draw(rt, "server fails") > 0:
+			return nil
+		case w.isWorking: // not repeated at once
+			return serviceerror.NewPermissionDenied("no route", "")
 		}
-		return nil
+		return serviceerror.NewUnavailable("refused")
 	}
 	w.start(&restored{run: newRun("", "")})
 	return w
@@ -156,7 +165,7 @@ func (w *world) change() {
 	}
 	switch change := rapid.IntRange(0, 9).Draw(w.rt, "change"); {
 	case change < 3 && r.isRegistered:
-		w.record(r)
+		w.say(r)
 	case change < 5 && !r.isRegistered:
 		w.register(r)
 	case change == 5 && r.isRegistered && r.last > 0:
@@ -181,7 +190,7 @@ func (w *world) finish(r *restored) {
 	w.register(r)
 	require.True(w.rt, r.isRegistered)
 	if !w.hasEnded {
-		w.end = w.record(r)
+		w.end = w.say(r)
 		w.hasEnded = true
 	}
 }
@@ -189,30 +198,38 @@ func (w *world) finish(r *restored) {
 func (w *world) start(r *restored) {
 	r.id = fmt.Sprint("run", len(w.runs)+1)
 	r.onEnd = func() { w.awaitChange(r) }
+	r.tasks = append(r.tasks, len(r.history))
 	w.runs = append(w.runs, r.run)
 	w.restored[r.id] = r
 }
 
-func (w *world) record(r *restored) string {
-	w.texts++
+func (w *world) record(r *restored, body event.Body) string {
 	r.last++
-	entry := record(w.t, r.last, says(fmt.Sprint("m", w.texts))...)
+	entry := record(w.t, r.last, body)
 	r.history = append(r.history, entry)
-	text := fmt.Sprintf("%d:m%d", r.last, w.texts)
-	w.rt.Log(r.id, "records", text)
-	return text
+	r.tasks = append(r.tasks, len(r.history))
+	events, err := eventlog.Decode(entry)
+	require.NoError(w.rt, err)
+	w.rt.Log(r.id, "records", line(events[0]))
+	return line(events[0])
+}
+
+func (w *world) say(r *restored) string {
+	w.texts++
+	return w.record(r, says(fmt.Sprint("m", w.texts))[0])
 }
 
 func (w *world) reset(base *restored) {
 	if rapid.IntRange(0, 3).Draw(w.rt, "of another run") == 0 {
 		base = w.restored[rapid.SampledFrom(w.runs).Draw(w.rt, "base").id]
 	}
-	through := rapid.IntRange(1, len(base.history)).Draw(w.rt, "through")
-	r := &restored{run: &run{}, continued: base.continued, isReset: true, after: base.after, last: base.after}
-	if base.restoredAt <= through {
+	through := rapid.IntRange(0, len(base.tasks)-1).Draw(w.rt, "through")
+	length := base.tasks[through]
+	r := &restored{run: &run{}, continued: base.continued, isReset: true, after: base.after, last: base.after, tasks: slices.Clone(base.tasks[:through])}
+	if base.restoredAt <= length {
 		r.restoredAt = base.restoredAt
 	}
-	for _, entry := range base.history[:through] {
+	for _, entry := range base.history[:length] {
 		r.history = append(r.history, entry)
 		events, err := eventlog.Decode(entry)
 		require.NoError(w.rt, err)
@@ -230,27 +247,32 @@ func lastCounter(events []event.Event) int {
 	return event.Counter(events[len(events)-1].ID)
 }
 
-// register registers a run like the activity Open.
+// register does what a worker does before it records input: a new session begins with an event.
 func (w *world) register(r *restored) {
 	if r.isRegistered {
 		return
 	}
-	err := w.open(r)
+	begins, err := w.open(r)
 	w.rt.Log(r.id, "registers:", err)
-	if err == nil {
-		r.isRegistered = true
-		r.history = append(r.history, marker("registered", nil))
-		r.restoredAt = cmp.Or(r.restoredAt, len(r.history))
+	if err != nil {
+		return
 	}
+	r.isRegistered = true
+	r.history = append(r.history, marker("registered", nil))
+	if begins != nil {
+		w.record(r, begins)
+	}
+	r.restoredAt = cmp.Or(r.restoredAt, len(r.history))
+	r.tasks = append(r.tasks, len(r.history))
 }
 
-func (w *world) open(r *restored) error {
+// open does what the activity Open does. It returns the first event of a new session, or nil.
+func (w *world) open(r *restored) (begins event.Body, err error) {
 	ctx := w.t.Context()
 	base, isContinued := "", r.continued != "" && r.restoredAt == 0
 	if r.isReset && !isContinued {
-		var err error
 		if base, err = w.workers.Base(ctx, "demo", r.id); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if r.restoredAt == 0 && !isContinued {
@@ -258,14 +280,11 @@ func (w *world) open(r *restored) error {
 		if err == nil {
 			r.after, r.last = opened.Run.After, opened.Run.After
 		}
-		return err
+		return session(opened.Run.Behind), err
 	}
 	behind, through := base, math.MaxInt
 	if isContinued {
 		behind, through = r.continued, r.last
-		if rapid.Bool().Draw(w.rt, "archives later") {
-			through = 0
-		}
 	}
-	return w.workers.Continue(ctx, "demo", archive.Run{ID: r.id, After: r.last, Behind: behind}, through)
+	return nil, w.workers.Continue(ctx, "demo", archive.Run{ID: r.id, After: r.last, Behind: behind}, through)
 }

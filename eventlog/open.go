@@ -36,17 +36,19 @@ func (l *Log) Open(ctx context.Context, contextName, runID, base string) (o Open
 	return o, err
 }
 
-// Continue registers a run that continues the session of run.Behind, and archives that run's events
-// through a counter; 0 archives nothing.
+// Continue registers a run that continues the session of run.Behind. Before that, it archives the
+// events of run.Behind through a counter; 0 archives nothing. It is idempotent.
 func (l *Log) Continue(ctx context.Context, contextName string, run archive.Run, through int) error {
 	return l.registering(ctx, contextName, func(folder *archive.Folder) error {
+		// A run can end right after it has registered. The next one archives only the run before it.
+		if through > 0 {
+			if _, err := l.archiveOwn(ctx, contextName, run.Behind, through); err != nil {
+				return err
+			}
+		}
 		_, err := folder.Run(ctx, run.ID)
 		if errors.Is(err, archive.ErrNoRun) {
 			err = l.register(ctx, folder, contextName, run)
-		}
-		// An earlier attempt may have registered the run and archived nothing.
-		if err == nil && through > 0 {
-			_, err = l.archiveOwn(ctx, contextName, run.Behind, through)
 		}
 		return err
 	})

@@ -156,7 +156,11 @@ func TestContinueRetriesArchiving(t *testing.T) {
 	s.fail = func(runID string) error { return unreachable }
 	log := eventlog.New(s, "", a)
 	next := archive.Run{ID: "D", After: 9, Behind: "C"}
-	require.ErrorIs(t, log.Continue(t.Context(), "demo", next, 9), unreachable, "registered, not archived")
+	require.ErrorIs(t, log.Continue(t.Context(), "demo", next, 9), unreachable)
+	folder, err := a.Folder(t.Context(), "demo")
+	require.NoError(t, err)
+	_, err = folder.Run(t.Context(), "D")
+	require.ErrorIs(t, err, archive.ErrNoRun, "another run may follow instead of D, and archive C")
 	s.fail = nil
 	require.NoError(t, log.Continue(t.Context(), "demo", next, 9))
 	s.runs = s.runs[3:]
