@@ -90,8 +90,10 @@ func (d *decision) reconcile(in RequestEnded) {
 	if a.Attempt > r.Attempt {
 		d.recordLost(a.Attempt, in.Lost)
 	}
-	// The attempt of the outcome Lost is that of the last heartbeat, and newer ones can exist.
-	if in.Outcome == Lost || a.Attempt < r.FirstAttempt || a.Through == r.Through {
+	// The attempt of the outcome Lost is that of the last heartbeat, and newer ones can exist. That of
+	// Failed can be one, too, if the server ended the activity.
+	isOther := a.Through != r.Through || r.AttemptEnded && in.Outcome != Failed && d.Rules >= Rules2
+	if in.Outcome == Lost || a.Attempt < r.FirstAttempt || !isOther {
 		return
 	}
 	// The newest attempt is recorded again under its number, with the data of the result.
