@@ -235,12 +235,12 @@ func attachmentReader(dir string) (func(path string) ([]byte, error), error) {
 	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
-		return nil, fmt.Errorf("--attachments-dir: %w", err)
+		return nil, err
 	}
 	// A root rejects all paths out of it, including symbolic links.
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, fmt.Errorf("--attachments-dir: %w", err)
+		return nil, err
 	}
 	return func(path string) ([]byte, error) {
 		if filepath.IsAbs(path) {

@@ -41,7 +41,7 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at e
 	s := a.settings
 	readAttachment, err := attachmentReader(s.AttachmentsDir)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", a.config.Label("attachments-dir"), err)
 	}
 	r := &runningWorker{}
 	defer func() {
@@ -50,7 +50,7 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at e
 		}
 	}()
 	if r.files, err = openFilesRoot(s.ToolFilesRoot); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", a.config.Label("tool-files-root"), err)
 	}
 	if r.blobs, err = blobs.Open(ctx, at.blobURL, at.temporal.Namespace); err != nil {
 		return nil, fmt.Errorf("%s: %w", a.config.Label("blob-url"), err)

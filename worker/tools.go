@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 
 	"go.uber.org/zap"
@@ -25,11 +24,7 @@ func openFilesRoot(dir string) (*os.Root, error) {
 		return nil, nil
 	}
 	// A root rejects all paths out of it, including symbolic links.
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, fmt.Errorf("--tool-files-root: %w", err)
-	}
-	return root, nil
+	return os.OpenRoot(dir)
 }
 
 // tools returns the tools that contexts may name. A nil root disables those for files;

@@ -175,6 +175,27 @@ func TestPrintedSettings(t *testing.T) {
 	require.Equal(t, p.Worker, again.Worker)
 }
 
+func TestPrintedValuesContainNoSecrets(t *testing.T) {
+	write(t, `blob_url = "s3://bucket?access_key=s3cr3ts3cr3ts3cr3t"
+[worker]
+metrics = "Bearer s3cr3ts3cr3ts3cr3t"
+allow_base_url = ["http://me:s3cr3t@10.0.0.5/v1"]
+[[hooks]]
+url = "https://guard.example.com/?token=s3cr3ts3cr3ts3cr3t"
+stages = ["password=s3cr3ts3cr3ts3cr3t"]
+[providers.house]
+key = "sk-s3cr3ts3cr3ts3cr3t"
+`)
+	p := newProgram(map[string]string{
+		"NATS_URL": "s3cr3t@nats:4222,nats://me:s3cr3t@nats:4223", "NATS_PASSWORD": "s3cr3t", "TEMPORAL_API_KEY": "s3cr3t", "OPENAI_API_KEY": "s3cr3t",
+	})
+	require.NoError(t, p.load(t, "--config", "chronicle.toml"))
+	var printed bytes.Buffer
+	require.NoError(t, p.Print(&printed, p.getenv, nil))
+	require.NotContains(t, printed.String(), "s3cr3t")
+	require.Equal(t, 10, strings.Count(printed.String(), "[removed]"), printed.String())
+}
+
 func TestExampleOfAConfigurationFile(t *testing.T) {
 	p := newProgram(nil)
 	require.NoError(t, p.load(t, "--config", exampleFile))

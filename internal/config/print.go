@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -27,7 +28,9 @@ func (c *Config) Print(w io.Writer, getenv func(string) string, derived map[stri
 		}
 		t.VisitAll(func(f *pflag.Flag) { c.printFlag(&b, t, f, derived) })
 		for _, v := range t.variables {
-			fmt.Fprintf(&b, "# %s\n", variableLine(v, getenv(v.Name)))
+			if !v.isFamily() {
+				fmt.Fprintf(&b, "# %s\n", variableLine(v, getenv(v.Name)))
+			}
 		}
 		if t.name == "" {
 			c.printPart(&b, func(value any) bool { return !isTable(value) })
@@ -46,7 +49,7 @@ func variableLine(v Variable, value string) string {
 	case v.IsSecret:
 		return v.Name + " = " + event.Removed + "  # env " + v.Name
 	}
-	return fmt.Sprintf("%s = %q  # env %[1]s", v.Name, event.Redact(value, 0))
+	return fmt.Sprintf("%s = %q  # env %[1]s", v.Name, redact(value))
 }
 
 func (c *Config) printFlag(b *bytes.Buffer, t *Table, f *pflag.Flag, derived map[string]Value) {
@@ -134,11 +137,26 @@ func keysOf(line string) []string {
 	return keys[len(keys)-1]
 }
 
+// secretParameter matches a parameter of a URL that is named like a secret.
+var secretParameter = regexp.MustCompile(`(?i)([?&][^=&#]*(?:token|key|secret|sig|pass|auth|cred)[^=&#]*=)[^&#\s]+`)
+
+func redact(text string) string {
+	return event.Redact(secretParameter.ReplaceAllString(text, "${1}"+event.Removed), 0)
+}
+
+// redacted returns a value of a flag without secrets.
+func (t *Table) redacted(flag, value string) string {
+	if of := t.redact[flag]; of != nil {
+		value = of(value)
+	}
+	return redact(value)
+}
+
 // redactAll returns a copy without secrets in strings.
 func redactAll(value any) any {
 	switch v := value.(type) {
 	case string:
-		return event.Redact(v, 0)
+		return redact(v)
 	case map[string]any:
 		redacted := map[string]any{}
 		for _, key := range slices.Sorted(maps.Keys(v)) {

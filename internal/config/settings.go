@@ -4,7 +4,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/stream"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
@@ -48,6 +47,10 @@ func (c *Connection) Table(words Words) *Table {
 	t.env["address"], t.env["namespace"], t.env["profile"] = "TEMPORAL_ADDRESS", "TEMPORAL_NAMESPACE", "TEMPORAL_PROFILE"
 	t.env["nats-url"], t.env["blob-url"] = "NATS_URL", "BLOB_URL"
 	t.variables = []Variable{
+		{Name: "TEMPORAL_API_KEY", Usage: "API key for Temporal", IsSecret: true},
+		{Name: "TEMPORAL_CONFIG_FILE", Usage: "TOML configuration of the temporal command, with profiles; `--config` does not replace it"},
+		{Name: "TEMPORAL_*", Usage: "TLS and other settings of the connection, as for the temporal command"},
+		{Name: "OTEL_*", Usage: "export by OTLP, see [Monitoring](#monitoring)"},
 		{Name: "NATS_PASSWORD", Usage: "password of the NATS user", IsSecret: true},
 		{Name: variableToken, Usage: "NATS token", IsSecret: true, value: &c.NATSAuth.Token},
 	}
@@ -177,12 +180,4 @@ func (g *Gateway) Table() *Table {
 	t.level(&g.LogLevel)
 	t.BoolVar(&g.JSON, "json", false, "print the ready line and the log as JSON")
 	return t
-}
-
-// redacted returns a value without secrets.
-func (t *Table) redacted(flag, value string) string {
-	if redact := t.redact[flag]; redact != nil {
-		value = redact(value)
-	}
-	return event.Redact(value, 0)
 }

@@ -26,6 +26,9 @@ type Variable struct {
 	value       *string // nil: others read the variable
 }
 
+// isFamily reports whether the name stands for all variables with a prefix, which others read.
+func (v Variable) isFamily() bool { return strings.HasSuffix(v.Name, "*") }
+
 func newTable(name string) *Table {
 	flags := pflag.NewFlagSet(name, pflag.ContinueOnError)
 	flags.SortFlags = false
