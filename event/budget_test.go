@@ -37,7 +37,7 @@ func TestInvalidBudgetsAreRejected(t *testing.T) {
 		`{"_tag":"BudgetSet","tokens":1000000000001}`:     "BudgetSetEvent.tokens: want 0 to 1000000000000, got 1000000000001",
 		`{"_tag":"BudgetSet","costMicros":-1}`:            "BudgetSetEvent.costMicros: want 0 to 1000000000000000, got -1",
 		`{"_tag":"BudgetSet","tokens":1.5}`:               "BudgetSetEvent.tokens: want a whole number, got the number 1.5",
-		`{"_tag":"BudgetExceeded","requestId":"demo:r1"}`: "BudgetExceededEvent.budget: missing",
+		`{"_tag":"BudgetExceeded","requestId":"demo:r1"}`: "BudgetExceededEvent._tag: reserved for the session (clients cannot send it)",
 	} {
 		_, err := event.DecodeInput([]byte(input))
 		require.EqualError(t, err, want)

@@ -286,6 +286,10 @@ func decodeInput(data []byte, decodeOne func([]byte) (Event, error)) ([]Event, e
 func decodeOneInput(data []byte) (Event, error) {
 	// json.Unmarshal would report a syntax error before the event's own error.
 	e, err := mustBeInput(decode(data, nil))
+	var invalid *FieldError
+	if errors.As(err, &invalid) && invalid.Tag.Class() != 0 && !invalid.Tag.IsInput() {
+		return Event{}, reserved(invalid.Tag) // rather than a missing field
+	}
 	if err == nil && isTooDeep(data, MaxDepth) {
 		return Event{}, &FieldError{Tag: e.Tag(), Problem: fmt.Sprintf("JSON nested more than %d levels deep", MaxDepth)}
 	}
@@ -299,10 +303,13 @@ func mustBeInput(e Event, err error) (Event, error) {
 		return Event{}, err
 	}
 	if !e.Tag().IsInput() {
-		return Event{}, &FieldError{Tag: e.Tag(), Field: "_tag",
-			Problem: "reserved for the session (clients cannot send it)"}
+		return Event{}, reserved(e.Tag())
 	}
 	return e, nil
+}
+
+func reserved(tag Tag) error {
+	return &FieldError{Tag: tag, Field: "_tag", Problem: "reserved for the session (clients cannot send it)"}
 }
 
 // isTooDeep expects valid JSON.

@@ -300,6 +300,7 @@ func TestErrorMessages(t *testing.T) {
 		`{"_tag":"UserMessage","content":1}`:                              "UserMessageEvent.content: want a string, got the number 1",
 		`[{"_tag":"UserMessage","content":"a"},{"_tag":"UserMessage"}]`:   "event 2 of 2: UserMessageEvent.content: missing",
 		`{"_tag":"SessionEnded","reason":"x"}`:                            "SessionEndedEvent._tag: reserved for the session (clients cannot send it)",
+		`{"_tag":"LLMRequestFailed"}`:                                     "LLMRequestFailedEvent._tag: reserved for the session (clients cannot send it)",
 		`7`:                                                               `want a JSON object like {"_tag":"UserMessageEvent","content":"Hello"}, got the number 7`,
 		`{"_tag":"UserMessage","content":"x","timestamp":"noon"}`:         "UserMessageEvent.timestamp: want an RFC 3339 time like 2026-01-02T15:04:05Z, got a string",
 		`{"_tag":"UserMessage","content":"x","apiKey":"abc"}`:             "UserMessageEvent.apiKey: a raw key is not allowed (use apiKeyRef, such as env:OPENAI_API_KEY)",
