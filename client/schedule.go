@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
@@ -203,9 +205,20 @@ func (c *Context) scheduleError(ctx context.Context, operation string, s Schedul
 		if s.Timezone != "" && strings.Contains(problem, "time zone") {
 			return &ScheduleError{"timezone", fmt.Sprintf("%q is invalid: %s (want a name like Europe/Berlin)", s.Timezone, problem)}
 		}
-		return &ScheduleError{"cron", fmt.Sprintf("%q is invalid: %s (want MINUTE HOUR DAY MONTH WEEKDAY, like \"0 9 * * MON-FRI\")", s.Cron, problem)}
+		return &ScheduleError{"cron", fmt.Sprintf(
+			"%q is invalid: %s (want MINUTE HOUR DAY MONTH WEEKDAY, like \"0 9 * * MON-FRI\", or @daily)", s.Cron, cronProblem(s.Cron, problem))}
 	}
 	return c.explain(ctx, operation, err, ErrUnreachable)
+}
+
+// cronProblem rewords a problem of the server, such as "Minute is not in range [0-59]".
+func cronProblem(cron, problem string) string {
+	if strings.Contains(problem, "does not have 5-7 fields") {
+		expression, _, _ := strings.Cut(cron, "#")
+		return fmt.Sprintf("it does not have 5 to 7 fields, but %d", len(strings.Fields(expression)))
+	}
+	first, size := utf8.DecodeRuneInString(problem)
+	return string(unicode.ToLower(first)) + problem[size:]
 }
 
 // Schedules yields the schedules of a context (empty: all). A new one appears after about a second.

@@ -287,8 +287,10 @@ func TestInvalidSchedulesNameTheField(t *testing.T) {
 		"an id":              {client.Schedule{ID: "a/b", Every: time.Hour}, nil, `id: "a/b" is invalid (want 1-64 of A-Z a-z 0-9 . _ -, first a letter or digit)`},
 		"a long message": {client.Schedule{Every: time.Hour, Message: event.UserMessage{Content: strings.Repeat("x", wire.MaxScheduledBytes)}}, nil,
 			"message: 32808 bytes of JSON (at most 32768)"},
-		"a cron expression": {client.Schedule{Cron: "61 * * * *", Message: hello}, rejecting("minute is out of range"),
-			`cron: "61 * * * *" is invalid: minute is out of range (want MINUTE HOUR DAY MONTH WEEKDAY, like "0 9 * * MON-FRI")`},
+		"a cron expression": {client.Schedule{Cron: "61 * * * *", Message: hello}, rejecting("Minute is not in range [0-59]"),
+			`cron: "61 * * * *" is invalid: minute is not in range [0-59] (want MINUTE HOUR DAY MONTH WEEKDAY, like "0 9 * * MON-FRI", or @daily)`},
+		"a word": {client.Schedule{Cron: "daily # at noon", Message: hello}, rejecting("CronString does not have 5-7 fields"),
+			`cron: "daily # at noon" is invalid: it does not have 5 to 7 fields, but 1 (want MINUTE HOUR DAY MONTH WEEKDAY, like "0 9 * * MON-FRI", or @daily)`},
 		"an unknown time zone": {client.Schedule{Cron: "@daily", Timezone: "Mars", Message: hello}, rejecting("unknown time zone Mars"),
 			`timezone: "Mars" is invalid: unknown time zone Mars (want a name like Europe/Berlin)`},
 	} {
