@@ -26,9 +26,15 @@ const maxBudgetedOutput = 4096
 type exceededError struct{ event.BudgetExceeded }
 
 func (e *exceededError) Error() string {
-	advice := `lower maxTokens, or raise the budget with "starter budget"`
+	advice := `raise the budget with "starter budget"`
 	if e.Day != "" {
-		advice = "lower maxTokens, wait until the next day in UTC, or let the worker's operator raise the budget in the file of --providers"
+		advice = "wait until the next day in UTC, or let the worker's operator raise the budget in the file of --providers"
+	}
+	switch isUsedUp := !e.Limit.Allows(e.Used.Plus(event.Amount{Tokens: 1, CostMicros: 1})); {
+	case !isUsedUp && e.Day == "":
+		advice = "lower maxTokens, or " + advice
+	case !isUsedUp:
+		advice = "lower maxTokens, " + advice
 	}
 	return fmt.Sprintf("budget exceeded: %s (%s)", e.BudgetExceeded, advice)
 }

@@ -31,8 +31,20 @@ func exceeded(t *testing.T, err error) event.BudgetExceeded {
 	failed, details := refusal(t, err)
 	require.Equal(t, event.FailureBudgetExceeded, details.Kind)
 	require.NotNil(t, details.Exceeded)
-	require.Contains(t, failed.Message(), "budget exceeded: "+details.Exceeded.String()+" (lower maxTokens, ")
+	require.Contains(t, failed.Message(), "budget exceeded: "+details.Exceeded.String()+" (")
 	return *details.Exceeded
+}
+
+func TestTheAdviceDependsOnWhetherTheBudgetIsUsedUp(t *testing.T) {
+	for used, advice := range map[int]string{
+		9_000:  `(lower maxTokens, or raise the budget with "starter budget")`,
+		10_000: `(raise the budget with "starter budget")`,
+	} {
+		session := newSession(tokens(10_000))
+		session.Usage = reducer.Usage{Attempts: 1, InputTokens: used}
+		_, err := newWorld(t, session).generate()
+		require.ErrorContains(t, err, advice)
+	}
 }
 
 func TestAnAnswerUnderABudgetHasALimitedLength(t *testing.T) {
