@@ -70,6 +70,7 @@ func runDoctor(ctx context.Context, o doctorOptions) error {
 	if err != nil {
 		return err
 	}
+	o.grace.Store(int64(doctor.Cleanup + grace))
 	counts := map[doctor.Severity]int{}
 	isUnreachable := false
 	for f := range findings {

@@ -36,7 +36,9 @@ func ForClient(config client.Config) (*Deployment, error) {
 		}
 	}
 	if url := cmp.Or(config.BlobURL, os.Getenv("BLOB_URL"), "none"); url != "none" {
-		d.Store = func(ctx context.Context) (*blobs.Store, error) { return blobs.Open(ctx, url, options.Namespace) }
+		d.Store = func(ctx context.Context) (*blobs.Store, error) {
+			return blobs.OpenExisting(ctx, url, options.Namespace)
+		}
 		if folder, ok := StoreFolder(url); ok {
 			d.Folders = append(d.Folders, folder)
 		}

@@ -79,6 +79,9 @@ const (
 	defaultTimeout = 5 * time.Second
 	// grace is the time for a check to report what it waited for when its timeout has passed.
 	grace = 500 * time.Millisecond
+	// Cleanup is how long [Run] takes at most to end and delete what it created when its context is
+	// cancelled.
+	Cleanup = deletionTimeout + grace
 )
 
 func ok(format string, args ...any) Result {
@@ -148,9 +151,9 @@ func (o *outcome) decide(ctx context.Context, c Check, others map[string]*outcom
 }
 
 // perform abandons a check that does not end by its timeout, such as one of a file system that hangs.
-func perform(ctx context.Context, c Check) Result {
+func perform(parent context.Context, c Check) Result {
 	timeout := cmp.Or(c.Timeout, defaultTimeout)
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(parent, timeout)
 	defer cancel()
 	done := make(chan Result, 1)
 	go func() { done <- c.Run(ctx) }()
@@ -159,10 +162,14 @@ func perform(ctx context.Context, c Check) Result {
 		return r
 	case <-ctx.Done():
 	}
+	patience := grace
+	if parent.Err() != nil {
+		patience = Cleanup // a timeout includes the time to delete, a cancellation does not
+	}
 	select {
 	case r := <-done:
 		return r
-	case <-time.After(grace):
+	case <-time.After(patience):
 		return failure("find out what hangs, or why it is slow", "no result within %v", timeout)
 	}
 }

@@ -56,6 +56,17 @@ func TestACheckRunsAfterAWarning(t *testing.T) {
 	requireFinding(t, found["second"], OK, "fine")
 }
 
+func TestACancelledRunDeletesItsWorkflows(t *testing.T) {
+	s := newServer()
+	ctx, cancel := context.WithCancel(t.Context())
+	s.onDescribe = cancel
+	d := s.deployment()
+	for range Run(ctx, []Check{d.connection(), d.namespace(), d.clock()}) {
+	}
+	require.Len(t, s.started, 1)
+	require.Equal(t, []string{s.started[0].ID}, s.deleted)
+}
+
 func TestFindingsHaveStableFields(t *testing.T) {
 	all := Finding{Check: "a.b", Worker: "1@a", Severity: Warning, Measured: "m", Why: "w", Fix: "f", DurationMs: 7}
 	text, err := json.Marshal(all)

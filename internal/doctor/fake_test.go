@@ -35,6 +35,9 @@ type server struct {
 	now        time.Time // start time of workflows
 	started    []sdkclient.StartWorkflowOptions
 	deleted    []string // workflow ids
+	// onDescribe is called when a workflow is described, which then takes until its context is done. Nil:
+	// it responds at once.
+	onDescribe func()
 }
 
 func newServer() *server {
@@ -74,7 +77,12 @@ func (s *server) ExecuteWorkflow(_ context.Context, options sdkclient.StartWorkf
 	return run{id: options.ID}, nil
 }
 
-func (s *server) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+func (s *server) DescribeWorkflowExecution(ctx context.Context, _, _ string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	if s.onDescribe != nil {
+		s.onDescribe()
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	return &workflowservice.DescribeWorkflowExecutionResponse{
 		WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{StartTime: timestamppb.New(s.now)},
 	}, nil

@@ -115,6 +115,15 @@ func TestTheURLOfTheStoreIsInvalid(t *testing.T) {
 	require.NotContains(t, found.Measured, "abc")
 }
 
+func TestTheFolderOfTheStoreIsMissing(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "missing")
+	d, err := ForClient(client.Config{Address: "127.0.0.1:1", BlobURL: "file://" + filepath.ToSlash(folder)})
+	require.NoError(t, err)
+	defer d.Close()
+	requireFinding(t, examine(t, d.access())[checkAccess], Error, "the folder does not exist")
+	require.NoDirExists(t, folder)
+}
+
 func TestNoStoreIsSet(t *testing.T) {
 	t.Setenv("BLOB_URL", "")
 	d, err := ForClient(client.Config{Address: "127.0.0.1:1"})

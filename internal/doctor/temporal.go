@@ -141,7 +141,7 @@ func failed(operation string, err error) Result {
 	return failure("see the log of the Temporal server", "%s: %s", operation, text(err))
 }
 
-func text(err error) string { return event.Redact(err.Error(), 500) }
+func text(err error) string { return event.RedactOutput(err.Error(), 500) }
 
 func isDenied(err error) bool {
 	code := status.Code(err)

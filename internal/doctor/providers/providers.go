@@ -116,4 +116,4 @@ var fixes = map[llm.Kind]string{
 }
 
 // message is the text of an error, which contains no secrets if it is an [llm.Error].
-func message(err error) string { return event.Redact(err.Error(), 600) }
+func message(err error) string { return event.RedactOutput(err.Error(), 600) }
