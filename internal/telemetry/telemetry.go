@@ -1,6 +1,6 @@
-// Package telemetry exports the metrics of a program: to Prometheus, which scrapes an HTTP endpoint,
-// and by OTLP to the collector that the standard OTEL_ environment variables name
-// (https://opentelemetry.io/docs/specs/otel/protocol/exporter/). Both read the same instruments.
+// Package telemetry exports the metrics and traces of a program: metrics to Prometheus, which scrapes
+// an HTTP endpoint, and both by OTLP to the collector that the standard OTEL_ environment variables
+// name (https://opentelemetry.io/docs/specs/otel/protocol/exporter/).
 package telemetry
 
 import (
@@ -10,19 +10,26 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	otelprometheus "go.opentelemetry.io/otel/exporters/prometheus"
 	"go.opentelemetry.io/otel/metric"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/contrib/opentelemetry"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
 // Options configure [Start].
@@ -30,11 +37,18 @@ type Options struct {
 	Service, Version string // service.name, unless OTEL_SERVICE_NAME is set, and service.version
 	Listen           string // HOST:PORT of the Prometheus endpoint /metrics; empty: none
 	Getenv           func(string) string
+	// TraceIDs makes traces even if they are not exported, so that programs that export theirs
+	// continue them.
+	TraceIDs bool
+	// OnError is called for failed exports, with secrets removed. Nil: they are ignored.
+	OnError func(error)
 }
 
 // Telemetry is a running exporter.
 type Telemetry struct {
-	provider *sdkmetric.MeterProvider // nil: nothing is exported
+	provider *sdkmetric.MeterProvider // nil: no metrics are exported
+	tracers  *sdktrace.TracerProvider // nil: there are no traces
+	content  bool                     // see TracesContent
 	server   *http.Server             // nil: no Prometheus endpoint
 	listener net.Listener
 }
@@ -45,7 +59,7 @@ const (
 )
 
 // Start starts the exporters that the options and the environment name. Without any, it starts
-// nothing, and [Telemetry.Meters] returns nil.
+// nothing, and [Telemetry.Meters] and [Telemetry.Tracers] return nil.
 func Start(ctx context.Context, o Options) (_ *Telemetry, err error) {
 	t := &Telemetry{}
 	defer func() {
@@ -53,26 +67,19 @@ func Start(ctx context.Context, o Options) (_ *Telemetry, err error) {
 			_ = t.Close() // err says more
 		}
 	}()
-	var readers []sdkmetric.Option
-	if o.Listen != "" {
-		reader, err := t.listen(ctx, o.Listen)
-		if err != nil {
-			return nil, err
-		}
-		readers = append(readers, sdkmetric.WithReader(reader))
+	if t.content, err = tracesContent(o.Getenv); err != nil {
+		return nil, err
 	}
-	push, err := exportsMetrics(o.Getenv)
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(o.report))
+	readers, err := t.readers(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	if push {
-		exporter, err := otlpmetrichttp.New(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("export metrics by OTLP: %w (check the OTEL_EXPORTER_OTLP_ variables)", err)
-		}
-		readers = append(readers, sdkmetric.WithReader(sdkmetric.NewPeriodicReader(exporter)))
+	spans, err := exporters(ctx, o)
+	if err != nil {
+		return nil, err
 	}
-	if len(readers) == 0 {
+	if len(readers) == 0 && len(spans) == 0 && !o.TraceIDs {
 		return t, nil
 	}
 	about, err := resource.New(ctx, resource.WithAttributes(
@@ -81,11 +88,57 @@ func Start(ctx context.Context, o Options) (_ *Telemetry, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
-	t.provider = sdkmetric.NewMeterProvider(append(readers, sdkmetric.WithResource(about))...)
+	if len(readers) > 0 {
+		t.provider = sdkmetric.NewMeterProvider(append(readers, sdkmetric.WithResource(about))...)
+	}
+	if len(spans) > 0 || o.TraceIDs {
+		t.tracers = sdktrace.NewTracerProvider(append(spans, sdktrace.WithResource(about))...)
+	}
 	if t.server != nil {
 		go func() { _ = t.server.Serve(t.listener) }() // it ends with Close
 	}
 	return t, nil
+}
+
+func (o Options) report(err error) {
+	if o.OnError != nil {
+		o.OnError(errors.New(event.Redact(err.Error(), maxError)))
+	}
+}
+
+const maxError = 500 // bytes
+
+func (t *Telemetry) readers(ctx context.Context, o Options) (readers []sdkmetric.Option, err error) {
+	if o.Listen != "" {
+		reader, err := t.listen(ctx, o.Listen)
+		if err != nil {
+			return nil, err
+		}
+		readers = append(readers, sdkmetric.WithReader(reader))
+	}
+	isExported, err := exports("METRICS", o.Getenv)
+	if !isExported || err != nil {
+		return readers, err
+	}
+	exporter, err := otlpmetrichttp.New(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("export metrics by OTLP: %w (check the OTEL_EXPORTER_OTLP_ variables)", err)
+	}
+	return append(readers, sdkmetric.WithReader(sdkmetric.NewPeriodicReader(exporter))), nil
+}
+
+// exporters returns the exporter of spans, if any. The SDK reads OTEL_TRACES_SAMPLER and the OTEL_BSP_
+// and OTEL_SPAN_ variables.
+func exporters(ctx context.Context, o Options) ([]sdktrace.TracerProviderOption, error) {
+	isExported, err := exports("TRACES", o.Getenv)
+	if !isExported || err != nil {
+		return nil, err
+	}
+	exporter, err := otlptracehttp.New(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("export traces by OTLP: %w (check the OTEL_EXPORTER_OTLP_ variables)", err)
+	}
+	return []sdktrace.TracerProviderOption{sdktrace.WithBatcher(exporter)}, nil
 }
 
 func (t *Telemetry) listen(ctx context.Context, address string) (sdkmetric.Reader, error) {
@@ -102,27 +155,42 @@ func (t *Telemetry) listen(ctx context.Context, address string) (sdkmetric.Reade
 	return otelprometheus.New(otelprometheus.WithRegisterer(registry), otelprometheus.WithoutScopeInfo())
 }
 
-// exportsMetrics reports whether the environment asks for metrics by OTLP.
-func exportsMetrics(getenv func(string) string) (bool, error) {
+// exports reports whether the environment asks for METRICS or TRACES by OTLP.
+func exports(signal string, getenv func(string) string) (bool, error) {
 	if getenv("OTEL_SDK_DISABLED") == "true" {
 		return false, nil
 	}
-	switch exporter := getenv("OTEL_METRICS_EXPORTER"); exporter {
+	variable := "OTEL_" + signal + "_EXPORTER"
+	hint := map[string]string{"METRICS": " (Prometheus scrapes the address of --metrics)"}[signal]
+	switch exporter := getenv(variable); exporter {
 	case "none":
 		return false, nil
 	case "", "otlp":
 	default:
-		return false, fmt.Errorf("OTEL_METRICS_EXPORTER %q: want otlp or none (Prometheus scrapes the address of --metrics)", exporter)
+		return false, fmt.Errorf("%s %q: want otlp or none%s", variable, exporter, hint)
 	}
-	endpoint := cmp.Or(getenv("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"), getenv("OTEL_EXPORTER_OTLP_ENDPOINT"))
-	if endpoint == "" && getenv("OTEL_METRICS_EXPORTER") == "" {
+	endpoint := cmp.Or(getenv("OTEL_EXPORTER_OTLP_"+signal+"_ENDPOINT"), getenv("OTEL_EXPORTER_OTLP_ENDPOINT"))
+	if endpoint == "" && getenv(variable) == "" {
 		return false, nil
 	}
-	protocol := cmp.Or(getenv("OTEL_EXPORTER_OTLP_METRICS_PROTOCOL"), getenv("OTEL_EXPORTER_OTLP_PROTOCOL"), "http/protobuf")
+	protocol := cmp.Or(getenv("OTEL_EXPORTER_OTLP_"+signal+"_PROTOCOL"), getenv("OTEL_EXPORTER_OTLP_PROTOCOL"), "http/protobuf")
 	if protocol != "http/protobuf" {
 		return false, fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL %q: want http/protobuf, usually port 4318 of a collector", protocol)
 	}
 	return true, nil
+}
+
+// tracesContent reports whether the environment asks for the content of messages in spans.
+func tracesContent(getenv func(string) string) (bool, error) {
+	const variable = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+	switch value := strings.ToLower(getenv(variable)); value {
+	case "true", "span_only", "span_and_event":
+		return true, nil
+	case "", "false", "no_content":
+		return false, nil
+	default:
+		return false, fmt.Errorf("%s %q: want true, span_only, span_and_event, no_content or false", variable, value)
+	}
 }
 
 // Meters returns the provider of instruments; nil: nothing is exported.
@@ -132,6 +200,17 @@ func (t *Telemetry) Meters() metric.MeterProvider {
 	}
 	return t.provider
 }
+
+// Tracers returns the provider of tracers; nil: there are no traces.
+func (t *Telemetry) Tracers() trace.TracerProvider {
+	if t.tracers == nil {
+		return nil
+	}
+	return t.tracers
+}
+
+// TracesContent reports whether spans contain messages, answers, and arguments and results of tools.
+func (t *Telemetry) TracesContent() bool { return t.content }
 
 // TemporalMetrics exports the metrics of the Temporal SDK; nil: nothing is exported.
 func (t *Telemetry) TemporalMetrics() client.MetricsHandler {
@@ -153,13 +232,16 @@ func (t *Telemetry) Address() string {
 	return t.listener.Addr().String()
 }
 
-// Close exports the last metrics by OTLP and closes the endpoint.
+// Close exports the last metrics and spans by OTLP and closes the endpoint.
 func (t *Telemetry) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer cancel()
 	var errs []error
 	if t.provider != nil {
 		errs = append(errs, t.provider.Shutdown(ctx))
+	}
+	if t.tracers != nil {
+		errs = append(errs, t.tracers.Shutdown(ctx))
 	}
 	if t.server != nil {
 		errs = append(errs, t.server.Close())
