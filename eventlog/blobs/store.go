@@ -18,12 +18,16 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
 	"gocloud.dev/blob"
 	"gocloud.dev/gcerrors"
 
 	"github.com/seed-9ed7edd4/chronicle/internal/metrics"
 	"github.com/seed-9ed7edd4/chronicle/internal/pause"
+	"github.com/seed-9ed7edd4/chronicle/internal/tracing"
 )
 
 // Errors of a [Store], about a blob or the store itself.
@@ -52,12 +56,34 @@ func New(bucket *blob.Bucket) *Store { return &Store{bucket: bucket, metrics: me
 // store is used.
 func (s *Store) Measure(provider metric.MeterProvider) { s.metrics = metrics.New(provider) }
 
-// measure records an operation, its latency and the bytes that it moved.
-func (s *Store) measure(operation string, began time.Time, bytes int, err error) {
+// operation is one that is measured and traced.
+type operation struct {
+	name  string
+	began time.Time
+	span  trace.Span
+}
+
+// begin begins an operation on a blob, or on the blobs with a prefix.
+func begin(ctx context.Context, name, blob string) (context.Context, operation) {
+	ctx, span := tracing.Start(ctx, trace.SpanKindClient, "blob", name)
+	if span.IsRecording() {
+		span.SetAttributes(blobName.String(blob))
+	}
+	return ctx, operation{name, time.Now(), span}
+}
+
+// Attributes of spans.
+const (
+	blobName  = attribute.Key("chronicle.blob.name")
+	blobBytes = attribute.Key("chronicle.blob.bytes")
+)
+
+// end records an operation, its latency and the bytes that it moved.
+func (s *Store) end(o operation, bytes int, err error) {
 	outcome := "ok"
 	switch code := gcerrors.Code(err); {
 	case err == nil:
-		s.metrics.StoreBytes.Add(float64(bytes), operation)
+		s.metrics.StoreBytes.Add(float64(bytes), o.name)
 	case code == gcerrors.NotFound:
 		outcome = "missing"
 	case code == gcerrors.FailedPrecondition:
@@ -65,8 +91,15 @@ func (s *Store) measure(operation string, began time.Time, bytes int, err error)
 	default:
 		outcome = "failed"
 	}
-	s.metrics.StoreOperations.Add(1, operation, outcome)
-	s.metrics.StoreDuration.Observe(time.Since(began).Seconds(), operation)
+	s.metrics.StoreOperations.Add(1, o.name, outcome)
+	s.metrics.StoreDuration.Observe(time.Since(o.began).Seconds(), o.name)
+	if o.span.IsRecording() {
+		o.span.SetAttributes(blobBytes.Int(bytes), tracing.Outcome.String(outcome))
+		if outcome == "failed" {
+			o.span.SetStatus(codes.Error, redact(err))
+		}
+	}
+	o.span.End()
 }
 
 // Close closes the bucket.
@@ -74,9 +107,10 @@ func (s *Store) Close() error { return s.bucket.Close() }
 
 // Put stores bytes, unless the store has them, and returns their reference.
 func (s *Store) Put(ctx context.Context, data []byte) (Ref, error) {
-	ref, began := RefOf(data), time.Now()
-	existing, err := s.bucket.Attributes(ctx, string(ref))
-	s.measure("stat", began, 0, err)
+	ref := RefOf(data)
+	stat, o := begin(ctx, "stat", string(ref))
+	existing, err := s.bucket.Attributes(stat, string(ref))
+	s.end(o, 0, err)
 	if err == nil && existing.Size == int64(len(data)) {
 		return ref, nil
 	}
@@ -148,7 +182,8 @@ func (s *Store) create(ctx context.Context, name string, data []byte) (taken boo
 
 // write syncs a file before it is renamed, and its folder after that.
 func (s *Store) write(ctx context.Context, name string, data []byte, options *blob.WriterOptions) (err error) {
-	defer func(began time.Time) { s.measure("write", began, len(data), err) }(time.Now())
+	ctx, o := begin(ctx, "write", name)
+	defer func() { s.end(o, len(data), err) }()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var file *os.File // nil in a cloud
@@ -197,17 +232,17 @@ func (s *Store) syncFolders(folder string) error {
 // Read returns the bytes under a name, unverified. Its errors are those of [Store.Get] except
 // ErrCorrupt.
 func (s *Store) Read(ctx context.Context, name string) ([]byte, error) {
-	began := time.Now()
+	ctx, o := begin(ctx, "read", name)
 	data, err := s.bucket.ReadAll(ctx, name)
-	s.measure("read", began, len(data), err)
+	s.end(o, len(data), err)
 	return data, explain("read", name, err)
 }
 
 // Delete deletes what [Store.WriteOnce] stored under a name. A name that does not exist is no error.
 func (s *Store) Delete(ctx context.Context, name string) error {
-	began := time.Now()
+	ctx, o := begin(ctx, "delete", name)
 	err := s.bucket.Delete(ctx, name)
-	s.measure("delete", began, 0, err)
+	s.end(o, 0, err)
 	if gcerrors.Code(err) == gcerrors.NotFound {
 		return nil
 	}
@@ -217,8 +252,9 @@ func (s *Store) Delete(ctx context.Context, name string) error {
 // Names yields the names that begin with a prefix, in byte order. An error is the last element.
 func (s *Store) Names(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		began, failed := time.Now(), error(nil)
-		defer func() { s.measure("list", began, 0, failed) }()
+		ctx, o := begin(ctx, "list", prefix)
+		var failed error
+		defer func() { s.end(o, 0, failed) }()
 		for name, err := range s.names(ctx, prefix) {
 			if failed = err; !yield(name, err) {
 				return
