@@ -32,6 +32,9 @@ type Options struct {
 	// ReadBlob reads an [event.Source.Ref] within [BlobTimeout]. Nil: such attachments become notes.
 	ReadBlob func(ctx context.Context, ref string) ([]byte, error)
 	Logger   *slog.Logger // for attachments that cannot be read; nil: discard
+	// TraceContent adds messages and answers to the span of a request, up to 128 KiB and without
+	// strings that look like secrets. Requests below a span in the context have a span.
+	TraceContent bool
 }
 
 // BlobTimeout bounds the time to read a blob, so that a slow store does not block a request.
@@ -85,6 +88,7 @@ type Adapter struct {
 	readAttachment func(string) ([]byte, error)
 	readBlob       func(context.Context, string) ([]byte, error)
 	logger         *slog.Logger
+	traceContent   bool
 }
 
 // table is the configuration of the providers. It is not modified.
@@ -122,6 +126,7 @@ func New(o Options) *Adapter {
 		readAttachment: o.ReadAttachment,
 		readBlob:       o.ReadBlob,
 		logger:         o.Logger,
+		traceContent:   o.TraceContent,
 	}
 	a.Configure(o)
 	if a.logger == nil {

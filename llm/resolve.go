@@ -52,6 +52,7 @@ type Target struct {
 	readAttachment func(string) ([]byte, error)
 	readBlob       func(context.Context, string) ([]byte, error)
 	logger         *slog.Logger
+	traceContent   bool
 }
 
 // Resolve returns the target for the provider config of a context.
@@ -108,6 +109,7 @@ func (a *Adapter) Resolve(cfg reducer.ProviderConfig) (*Target, error) {
 		readAttachment: a.readAttachment,
 		readBlob:       a.readBlob,
 		logger:         a.logger,
+		traceContent:   a.traceContent,
 	}
 	t.quirks.maxCompletionTokens = t.quirks.maxCompletionTokens && base == known.BaseURL
 	t.quirks.fetchesPDFs = t.quirks.fetchesPDFs && base == known.BaseURL

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"time"
 
 	"github.com/sashabaranov/go-openai"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
@@ -47,7 +49,9 @@ const finishError = "error" // reported by some servers for a failure
 //   - Tool calls are ignored if the target has no tools. Without text, they cause [KindToolCall].
 //   - A request with provider state that is rejected as malformed, before any text, is sent again
 //     without the state: signatures expire, for example when a provider changes its keys.
-func (t *Target) Stream(ctx context.Context, messages []reducer.Message, onDelta func(Delta)) (Result, error) {
+func (t *Target) Stream(ctx context.Context, messages []reducer.Message, onDelta func(Delta)) (result Result, err error) {
+	ctx, span := t.startSpan(ctx, messages)
+	defer func() { t.endSpan(span, result, err) }()
 	result, failure := t.send(ctx, messages, onDelta)
 	if failure != nil && failure.Kind == KindBadRequest && result.Text+result.Reasoning == "" && t.sendsState(messages) {
 		without := *t
@@ -108,6 +112,7 @@ func (t *Target) answer(ctx context.Context, sent conversation, isToolTurn bool,
 	t.meter.Store(m)
 	state := &stateReader{rule: t.quirks.state}
 	sending := context.WithValue(withBody(ctx, parameters, sent.json), stateKey{}, state)
+	span, sentAt, isFirst := trace.SpanFromContext(ctx), time.Now(), true
 	stream, err := t.client.CreateChatCompletionStream(sending, t.request())
 	if err != nil {
 		if ctx.Err() == nil {
@@ -131,6 +136,10 @@ func (t *Target) answer(ctx context.Context, sent conversation, isToolTurn bool,
 		chunk, err = stream.Recv()
 		if err != nil {
 			break
+		}
+		if isFirst {
+			isFirst = false
+			traceChunk(span, sentAt, chunk)
 		}
 		m.report(chunk.Usage)
 		if len(chunk.Choices) > 0 {

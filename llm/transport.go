@@ -8,6 +8,8 @@ import (
 	"io"
 	"net/http"
 	"slices"
+
+	"github.com/seed-9ed7edd4/chronicle/internal/tracing"
 )
 
 const maxErrorBody = 64 << 10 // bytes
@@ -31,6 +33,7 @@ func (d doer) Do(req *http.Request) (*http.Response, error) {
 	if err := writeBody(req); err != nil {
 		return nil, err
 	}
+	tracing.Inject(req.Context(), req.Header)
 	resp, err := d.client.Do(req)
 	if err != nil {
 		return nil, &connectionError{err}

@@ -1,0 +1,213 @@
+package llm
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/sashabaranov/go-openai"
+	"go.opentelemetry.io/otel/attribute"
+	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/tracing"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+)
+
+// The span of a request follows the semantic conventions for generative AI:
+// https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/
+
+// providerNames are the names in the conventions of presets with another id.
+var providerNames = map[string]string{"mistral": "mistral_ai", "gemini": "gcp.gemini"}
+
+// startSpan starts a span with the request.
+func (t *Target) startSpan(ctx context.Context, messages []reducer.Message) (context.Context, trace.Span) {
+	ctx, span := tracing.Start(ctx, trace.SpanKindClient, "chat", t.Model)
+	if !span.IsRecording() {
+		return ctx, span
+	}
+	span.SetAttributes(semconv.GenAIOperationNameChat, semconv.GenAIRequestModel(t.Model), semconv.GenAIRequestStream(true),
+		semconv.GenAIProviderNameKey.String(cmp.Or(providerNames[t.ProviderID], t.ProviderID)))
+	if t.Conversation != "" {
+		span.SetAttributes(semconv.GenAIConversationID(t.Conversation))
+	}
+	span.SetAttributes(t.addressAttributes()...)
+	span.SetAttributes(t.settingAttributes()...)
+	if t.traceContent {
+		span.SetAttributes(inputContent(messages)...)
+	}
+	return ctx, span
+}
+
+func (t *Target) addressAttributes() []attribute.KeyValue {
+	base, err := url.Parse(t.BaseURL)
+	if err != nil {
+		return nil
+	}
+	attributes := []attribute.KeyValue{semconv.ServerAddress(base.Hostname())}
+	if port, err := strconv.Atoi(base.Port()); err == nil {
+		attributes = append(attributes, semconv.ServerPort(port))
+	}
+	return attributes
+}
+
+func (t *Target) settingAttributes() (attributes []attribute.KeyValue) {
+	s := t.settings()
+	for key, value := range map[attribute.Key]*float64{
+		semconv.GenAIRequestTemperatureKey: s.Temperature, semconv.GenAIRequestTopPKey: s.TopP,
+		semconv.GenAIRequestFrequencyPenaltyKey: s.FrequencyPenalty, semconv.GenAIRequestPresencePenaltyKey: s.PresencePenalty,
+	} {
+		if value != nil {
+			attributes = append(attributes, key.Float64(*value))
+		}
+	}
+	if limit := cmp.Or(s.MaxTokens, &t.MaxOutput); *limit > 0 {
+		attributes = append(attributes, semconv.GenAIRequestMaxTokens(*limit))
+	}
+	if s.Seed != nil {
+		attributes = append(attributes, semconv.GenAIRequestSeedKey.Int64(*s.Seed))
+	}
+	if s.ResponseFormat != nil {
+		attributes = append(attributes, semconv.GenAIOutputTypeJSON)
+	}
+	return attributes
+}
+
+// traceChunk adds what the first piece of an answer says about it.
+func traceChunk(span trace.Span, sentAt time.Time, chunk openai.ChatCompletionStreamResponse) {
+	if !span.IsRecording() {
+		return
+	}
+	span.SetAttributes(semconv.GenAIResponseTimeToFirstChunk(time.Since(sentAt).Seconds()))
+	if chunk.Model != "" {
+		span.SetAttributes(semconv.GenAIResponseModel(event.Redact(chunk.Model, maxTracedName)))
+	}
+	if chunk.ID != "" {
+		span.SetAttributes(semconv.GenAIResponseID(event.Redact(chunk.ID, maxTracedName)))
+	}
+}
+
+const maxTracedName = 200 // bytes
+
+// endSpan ends a span with the result of the request.
+func (t *Target) endSpan(span trace.Span, result Result, err error) {
+	if !span.IsRecording() {
+		span.End()
+		return
+	}
+	if result.InputTokens+result.OutputTokens > 0 {
+		span.SetAttributes(semconv.GenAIUsageInputTokens(result.InputTokens), semconv.GenAIUsageOutputTokens(result.OutputTokens))
+	}
+	if result.CachedTokens > 0 {
+		span.SetAttributes(semconv.GenAIUsageCacheReadInputTokens(result.CachedTokens))
+	}
+	if result.ReasoningTokens > 0 {
+		span.SetAttributes(semconv.GenAIUsageReasoningOutputTokens(result.ReasoningTokens))
+	}
+	if result.FinishReason != "" {
+		span.SetAttributes(semconv.GenAIResponseFinishReasons(result.FinishReason))
+	}
+	var failed *Error
+	if errors.As(err, &failed) && failed.Kind != KindCanceled {
+		span.SetAttributes(semconv.ErrorTypeKey.String(string(failed.Kind)))
+		if failed.Status != 0 {
+			span.SetAttributes(semconv.HTTPResponseStatusCode(failed.Status))
+		}
+	}
+	if t.traceContent {
+		span.SetAttributes(outputContent(result)...)
+	}
+	tracing.End(span, err)
+}
+
+// Content of messages in spans, as in https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/.
+type tracedMessage struct {
+	Role         string       `json:"role"`
+	Parts        []tracedPart `json:"parts"`
+	FinishReason string       `json:"finish_reason,omitempty"`
+}
+
+type tracedPart struct {
+	Type      string `json:"type"` // text, reasoning, tool_call or tool_call_response
+	Content   string `json:"content,omitempty"`
+	ID        string `json:"id,omitempty"`
+	Name      string `json:"name,omitempty"`
+	Arguments string `json:"arguments,omitempty"`
+	Response  string `json:"response,omitempty"`
+}
+
+// Bounds of content in spans, in bytes. Older messages are omitted.
+const (
+	maxTracedText    = 16 << 10
+	maxTracedContent = 128 << 10
+)
+
+func tracedText(text string) string { return event.RedactOutput(text, maxTracedText) }
+
+func inputContent(messages []reducer.Message) (attributes []attribute.KeyValue) {
+	var system []tracedPart
+	var input []tracedMessage
+	size := 0
+	for _, m := range slices.Backward(messages) {
+		traced := tracedOf(m)
+		for _, part := range traced.Parts {
+			size += len(part.Content) + len(part.Arguments) + len(part.Response)
+		}
+		if size > maxTracedContent {
+			break
+		}
+		if m.Role == reducer.RoleSystem {
+			system = append(system, traced.Parts...)
+		} else {
+			input = append(input, traced)
+		}
+	}
+	slices.Reverse(system)
+	slices.Reverse(input)
+	if len(system) > 0 {
+		attributes = append(attributes, tracedJSON(semconv.GenAISystemInstructionsKey, system))
+	}
+	return append(attributes, tracedJSON(semconv.GenAIInputMessagesKey, input))
+}
+
+func tracedOf(m reducer.Message) tracedMessage {
+	traced := tracedMessage{Role: string(m.Role)}
+	switch {
+	case m.ToolCallID != "":
+		traced.Parts = append(traced.Parts, tracedPart{Type: "tool_call_response", ID: m.ToolCallID, Response: tracedText(m.Content)})
+	case m.Content != "":
+		traced.Parts = append(traced.Parts, tracedPart{Type: "text", Content: tracedText(m.Content)})
+	}
+	for _, call := range m.ToolCalls {
+		traced.Parts = append(traced.Parts, tracedPart{Type: "tool_call", ID: call.ID, Name: call.Name, Arguments: tracedText(call.Arguments)})
+	}
+	return traced
+}
+
+func outputContent(result Result) []attribute.KeyValue {
+	traced := tracedMessage{Role: string(reducer.RoleAssistant), FinishReason: result.FinishReason}
+	if result.Reasoning != "" {
+		traced.Parts = append(traced.Parts, tracedPart{Type: "reasoning", Content: tracedText(result.Reasoning)})
+	}
+	if result.Text != "" {
+		traced.Parts = append(traced.Parts, tracedPart{Type: "text", Content: tracedText(result.Text)})
+	}
+	for _, call := range result.Calls {
+		traced.Parts = append(traced.Parts, tracedPart{Type: "tool_call", ID: call.ID, Name: call.Name, Arguments: tracedText(call.Arguments)})
+	}
+	return []attribute.KeyValue{tracedJSON(semconv.GenAIOutputMessagesKey, []tracedMessage{traced})}
+}
+
+func tracedJSON(key attribute.Key, value any) attribute.KeyValue {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return key.String("")
+	}
+	return key.String(string(data))
+}
