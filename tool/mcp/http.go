@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/seed-9ed7edd4/chronicle/internal/tracing"
 )
 
 const (
@@ -83,6 +85,7 @@ func (t *boundTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	for name, values := range t.headers {
 		r.Header[name] = values
 	}
+	tracing.Inject(ctx, r.Header)
 	response, err := t.base.RoundTrip(r)
 	if err != nil {
 		release()

@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/seed-9ed7edd4/chronicle/internal/tracing"
 	"github.com/seed-9ed7edd4/chronicle/tool"
 )
 
@@ -300,8 +301,11 @@ func (s *server) call(ctx context.Context, name string, arguments json.RawMessag
 	}
 }
 
-func (s *server) callOn(ctx context.Context, l *link, name string, arguments json.RawMessage, progress func(string)) (any, error) {
+func (s *server) callOn(ctx context.Context, l *link, name string, arguments json.RawMessage, progress func(string)) (_ any, err error) {
+	ctx, span := s.startSpan(ctx, name)
+	defer func() { tracing.End(span, err) }()
 	params := &sdk.CallToolParams{Name: name, Arguments: arguments}
+	setTraceContext(ctx, params)
 	token, end := s.progress.begin(progress)
 	defer end()
 	params.SetProgressToken(token)
