@@ -43,6 +43,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/hook"
+	"github.com/seed-9ed7edd4/chronicle/internal/tracing"
 )
 
 const (
@@ -150,6 +151,7 @@ func (e endpoint) post(ctx context.Context, id string, body []byte, read func(*h
 	request.Header.Set(standardwebhooks.HeaderWebhookID, id)
 	request.Header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
 	request.Header.Set(standardwebhooks.HeaderWebhookSignature, signature)
+	tracing.Inject(ctx, request.Header)
 	response, err := e.client.Do(request)
 	if err != nil {
 		var withURL *url.Error
