@@ -41,6 +41,8 @@ type Options struct {
 	HandBack    <-chan struct{}      // closed when the worker hands requests back; nil: never
 	Rules       reducer.Rules        // of new runs; zero: [reducer.CurrentRules]
 	Meters      metric.MeterProvider // records metrics; nil: none
+	// TraceContent adds the arguments and results of tool calls to spans.
+	TraceContent bool
 }
 
 // Activities are the activities of a worker, for worker.RegisterActivity.

@@ -54,6 +54,14 @@ func (r *attempts) find(key attemptKey) *attempt {
 	return r.byKey[key]
 }
 
+// traceOf returns the traceparent of an attempt; empty: unknown.
+func (r *attempts) traceOf(key attemptKey) string {
+	if a := r.find(key); a != nil {
+		return a.trace
+	}
+	return ""
+}
+
 // isRunning reports whether an attempt runs in this process. The server can give up on it before it
 // ends.
 func (r *attempts) isRunning(key attemptKey) bool {
@@ -173,7 +181,7 @@ func (a *attempt) progress(ctx context.Context) LostAttempt {
 	usage := a.usage.get(ctx)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	lost := LostAttempt{Attempted: a.attempted, Usage: usage}
+	lost := LostAttempt{Attempted: a.attempted, Usage: usage, Trace: a.trace}
 	if len(a.options.Budgets) > 0 {
 		lost.RunID = a.info.WorkflowExecution.RunID
 	}

@@ -20,6 +20,7 @@ type attempt struct {
 	in        GenerateInput
 	key       attemptKey
 	info      activity.Info // of the activity that started it
+	trace     string        // traceparent; empty: it is not traced
 	lost      *LostAttempt  // nil: none
 	startedAt time.Time
 	repair    *repair // nil: none
@@ -72,6 +73,7 @@ func (a *attempt) run(ctx context.Context) {
 	defer a.measured.Running.Add(-1)
 	a.result, a.err = a.generate(ctx)
 	a.measured.ended(a, a.result, a.err)
+	a.traced(ctx)
 }
 
 func (a *attempt) generate(ctx context.Context) (result GenerateResult, err error) {

@@ -39,7 +39,9 @@ func (a *Activities) CallTool(ctx context.Context, in CallToolInput) (CallToolRe
 	defer stop()
 	defer a.beatDuring(ctx, cancel)()
 
+	call, span := a.startCall(call, in)
 	result, err := a.outcomeOfCall(ctx, in, a.call(call, in), context.Cause(call))
+	a.endCall(span, result, err)
 	a.metrics.ToolDuration.Observe(time.Since(startedAt).Seconds(), in.Name)
 	a.metrics.ToolCalls.Add(1, in.Name, callOutcome(result, err))
 	if err != nil {

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	"go.temporal.io/sdk/activity"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/tracing"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
@@ -37,9 +39,16 @@ type GenerateInput struct {
 	ThroughAt  time.Time           `json:"throughAt,omitzero"` // when that event was recorded; zero: unknown
 	// TimeoutMs bounds each attempt. Later settings do not change it: the timeouts of the activity
 	// depend on it.
-	TimeoutMs int64 `json:"timeoutMs"`
+	TimeoutMs int64       `json:"timeoutMs"`
+	Links     []TraceLink `json:"links,omitempty"` // of the span of the first attempt
 	// Adopt waits for attempt FirstAttempt, which the previous run started in this process.
 	Adopt bool `json:"adopt,omitempty"`
+}
+
+// TraceLink refers to a span that the span of an attempt is linked to.
+type TraceLink struct {
+	Trace  string `json:"trace"`  // W3C traceparent
+	Reason string `json:"reason"` // attribute of the link, see docs/operations.md
 }
 
 // Attempted describes an attempt. Unknown fields are zero.
@@ -68,6 +77,7 @@ type GenerateResult struct {
 	Lost         *LostAttempt        `json:"lost,omitempty"`     // a preceding attempt whose worker died; nil: none
 	Hooks        []event.HookApplied `json:"hooks,omitempty"`
 	Offered      *event.ToolsOffered `json:"offered,omitempty"` // if the log lacks them; nil: it does not
+	Trace        string              `json:"trace,omitempty"`   // traceparent of the attempt, unless it completed the answer
 }
 
 // Failure is the detail of the application error that a failed attempt returns.
@@ -83,6 +93,7 @@ type Failure struct {
 	Lost     *LostAttempt          `json:"lost,omitempty"`     // as in [GenerateResult]
 	Hooks    []event.HookApplied   `json:"hooks,omitempty"`    // as in [GenerateResult]
 	Offered  *event.ToolsOffered   `json:"offered,omitempty"`  // as in [GenerateResult], of a last attempt
+	Trace    string                `json:"trace,omitempty"`    // as in [GenerateResult]
 }
 
 // LostAttempt is the last heartbeat of an attempt whose worker died.
@@ -90,6 +101,7 @@ type LostAttempt struct {
 	Attempted
 	event.Usage
 	RunID string `json:"runId,omitempty"` // that started it; empty: the worker has no budgets of labels
+	Trace string `json:"trace,omitempty"` // as in [GenerateResult]
 }
 
 var (
@@ -112,12 +124,17 @@ func (a *Activities) Generate(ctx context.Context, in GenerateInput) (GenerateRe
 	info := activity.GetInfo(ctx)
 	number := in.FirstAttempt + int(info.Attempt) - 1
 	key := attemptKey{in.ContextName, in.RequestID, number}
-	handedBack := GenerateResult{Attempted: Attempted{Attempt: number}, Outcome: reducer.HandedBack, Lost: lostBefore(ctx, number)}
+	handedBack := GenerateResult{
+		Attempted: Attempted{Attempt: number}, Outcome: reducer.HandedBack, Lost: lostBefore(ctx, number), Trace: tracing.Traceparent(ctx),
+	}
+	span := trace.SpanFromContext(ctx)
+	in.describe(span, number, info.Attempt == 1, a.running.traceOf(attemptKey{in.ContextName, in.RequestID, number - 1}), handedBack.Lost)
 	if in.Adopt && info.Attempt == 1 {
 		running := a.running.find(key)
 		if running == nil {
 			return handedBack, nil
 		}
+		tracing.Link(span, tracing.LinkContinues, running.trace)
 		return running.wait(ctx, running.addWaiter(info.WorkflowExecution))
 	}
 	select {
@@ -126,7 +143,7 @@ func (a *Activities) Generate(ctx context.Context, in GenerateInput) (GenerateRe
 	default:
 	}
 	started := &attempt{Activities: a, in: in, key: key, info: info, startedAt: time.Now(), done: make(chan struct{})}
-	started.attempted.Attempt = number
+	started.attempted.Attempt, started.trace = number, handedBack.Trace
 	started.measured.Metrics = a.metrics
 	started.committed = logEnd{event.Counter(in.Through), in.ThroughAt}
 	started.lost = handedBack.Lost

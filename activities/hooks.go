@@ -19,6 +19,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/metrics"
 	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 	"github.com/seed-9ed7edd4/chronicle/internal/schema"
+	"github.com/seed-9ed7edd4/chronicle/internal/tracing"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
@@ -248,7 +249,11 @@ func (g *guard) measure(h hook.Hook, stage event.HookStage, v hook.Verdict, err 
 
 // verdict returns a valid verdict, and applies its change of the request.
 func (g *guard) verdict(ctx context.Context, h hook.Hook, stage event.HookStage, check func(context.Context) (hook.Verdict, error)) (verdict hook.Verdict, err error) {
-	defer func(began time.Time) { g.measure(h, stage, verdict, err, began) }(time.Now())
+	ctx, span := startHook(ctx, h, stage)
+	defer func(began time.Time) {
+		g.measure(h, stage, verdict, err, began)
+		tracing.End(span, err)
+	}(time.Now())
 	verdict, err = call(ctx, cmp.Or(h.Timeout, hook.DefaultTimeout), check)
 	if err != nil {
 		return verdict, err

@@ -72,12 +72,16 @@ var outcomeNames = map[reducer.Outcome]string{
 	reducer.Called: string(event.AttemptToolCalls), reducer.HandedBack: string(event.AttemptHandedBack),
 }
 
+func outcomeName(outcome reducer.Outcome) string {
+	if name, ok := outcomeNames[outcome]; ok {
+		return name
+	}
+	return string(outcome)
+}
+
 // ended records the end of the attempt, which may not have been sent.
 func (m *measurement) ended(a *attempt, result GenerateResult, err error) {
-	outcome, usage := string(result.Outcome), result.Usage
-	if name, ok := outcomeNames[result.Outcome]; ok {
-		outcome = name
-	}
+	outcome, usage := outcomeName(result.Outcome), result.Usage
 	var failure Failure
 	if err != nil {
 		failed := new(temporal.ApplicationError)

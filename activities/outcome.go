@@ -141,7 +141,7 @@ func fittingState(state *event.ProviderState, room int) (*event.ProviderState, i
 func (a *attempt) failure(err error, usage event.Usage) error {
 	details := Failure{
 		Attempted: a.attempted, Kind: event.FailureUnavailable, Retryable: true,
-		DurationMs: time.Since(a.startedAt).Milliseconds(), Usage: usage, Lost: a.lost, Hooks: a.guard.reported(),
+		DurationMs: time.Since(a.startedAt).Milliseconds(), Usage: usage, Lost: a.lost, Hooks: a.guard.reported(), Trace: a.trace,
 	}
 	var options temporal.ApplicationErrorOptions
 	kind, text := "internal", err.Error()

@@ -10,8 +10,10 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	"go.temporal.io/api/serviceerror"
 	sdkclient "go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/log"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -19,6 +21,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/internal/connect"
+	"github.com/seed-9ed7edd4/chronicle/internal/tracing/intercept"
 	"github.com/seed-9ed7edd4/chronicle/stream"
 )
 
@@ -39,6 +42,15 @@ type Config struct {
 	// limited to 60 KiB, and operations on archived events or large payloads fail.
 	BlobURL   string
 	TaskQueue string // of new contexts; empty: wire.TaskQueue
+	// Tracers makes spans of the calls to Temporal, and sends their trace context to the workers.
+	// Nil: none.
+	Tracers trace.TracerProvider
+}
+
+// Tracing returns an interceptor for the Temporal client of [Options], which does what
+// [Config].Tracers does for [Dial].
+func Tracing(tracers trace.TracerProvider) interceptor.ClientInterceptor {
+	return intercept.Client(tracers)
 }
 
 const (
@@ -52,6 +64,9 @@ func Dial(ctx context.Context, config Config) (*Client, error) {
 	options, err := connect.Temporal{Address: config.Address, Namespace: config.Namespace, Profile: config.Profile}.Options()
 	if err != nil {
 		return nil, err
+	}
+	if config.Tracers != nil {
+		options.Interceptors = append(options.Interceptors, Tracing(config.Tracers))
 	}
 	options.Logger = log.NewStructuredLogger(slog.New(slog.DiscardHandler))
 	// Compressing small messages costs both sides more than sending them.

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/trace"
 	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
 	sdkclient "go.temporal.io/sdk/client"
@@ -97,6 +98,7 @@ type environment struct {
 	nats          string // URL
 	timeout       time.Duration
 	natsConnected func() // called when NATS is reachable again; optional
+	tracers       trace.TracerProvider
 }
 
 // world is the fixture of a test: a scripted model, workers and a client, with a task
@@ -150,13 +152,17 @@ func newWorldOn(t *testing.T, on environment, steps ...llmtest.Step) *world {
 // A nil store makes a client without a blob store.
 func (w *world) dial(store *blobs.Store) sdkclient.Client {
 	w.t.Helper()
-	c, err := sdkclient.DialContext(w.ctx, sdkclient.Options{
+	options := sdkclient.Options{
 		HostPort:          w.on.temporal,
 		Identity:          "e2e",
 		Logger:            log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
 		ExternalStorage:   blobs.ExternalStorage(store),
 		ConnectionOptions: sdkclient.ConnectionOptions{GrpcCompression: &sdkclient.GrpcCompressionNone{}}, // as in production
-	})
+	}
+	if w.on.tracers != nil {
+		options.Interceptors = append(options.Interceptors, client.Tracing(w.on.tracers))
+	}
+	c, err := sdkclient.DialContext(w.ctx, options)
 	require.NoError(w.t, err)
 	w.t.Cleanup(c.Close)
 	return c
@@ -167,7 +173,7 @@ func (w *world) worker(changes ...func(*contexts.Options)) (stop func()) {
 	w.t.Helper()
 	options := contexts.Options{
 		TaskQueue: w.queue, Models: scripted(w.model.URL), Tools: probes{}, Stream: w.stream,
-		Archive: w.archive, StoreID: w.storeID, SearchAttributes: true, DefaultModel: "scripted",
+		Archive: w.archive, StoreID: w.storeID, SearchAttributes: true, DefaultModel: "scripted", Tracers: w.on.tracers,
 	}
 	for _, change := range changes {
 		change(&options)

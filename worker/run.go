@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
+	chronicle "github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/hook"
 	"github.com/seed-9ed7edd4/chronicle/internal/config"
@@ -75,13 +76,14 @@ func (a *app) run(ctx context.Context) (err error) {
 	}
 	exported, err := telemetry.Start(life, telemetry.Options{
 		Service: "chronicle-worker", Version: version.Build(), Listen: a.settings.Metrics, Getenv: a.getenv,
+		OnError: func(err error) { log.Warn("cannot export metrics or traces", zap.Error(err)) },
 	})
 	if err != nil {
 		return err
 	}
 	defer func() {
 		if err := exported.Close(); err != nil {
-			log.Warn("cannot export the last metrics", zap.Error(err))
+			log.Warn("cannot export the last metrics and traces", zap.Error(err))
 		}
 	}()
 	var dev *local
@@ -96,6 +98,9 @@ func (a *app) run(ctx context.Context) (err error) {
 	}
 	at.mcp, at.hooks, at.telemetry = servers, hooks, exported
 	at.temporal.MetricsHandler = exported.TemporalMetrics()
+	if tracers := exported.Tracers(); tracers != nil {
+		at.temporal.Interceptors = append(at.temporal.Interceptors, chronicle.Tracing(tracers))
+	}
 	if running, err = a.startWorker(life, end, at, log); err != nil {
 		return causeOf(life, err)
 	}

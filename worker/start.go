@@ -83,6 +83,7 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at e
 	}
 	models := at.models
 	models.ReadAttachment, models.ReadBlob = readAttachment, blobReader(r.blobs)
+	models.TraceContent = at.telemetry.TracesContent()
 	models.Logger = structured(log, "llm", zap.WarnLevel)
 	r.models = llm.New(models)
 	r.providers.Store(&at.models)
@@ -105,6 +106,8 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at e
 		DefaultModel:     at.model(),
 		Budgets:          at.budgets,
 		Meters:           at.telemetry.Meters(),
+		Tracers:          at.telemetry.Tracers(),
+		TraceContent:     at.telemetry.TracesContent(),
 		OnFatalError:     func(err error) { end(fmt.Errorf("worker failed: %w", err)) },
 	})
 	probe := &probe{modelURL: at.modelURL}

@@ -33,7 +33,7 @@ func (r *run) append(ctx workflow.Context, in converter.RawValue) (wire.Appended
 	}
 	a := &pendingAppend{events: events, size: proto.Size(in.Payload())}
 	r.inbox.updated++
-	r.inbox.put(signal{name: wire.SignalEvent, append: a})
+	r.inbox.put(signal{name: wire.SignalEvent, append: a, trace: received(ctx)})
 	isRecorded := func() bool { return a.isRecorded }
 	if workflow.Await(ctx, isRecorded) != nil && r.session.EventCount > 0 && r.opened.rules >= reducer.Rules2 {
 		// The workflow was cancelled, but still records its input, so the update waits for the ids. Runs

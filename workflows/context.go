@@ -94,6 +94,7 @@ type run struct {
 	archived     archived
 	deliveries   deliveries
 	visibility   visibility
+	trace        traces
 }
 
 // opened holds results of Open, fixed for a run.
@@ -171,6 +172,7 @@ func newRun(ctx workflow.Context, step reducer.Stepper, cache *activities.Sessio
 	r := &run{
 		ctx: detached, cancellable: ctx, step: step, inbox: box, cacheEntry: cache.Entry(info.WorkflowExecution.RunID),
 		name: name, session: reducer.NewSession(name), opened: opened{rules: reducer.CurrentRules},
+		trace: traces{Parent: received(ctx)},
 	}
 	return r, r.setHandlers(ctx)
 }
@@ -292,6 +294,7 @@ func (r *run) receive() {
 	for !r.inbox.empty() && r.pending.bytes < maxTaskBytes && !r.continuesAtOnce() {
 		in := r.inbox.take()
 		in.append.findKnown(r.session)
+		r.trace.receive(in.trace)
 		r.apply(decode(in, r.now(), workflow.GetInfo(r.ctx).TaskQueueName, r.opened.rules))
 		if in.append != nil {
 			r.appends.pending = append(r.appends.pending, in.append.resolve(r.session, r.pending.events))

@@ -109,6 +109,7 @@ type continuation struct {
 	Status  wire.Status `json:"status,omitempty"`
 	Turns   int         `json:"turns,omitempty"`
 	ShownAt time.Time   `json:"shownAt,omitzero"`
+	Trace   *traces     `json:"trace,omitempty"` // nil: nothing is traced
 }
 
 // continuedSignal is an unprocessed signal. Payloads is a serialized
@@ -116,6 +117,7 @@ type continuation struct {
 type continuedSignal struct {
 	Name     string `json:"name"`
 	Payloads []byte `json:"payloads,omitempty"`
+	Trace    string `json:"trace,omitempty"` // traceparent of the sender
 }
 
 // decodeContinuation returns nil for a run that continues no other.
@@ -281,7 +283,7 @@ func (r *run) archive(ctx workflow.Context) workflow.Future {
 	options.StartToCloseTimeout, options.HeartbeatTimeout = activities.ArchiveTimeout, activities.HeartbeatTimeout
 	options.RetryPolicy = &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, MaximumInterval: 5 * time.Second}
 	options.Summary = "archive up to " + r.session.LastEventID()
-	return workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, options), acts.Archive,
+	return workflow.ExecuteActivity(workflow.WithActivityOptions(r.traced(ctx), options), acts.Archive,
 		activities.ArchiveInput{ContextName: r.session.ContextName, Through: r.session.EventCount, Earlier: r.archived.isIncomplete})
 }
 
@@ -296,6 +298,7 @@ func (r *run) archiveEndedSession() {
 
 func (r *run) continuation() continuation {
 	c := continuation{Session: pack(r.session), UpdatedAt: r.updatedAt, Status: r.visibility.status, Turns: r.visibility.turns, ShownAt: r.visibility.updatedAt}
+	c.Trace = r.trace.kept()
 	c.Unarchived = r.archived.isIncomplete || r.isOverdue() || r.isUrgent()
 	for _, effect := range r.pending.effects {
 		// The session determines all other effects, see reducer.Continued.
@@ -317,7 +320,7 @@ func (r *run) continuation() continuation {
 		if err != nil {
 			panic(fmt.Sprintf("encode signal %s: %v", s.name, err))
 		}
-		c.Inbox = append(c.Inbox, continuedSignal{s.name, data})
+		c.Inbox = append(c.Inbox, continuedSignal{s.name, data, s.trace})
 	}
 	return c
 }
@@ -334,6 +337,9 @@ func (r *run) restore(c *continuation) error {
 	session, err := wire.Unpack(c.Session)
 	if err != nil {
 		panic(err.Error())
+	}
+	if c.Trace != nil {
+		r.trace = *c.Trace
 	}
 	if err := r.begin(activities.OpenInput{
 		ContextName: r.session.ContextName, ContinuedRunID: workflow.GetInfo(r.ctx).ContinuedExecutionRunID, After: session.EventCount,
@@ -356,7 +362,7 @@ func (r *run) restore(c *continuation) error {
 		if err := proto.Unmarshal(s.Payloads, payloads); err != nil {
 			panic(fmt.Sprintf("decode signal %s of the previous run: %v", s.Name, err))
 		}
-		r.inbox.put(signal{name: s.Name, payloads: payloads})
+		r.inbox.put(signal{name: s.Name, payloads: payloads, trace: s.Trace})
 	}
 	for _, s := range after {
 		r.inbox.put(s)

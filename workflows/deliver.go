@@ -36,7 +36,7 @@ func (r *run) deliver() {
 			continue
 		}
 		d.input = activities.DeliverInput{ContextName: r.name, Hook: d.hook, Through: r.session.EventCount}
-		d.running = workflow.ExecuteActivity(workflow.WithActivityOptions(r.ctx, workflow.ActivityOptions{
+		d.running = workflow.ExecuteActivity(workflow.WithActivityOptions(r.traced(r.ctx), workflow.ActivityOptions{
 			StartToCloseTimeout: activities.DeliverTimeout,
 			HeartbeatTimeout:    activities.HeartbeatTimeout,
 			RetryPolicy:         &temporal.RetryPolicy{InitialInterval: time.Second, MaximumInterval: time.Minute},

@@ -7,6 +7,9 @@ import (
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/workflow"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/seed-9ed7edd4/chronicle/internal/tracing/intercept"
+	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 // signal is an undecoded signal or update. Temporal's signal channels do not preserve the order
@@ -16,6 +19,7 @@ type signal struct {
 	name     string
 	payloads *commonpb.Payloads
 	append   *pendingAppend // nil for a signal
+	trace    string         // traceparent of the sender; empty: none
 }
 
 func (s signal) size() int {
@@ -77,7 +81,11 @@ type signalInterceptor struct {
 }
 
 func (i *signalInterceptor) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteWorkflowInput) (any, error) {
-	return i.Next.ExecuteWorkflow(workflow.WithValue(ctx, inboxKey{}, &i.inbox), in)
+	return i.Next.ExecuteWorkflow(workflow.WithValue(withReceived(ctx), inboxKey{}, &i.inbox), in)
+}
+
+func (i *signalInterceptor) ExecuteUpdate(ctx workflow.Context, in *interceptor.UpdateInput) (any, error) {
+	return i.Next.ExecuteUpdate(withReceived(ctx), in)
 }
 
 func (i *signalInterceptor) HandleSignal(ctx workflow.Context, in *interceptor.HandleSignalInput) error {
@@ -85,6 +93,9 @@ func (i *signalInterceptor) HandleSignal(ctx workflow.Context, in *interceptor.H
 		return i.Next.HandleSignal(ctx, in)
 	}
 	s := signal{name: in.SignalName, payloads: in.Arg}
+	if s.name == wire.SignalEvent {
+		s.trace = intercept.Received(ctx)
+	}
 	i.inbox.signalled++
 	if size := s.size(); size <= maxPlainBytes {
 		i.inbox.plainBytes += size

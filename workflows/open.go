@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
+	"github.com/seed-9ed7edd4/chronicle/internal/tracing"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
@@ -30,7 +31,7 @@ func (r *run) begin(in activities.OpenInput) error {
 	if id, err := wire.StoreOf(info.Memo); err == nil {
 		r.checkStore(id)
 	}
-	ctx := opening(r.ctx)
+	ctx := opening(r.traced(r.ctx))
 	var result activities.OpenResult
 	if err := workflow.ExecuteLocalActivity(ctx, acts.Open, in).Get(ctx, &result); err != nil {
 		return fmt.Errorf("open context %s: %w", in.ContextName, err)
@@ -44,6 +45,9 @@ func (r *run) begin(in activities.OpenInput) error {
 	}
 	r.session.Rules, r.opened.rules = result.Rules, result.Rules
 	r.opened.previousRunID, r.opened.forkedFrom = result.PreviousRunID, result.ForkedFrom
+	if result.ForkedFrom != "" {
+		r.trace.Ended = activities.TraceLink{Trace: r.trace.Parent, Reason: tracing.LinkForks}
+	}
 	r.visibility.isEnabled, r.opened.defaultModel = result.SearchAttributes, result.DefaultModel
 	r.visibility.showsWaiting, r.opened.continueAfter = result.ShowsWaiting, result.ContinueAfter
 	for _, d := range result.Deliveries {
@@ -96,7 +100,7 @@ func (r *run) register(after int) {
 	info := workflow.GetInfo(r.ctx)
 	r.registration.historyLength = info.GetCurrentHistoryLength()
 	var result activities.OpenResult
-	ctx := opening(r.ctx)
+	ctx := opening(r.traced(r.ctx))
 	in := activities.OpenInput{ContextName: r.session.ContextName, After: after, Reset: true, HasSession: true}
 	if err := workflow.ExecuteLocalActivity(ctx, acts.Open, in).Get(ctx, &result); err != nil {
 		panic(fmt.Sprintf("open context %s after a reset: %v", in.ContextName, err))

@@ -10,23 +10,27 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/tracing/intercept"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
 func (r *run) startRequest(start reducer.StartRequest) {
 	r.answer.start = start
+	links := r.trace.begin(start)
 	var ctx workflow.Context
-	ctx, r.answer.cancel = workflow.WithCancel(r.ctx)
-	r.answer.future = r.executeGenerate(ctx, start, start.FirstAttempt)
+	ctx, r.answer.cancel = workflow.WithCancel(r.traced(r.ctx))
+	r.answer.future = r.executeGenerate(ctx, start, start.FirstAttempt, links...)
 }
 
 // executeGenerate schedules the attempts of a request from firstAttempt on.
-func (r *run) executeGenerate(ctx workflow.Context, start reducer.StartRequest, firstAttempt int) workflow.Future {
+func (r *run) executeGenerate(ctx workflow.Context, start reducer.StartRequest, firstAttempt int, links ...activities.TraceLink) workflow.Future {
 	attempts := attemptsFrom(start, firstAttempt)
 	options := r.generateOptions(start)
 	options.RetryPolicy = retryPolicy(start)
 	options.RetryPolicy.MaximumAttempts = int32(attempts + reducer.SpareAttempts)
-	return workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, options), acts.Generate, r.generateInput(start, firstAttempt, attempts))
+	in := r.generateInput(start, firstAttempt, attempts)
+	in.Links = links
+	return workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, options), acts.Generate, in)
 }
 
 func attemptsFrom(start reducer.StartRequest, firstAttempt int) int {
@@ -83,7 +87,7 @@ func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millis
 func (r *run) adoptRequest(adopt reducer.AdoptRequest) {
 	start := r.answer.start
 	var ctx workflow.Context
-	ctx, r.answer.cancel = workflow.WithCancel(r.ctx)
+	ctx, r.answer.cancel = workflow.WithCancel(r.traced(r.ctx))
 	generate, done := workflow.NewFuture(r.ctx)
 	r.answer.future = generate
 	workflow.Go(ctx, func(ctx workflow.Context) {
@@ -142,7 +146,7 @@ func (r *run) interruptRequest(interrupt reducer.InterruptRequest) {
 }
 
 func (r *run) sendStop(stop activities.Stop) (acknowledged bool) {
-	ctx := workflow.WithLocalActivityOptions(r.ctx, workflow.LocalActivityOptions{
+	ctx := workflow.WithLocalActivityOptions(intercept.WithParent(r.ctx, r.trace.newest()), workflow.LocalActivityOptions{
 		ScheduleToCloseTimeout: 2 * time.Second,
 		RetryPolicy:            &temporal.RetryPolicy{MaximumAttempts: 1},
 	})

@@ -25,15 +25,16 @@ func (r *run) result() reducer.RequestEnded {
 	for _, call := range result.Calls {
 		ended.Calls = append(ended.Calls, reducer.CalledTool(call))
 	}
-	attempted, lost := result.Attempted, result.Lost
+	attempted, lost, trace := result.Attempted, result.Lost, result.Trace
 	if err != nil {
 		var failure activities.Failure
 		ended.Outcome, ended.Error, failure = classify(err, r.opened.rules)
-		attempted, lost = failure.Attempted, failure.Lost
+		attempted, lost, trace = failure.Attempted, failure.Lost, failure.Trace
 		ended.Kind, ended.Retryable, ended.Usage = failure.Kind, failure.Retryable, failure.Usage
 		ended.Hooks, ended.Offered = failure.Hooks, failure.Offered
 		ended.Exceeded, ended.Overflow = failure.Exceeded, failure.Overflow
 	}
+	r.trace.end(ended.Outcome, trace)
 	requestID := r.answer.start.RequestID
 	ended.Attempted = attemptedOf(requestID, attempted)
 	if lost != nil {
@@ -65,6 +66,7 @@ func classify(err error, rules reducer.Rules) (reducer.Outcome, string, activiti
 		if timeout.HasLastHeartbeatDetails() {
 			_ = timeout.LastHeartbeatDetails(&last)
 		}
+		failure.Trace = last.Trace
 		isLost := timeout.TimeoutType() == enumspb.TIMEOUT_TYPE_HEARTBEAT || timeout.TimeoutType() == enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START
 		if isLost || rules >= reducer.Rules2 {
 			failure.Attempted, failure.Usage = last.Attempted, last.Usage

@@ -51,7 +51,7 @@ func (r *run) callTool(effect reducer.CallTool) {
 	}
 	started := toolCall{requestID: effect.RequestID, callID: call.ID}
 	var ctx workflow.Context
-	ctx, started.cancel = workflow.WithCancel(r.ctx)
+	ctx, started.cancel = workflow.WithCancel(r.traced(r.ctx))
 	started.future = workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: in.Timeout() + toolSlack,
 		HeartbeatTimeout:    activities.HeartbeatTimeout,

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/worker"
@@ -16,6 +17,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
 	"github.com/seed-9ed7edd4/chronicle/hook"
 	"github.com/seed-9ed7edd4/chronicle/internal/backend"
+	"github.com/seed-9ed7edd4/chronicle/internal/tracing/intercept"
 	"github.com/seed-9ed7edd4/chronicle/internal/version"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
@@ -75,7 +77,10 @@ type Options struct {
 	DrainTimeout time.Duration
 	Rules        reducer.Rules        // of new runs; zero: reducer.CurrentRules
 	Meters       metric.MeterProvider // records metrics; nil: none
-	OnFatalError func(error)          // called when the worker fails; optional
+	// Tracers makes spans; nil: none. The Temporal client needs the interceptor client.Tracing.
+	Tracers      trace.TracerProvider
+	TraceContent bool        // adds the arguments and results of tool calls to spans
+	OnFatalError func(error) // called when the worker fails; optional
 }
 
 // NewWorker returns a worker, not started. You can register your own workflows and activities too.
@@ -107,8 +112,11 @@ func NewWorker(temporal client.Client, options Options) *Worker {
 		// Otherwise the SDK checks the server's limit before large payloads go to the blob store.
 		DisablePayloadErrorLimit: true,
 	}
+	if options.Tracers != nil {
+		common.Interceptors = []interceptor.WorkerInterceptor{intercept.Worker(options.Tracers)}
+	}
 	main := common
-	main.Interceptors = []interceptor.WorkerInterceptor{workflows.Interceptor()}
+	main.Interceptors = append(slices.Clone(common.Interceptors), workflows.Interceptor())
 	main.WorkflowTaskPollerBehavior = pollers
 	main.ActivityTaskPollerBehavior = pollers
 	// The default of 1 s is too short to decode large sessions when many tasks share few cores (60
@@ -148,6 +156,7 @@ func NewWorker(temporal client.Client, options Options) *Worker {
 		HandBack:         w.handBack,
 		Rules:            options.Rules,
 		Meters:           options.Meters,
+		TraceContent:     options.TraceContent,
 	}
 	if options.Part != OnlyWorkflows {
 		all.WorkerQueue = wire.WorkerQueue(options.TaskQueue, uuid.NewString())
