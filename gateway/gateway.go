@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -63,6 +64,9 @@ type Options struct {
 	Linger                 time.Duration        // time until a room without viewers ends; 0: 10 s
 	Log                    *slog.Logger         // receives an entry for each request; nil: none
 	Meters                 metric.MeterProvider // records metrics; nil: none
+	// Tracers makes spans of requests about a context, which continue the trace of their W3C headers.
+	// The client needs the same provider, see [client.Config]. Nil: none.
+	Tracers trace.TracerProvider
 }
 
 const (

@@ -45,7 +45,7 @@ func describe(w http.ResponseWriter, _ *http.Request) error {
 func (g *Gateway) mux() http.Handler {
 	mux := http.NewServeMux()
 	for pattern, serve := range g.routes() {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		mux.HandleFunc(pattern, g.traced(pattern, func(w http.ResponseWriter, r *http.Request) {
 			_, err := url.ParseQuery(r.URL.RawQuery) // r.URL.Query ignores errors
 			if err != nil {
 				err = badRequest("invalid query: %v", err)
@@ -55,7 +55,7 @@ func (g *Gateway) mux() http.Handler {
 			if err != nil {
 				g.fail(w, r, err)
 			}
-		})
+		}))
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		at := r.URL.EscapedPath()
