@@ -71,11 +71,19 @@ const dialTimeout = 5 * time.Second
 func (a *app) connect(ctx context.Context) (contextClient, error) {
 	dialCtx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	c, err := a.dial(dialCtx, a.connection)
+	c, err := a.dial(dialCtx, a.clientConfig())
 	if err != nil && ctx.Err() == nil && errors.Is(dialCtx.Err(), context.DeadlineExceeded) {
 		return nil, fmt.Errorf("%w: no answer within %s", client.ErrUnreachable, dialTimeout)
 	}
 	return c, err
+}
+
+func (a *app) clientConfig() client.Config {
+	c := a.connection
+	return client.Config{
+		Address: c.Address, Namespace: c.Namespace, Profile: c.Profile, NATSURL: c.NATSURL, NATSAuth: c.NATSAuth,
+		BlobURL: c.BlobURL, TaskQueue: c.TaskQueue, Tracers: a.tracers,
+	}
 }
 
 // The caller shuts the client down.

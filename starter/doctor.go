@@ -66,7 +66,7 @@ func runDoctor(ctx context.Context, o doctorOptions) error {
 	if run == nil {
 		run = examine
 	}
-	findings, err := run(ctx, o.connection, o.call)
+	findings, err := run(ctx, o.clientConfig(), o.call)
 	if err != nil {
 		return err
 	}

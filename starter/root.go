@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/internal/config"
@@ -27,7 +28,8 @@ import (
 type app struct {
 	streams
 	// connection and gateway are set by config, from the flags of the root command and of serve.
-	connection client.Config
+	connection config.Connection
+	tracers    trace.TracerProvider // nil: none
 	gateway    config.Gateway
 	config     *config.Config
 	// dial connects. Cancelling ctx ends the attempt, not the connection.
@@ -41,6 +43,8 @@ type app struct {
 	// grace is the time that the command has to end after a signal, if longer than [grace]. It
 	// holds a time.Duration.
 	grace atomic.Int64
+	// endTrace exports the trace of the command, with its error. Nil: it has none.
+	endTrace func(error)
 	// parsed is set once flags and arguments are valid. Errors before that are usage errors.
 	parsed bool
 }
@@ -50,6 +54,9 @@ func execute(ctx context.Context, a *app, args []string) int {
 	root := newRootCommand(a)
 	root.SetArgs(args)
 	command, err := root.ExecuteContextC(ctx)
+	if a.endTrace != nil {
+		a.endTrace(err)
+	}
 	if errors.Is(err, errPrinted) {
 		return exit.OK
 	}
@@ -115,7 +122,7 @@ overrides the TOML profile of the temporal command.
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Version:       version.Build(),
-		PersistentPreRunE: func(*cobra.Command, []string) error {
+		PersistentPreRunE: func(command *cobra.Command, _ []string) error {
 			if err := a.config.Load(os.Getenv); err != nil {
 				return err
 			}
@@ -129,7 +136,7 @@ overrides the TOML profile of the temporal command.
 			if a.connection.BlobURL == "" && a.isLocal() {
 				a.connection.BlobURL = devBlobURL()
 			}
-			return nil
+			return a.startTrace(command)
 		},
 		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
@@ -137,7 +144,7 @@ overrides the TOML profile of the temporal command.
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.err)
-	connection := (*config.Connection)(&a.connection).Table(config.ClientWords)
+	connection := a.connection.Table(config.ClientWords)
 	gateway := a.gateway.Table()
 	a.config = config.New([]*config.Table{connection, gateway}, new(config.Worker).Table())
 	root.PersistentFlags().AddFlagSet(connection.FlagSet)
@@ -157,7 +164,7 @@ overrides the TOML profile of the temporal command.
 var errPrinted = errors.New("printed")
 
 func (a *app) printConfig() error {
-	derived, err := (*config.Connection)(&a.connection).Derived(os.Getenv)
+	derived, err := a.connection.Derived(os.Getenv)
 	if err != nil {
 		return err
 	}

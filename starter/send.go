@@ -55,6 +55,7 @@ The delivery policy of the context decides what happens to a running answer, see
 	flags.StringVar(&o.settings, "settings", "",
 		"request settings for this message only, as `JSON` with the fields of a SetRequestSettingsEvent; overrides \"set request\"")
 	flags.BoolVar(&o.noWait, "no-wait", false, "return as soon as the message is stored in Temporal")
+	flags.Bool(flagTrace, false, "print the id of the OpenTelemetry trace, even if this command does not export it")
 	flags.BoolVar(&o.json, "json", false, "print the events of the turn, one JSON object per line")
 	flags.BoolVar(&o.deltas, "deltas", false, "also print live deltas, as TextDeltaEvent and ReasoningDeltaEvent; requires --json")
 	return command

@@ -71,7 +71,7 @@ func (a *app) runServe(ctx context.Context) error {
 	log := a.gatewayLog(level)
 	config.OnHangup(ctx, func() { a.reload(level, log) }, stop)
 	exported, err := telemetry.Start(ctx, telemetry.Options{
-		Service: "chronicle-gateway", Version: version.Build(), Listen: o.Metrics, Getenv: os.Getenv,
+		Service: "chronicle-gateway", Version: version.Build(), Listen: o.Metrics, Getenv: os.Getenv, OnError: a.noteExport,
 	})
 	if err != nil {
 		return err
@@ -85,6 +85,7 @@ func (a *app) runServe(ctx context.Context) error {
 		return fmt.Errorf("%s %s: %w", a.config.Label("listen"), o.Listen, err)
 	}
 	defer listener.Close()
+	a.tracers = exported.Tracers()
 	c, err := a.connect(ctx)
 	if err != nil {
 		return err
@@ -98,6 +99,7 @@ func (a *app) runServe(ctx context.Context) error {
 	a.grace.Store(int64(gateway.DrainTimeout + grace))
 	return gateway.New(c, gateway.Options{
 		Page: page.Handler(), Hosts: o.Hosts, Rate: o.Rate, Proxies: proxies, Log: log, Meters: exported.Meters(),
+		Tracers: exported.Tracers(),
 	}).Serve(ctx, listener)
 }
 

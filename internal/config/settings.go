@@ -8,7 +8,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// Connection is the connection of all programs. Its fields are those of client.Config.
+// Connection is the connection of all programs.
 type Connection struct {
 	Address, Namespace, Profile string
 	NATSURL                     string
