@@ -4,7 +4,7 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN CGO_ENABLED=0 go build -trimpath -tags clouds -o /out/ ./worker ./starter && mkdir /empty
+RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -tags clouds -o /out/ ./worker ./starter && mkdir /empty
 
 FROM scratch
 # CA certificates for model providers.
