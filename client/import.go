@@ -87,7 +87,7 @@ func (c *Context) register(ctx context.Context, run archive.Run) error {
 		return err
 	}
 	registered, err := folder.Run(ctx, "")
-	if registered.Version = 0; err == nil && !reflect.DeepEqual(registered, run) {
+	if registered.Version, registered.Number = 0, 0; err == nil && !reflect.DeepEqual(registered, run) {
 		err = ErrExists
 	}
 	return err
