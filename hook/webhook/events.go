@@ -4,14 +4,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/hook"
+	"github.com/seed-9ed7edd4/chronicle/internal/retryafter"
 )
 
 // StageEvent is the stage of [EventMessage] in a file, and its type.
@@ -94,20 +93,8 @@ func readAcceptance(response *http.Response) (isTemporary bool, err error) {
 		return false, nil
 	}
 	err = fmt.Errorf("status %d (want 2xx)", code)
-	if delay := retryAfter(response.Header.Get("Retry-After"), time.Now()); delay > 0 {
+	if delay := retryafter.Of(response.Header, time.Now()); delay > 0 {
 		return false, &hook.RetryAfterError{Delay: delay, Err: err}
 	}
 	return isTemporaryStatus(code), err
-}
-
-// retryAfter reads seconds or a date. 0: none.
-func retryAfter(value string, now time.Time) time.Duration {
-	seconds, err := strconv.ParseUint(value, 10, 31)
-	if err == nil || errors.Is(err, strconv.ErrRange) {
-		return time.Duration(seconds) * time.Second
-	}
-	if at, err := http.ParseTime(value); err == nil {
-		return max(0, at.Sub(now))
-	}
-	return 0
 }

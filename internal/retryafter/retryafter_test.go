@@ -1,4 +1,4 @@
-package llm_test
+package retryafter_test
 
 import (
 	"net/http"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-9ed7edd4/chronicle/llm"
+	"github.com/seed-9ed7edd4/chronicle/internal/retryafter"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -41,7 +41,7 @@ func TestRetryAfter(t *testing.T) {
 			header := http.Header{}
 			header.Set("Retry-After", test.after)
 			header.Set("Retry-After-Ms", test.afterMs)
-			require.Equal(t, test.want, llm.RetryAfter(header, noon))
+			require.Equal(t, test.want, retryafter.Of(header, noon))
 		})
 	}
 }
@@ -52,7 +52,7 @@ func FuzzRetryAfterIsInRange(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, after, afterMs string) {
 		header := http.Header{"Retry-After": {after}, "Retry-After-Ms": {afterMs}}
-		wait := llm.RetryAfter(header, noon)
+		wait := retryafter.Of(header, noon)
 		require.GreaterOrEqual(t, wait, time.Duration(0))
 		require.LessOrEqual(t, wait, time.Hour)
 	})
