@@ -19,10 +19,7 @@ const summaryInstruction = "Summarise the conversation above. Your summary repla
 	"open questions and tasks, and the outcomes of tool calls. Do not answer questions and do not call tools. " +
 	"Write only the summary, in the language of the conversation, with at most %d words."
 
-const (
-	maxSummaryTokens = 4096 // including reasoning
-	maxSummaryWords  = 1000
-)
+const maxSummaryTokens = 4096 // including reasoning
 
 // summaryTokens limits the output of a summary: a small window must have room for the input.
 func summaryTokens(window int) int { return max(1, min(maxSummaryTokens, window/8)) }
@@ -62,7 +59,7 @@ func (a *attempt) summaryMessages(ctx context.Context, model Model, r ModelReque
 	window := a.in.Compaction.Window
 	limit := window*9/10 - summaryTokens(window) // the count is an estimate
 	instruction := reducer.Message{
-		Role: reducer.RoleUser, Content: fmt.Sprintf(summaryInstruction, min(maxSummaryWords, max(1, summaryTokens(window)/2))),
+		Role: reducer.RoleUser, Content: fmt.Sprintf(summaryInstruction, min(reducer.MaxSummaryWords, max(1, summaryTokens(window)/2))),
 	}
 	if len(r.Messages) == 0 {
 		return nil, &ModelError{Kind: "summary", Failure: event.FailureBadRequest, Err: errors.New("the messages to summarise are not in the conversation any more")}

@@ -72,11 +72,14 @@ func droppable(m Message) int {
 	return max(0, len(m.Content)-len(event.DroppedResult))
 }
 
+// MaxSummaryWords is the length of a summary that a model is asked for.
+const MaxSummaryWords = 1000
+
 // Estimates of the size of a request, in bytes.
 const (
 	messageBytes    = 16 // without its content
 	attachmentBytes = 3000
-	maxSummaryBytes = 8000
+	summaryBytes    = 8 * MaxSummaryWords
 )
 
 func sizeOf(m Message) int {
@@ -164,7 +167,7 @@ func cutOf(messages []Message, end int, strategy event.Strategy, enough int) (be
 		case removed <= kept:
 			freed = 0
 		case strategy == event.StrategySummarise:
-			freed -= min(maxSummaryBytes, freed/4)
+			freed -= min(summaryBytes, freed/4)
 		}
 		if freed > best.freed {
 			best = cut{strategy, i + 1, through, freed}
