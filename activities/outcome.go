@@ -109,12 +109,12 @@ func jsonSize(text string) int {
 // envelopeBytes is reserved for other fields of the event, such as names in the provider state.
 const envelopeBytes = 8 << 10
 
-// maxSummaryBytes bounds the reasoning that [event.ReasoningSummary] keeps.
-const maxSummaryBytes = 16 << 10
+// maxReasoningSummary bounds the reasoning that [event.ReasoningSummary] keeps, in bytes.
+const maxReasoningSummary = 16 << 10
 
 // kept returns the part of the reasoning that the context keeps, with at most room bytes of JSON.
 func (a *attempt) kept(reasoning string, room int) string {
-	limit := maxSummaryBytes
+	limit := maxReasoningSummary
 	switch a.keep {
 	case event.ReasoningOff:
 		return ""

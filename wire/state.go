@@ -62,7 +62,7 @@ type State struct {
 // StateOf returns the result of [QueryState].
 func StateOf(s reducer.Session, updatedAt time.Time) State {
 	messages := []reducer.Message{}
-	config, request := s.Reduced.Config, shortened(s.Request)
+	config, request := s.Reduced.Config, abridged(s.Request)
 	config.Tools = withoutSchemas(config.Tools)
 	size := settingsSize(config.Request) + toolsSize(config.Tools) // they can be as large as many messages
 	if len(config.Request.Labels) > 0 {
@@ -142,8 +142,8 @@ func toolsSize(tools *event.SetTools) int {
 
 const maxStateArguments = 1 << 10 // bytes of a tool call
 
-// shortened omits settings, the end of long arguments, and the arguments after the 16th call.
-func shortened(request *reducer.Request) *reducer.Request {
+// abridged omits settings, the end of long arguments, and the arguments after the 16th call.
+func abridged(request *reducer.Request) *reducer.Request {
 	if request == nil {
 		return nil
 	}

@@ -50,7 +50,7 @@ func (e endpoint) onEvent(ctx context.Context, events hook.Events) error {
 		ContextName: events.ContextName, RunID: events.RunID, After: events.After, Cursor: events.Cursor, Epoch: events.Epoch,
 	}}
 	for _, one := range events.Events {
-		one.Body = shortened(one.Body)
+		one.Body = withoutInternals(one.Body)
 		data, err := json.Marshal(one)
 		if err == nil && len(data) > MaxEventBytes {
 			data, err = json.Marshal(OmittedEvent{one.Tag(), one.ID, one.Timestamp, len(data)})
@@ -68,8 +68,8 @@ func (e endpoint) onEvent(ctx context.Context, events hook.Events) error {
 	return err
 }
 
-// shortened omits what the log has and the body of a call must not contain.
-func shortened(body event.Body) event.Body {
+// withoutInternals omits what the log has and the body of a call must not contain.
+func withoutInternals(body event.Body) event.Body {
 	switch body := body.(type) {
 	case event.AssistantMessage:
 		body.ProviderState = nil
