@@ -142,7 +142,7 @@ func TestAMessageDuringASummaryIsAnswered(t *testing.T) {
 			gate := llmtest.NewGate()
 			w := newWorld(t, llmtest.Answer("One."), refusal, llmtest.Answer("They said", " word.").HoldAfter(1, gate), llmtest.Answer("Both."))
 			w.worker()
-			c := w.open("meanwhile")
+			c := w.open("input-during-summary")
 			w.send(c, event.New(event.SetDeliveryPolicy{Policy: policy}))
 			w.say(c, "1 "+longText)
 			turn := w.ask(c, "2 "+longText)

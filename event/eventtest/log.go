@@ -182,7 +182,7 @@ func (w *writer) callTools(requestID string, usage event.Usage) {
 			}
 			w.add(decided)
 		}
-		if rapid.IntRange(0, 3).Draw(w.T, "meanwhile") == 0 {
+		if rapid.IntRange(0, 3).Draw(w.T, "input before the result") == 0 {
 			w.add(UserMessage().Draw(w.T, "user"))
 		}
 		w.add(event.ToolResult{ToolCallID: id, Value: Value().Draw(w.T, "value"), DurationMs: 1200})

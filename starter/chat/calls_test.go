@@ -100,7 +100,7 @@ func TestAnApprovalIsAnsweredWithKeys(t *testing.T) {
 		s.enter(`,"to":"x"}`)
 		require.Equal(t, event.ApprovalDecided{ToolCallID: "call_1", Decision: event.Approve, DecidedBy: "cleo", Parameters: json.RawMessage(`{"amount":1,"to":"x"}`)}, s.decision())
 	})
-	t.Run("Esc postpones the decision, and messages can be sent meanwhile", func(t *testing.T) {
+	t.Run("Esc postpones the decision, and messages can be sent before it", func(t *testing.T) {
 		s := asking(t)
 		s.untilReady()
 		s.press(tea.KeyEscape, 0)
