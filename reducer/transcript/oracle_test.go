@@ -215,16 +215,8 @@ func (o oracle) position(i int) int {
 		return o.afterThrough(i, body.ThroughEventID)
 	case event.AssistantMessage:
 		return o.afterThrough(i, body.ThroughEventID)
-	case event.LLMRequestCompleted:
-		return o.requestPosition(i, body.RequestID)
-	case event.LLMRequestInterrupted:
-		return o.requestPosition(i, body.RequestID)
-	case event.LLMRequestFailed:
-		return o.requestPosition(i, body.RequestID)
-	case event.LLMRequestFellBack:
-		return o.requestPosition(i, body.RequestID)
-	case event.HookApplied:
-		return o.requestPosition(i, body.RequestID)
+	case event.LLMRequestCompleted, event.LLMRequestInterrupted, event.LLMRequestFailed, event.LLMRequestFellBack, event.HookApplied:
+		return o.requestPosition(i, event.RequestOf(body))
 	case event.ToolCall:
 		for j := i - 1; j >= 0; j-- {
 			answer, isAnswer := o.events[j].Body.(event.AssistantMessage)
