@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"regexp"
 	"strings"
 	"time"
@@ -116,6 +117,19 @@ func nameFlags(err error) error {
 		problem += " (milliseconds)"
 	}
 	return usagef("%s: %s", flag, problem)
+}
+
+// effectsUsage lists values and their effects for the help of a command.
+func effectsUsage[T ~string](values []T, effects map[T]string) string {
+	width := 0
+	for _, v := range values {
+		width = max(width, len(v)+1)
+	}
+	var b strings.Builder
+	for _, v := range values {
+		fmt.Fprintf(&b, "  %-*s %s\n", width, v, effects[v])
+	}
+	return b.String()
 }
 
 // milliseconds formats like the help: 24h, not 24h0m0s.

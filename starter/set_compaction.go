@@ -1,9 +1,7 @@
 package main
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -14,14 +12,6 @@ var strategyEffects = map[event.Strategy]string{
 	event.StrategyDropToolResults: "replace the oldest tool results by a short text",
 	event.StrategySummarise:       "replace the oldest messages by a summary that the model writes",
 	event.StrategyTruncate:        "remove the oldest messages",
-}
-
-func strategiesUsage() string {
-	var b strings.Builder
-	for _, strategy := range event.Strategies() {
-		fmt.Fprintf(&b, "  %-18s %s\n", strategy, strategyEffects[strategy])
-	}
-	return b.String()
 }
 
 func newSetCompactionCommand(o *setOptions) *cobra.Command {
@@ -35,7 +25,7 @@ func newSetCompactionCommand(o *setOptions) *cobra.Command {
 context window of the model. The log keeps all events; "starter state" shows what
 the model receives. The strategies are tried in order:
 
-` + strategiesUsage() + `
+` + effectsUsage(event.Strategies(), strategyEffects) + `
 The command sets all fields. Without strategies, they are drop_tool_results and
 summarise, as in new contexts.
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -18,14 +17,6 @@ var policyEffects = map[event.Policy]string{
 	event.PolicySteer:     "add the input to the next step of the turn, or answer it next",
 }
 
-func policiesUsage() string {
-	var b strings.Builder
-	for _, policy := range event.Policies() {
-		fmt.Fprintf(&b, "  %-10s %s\n", policy, policyEffects[policy])
-	}
-	return b.String()
-}
-
 func newSetPolicyCommand(o *setOptions) *cobra.Command {
 	var quietPeriod, maxWait time.Duration
 	policies := words(event.Policies())
@@ -37,7 +28,7 @@ func newSetPolicyCommand(o *setOptions) *cobra.Command {
 and how long input is debounced before a request is sent. Omitted values stay
 unchanged.
 
-` + policiesUsage() + `
+` + effectsUsage(event.Policies(), policyEffects) + `
 Durations have a unit, as in 10ms or 1s, and are whole milliseconds.
 
 ` + exitReference,
