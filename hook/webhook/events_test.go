@@ -5,16 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -29,32 +26,7 @@ type delivered struct {
 
 // receiver verifies the signatures of deliveries and gives one response after the other.
 func receiver(t *testing.T, settings string, answers ...http.HandlerFunc) (h hook.Hook, deliveries func() []delivered) {
-	verifier, err := standardwebhooks.NewWebhook(secret)
-	require.NoError(t, err)
-	var mu sync.Mutex
-	var seen []delivered
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		defer mu.Unlock()
-		body, err := io.ReadAll(r.Body)
-		if err == nil {
-			err = verifier.Verify(body, r.Header)
-		}
-		if err != nil || len(seen) == len(answers) {
-			t.Errorf("an unexpected delivery: %v", err)
-			return
-		}
-		seen = append(seen, delivered{r.Header.Get("webhook-id"), body})
-		answers[len(seen)-1](w, r)
-	}))
-	t.Cleanup(server.Close)
-	hooks, err := read(t, fmt.Sprintf("[[hooks]]\nname = \"crm\"\nurl = %q\nsecret = \"env:SECRET\"\nstages = [\"event\"]\n%s", server.URL, settings))
-	require.NoError(t, err)
-	return hooks[0], func() []delivered {
-		mu.Lock()
-		defer mu.Unlock()
-		return seen
-	}
+	return serve(t, "stages = [\"event\"]\n"+settings, func(id string, body []byte) (delivered, error) { return delivered{id, body}, nil }, answers)
 }
 
 func answer(code int, headers ...string) http.HandlerFunc {

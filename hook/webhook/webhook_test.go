@@ -50,10 +50,24 @@ type call struct {
 
 // endpoint verifies the signatures of the calls and gives one answer after the other.
 func endpoint(t *testing.T, settings string, answers ...func(http.ResponseWriter)) (h hook.Hook, calls func() []call) {
+	var handlers []http.HandlerFunc
+	for _, answer := range answers {
+		handlers = append(handlers, func(w http.ResponseWriter, _ *http.Request) { answer(w) })
+	}
+	return serve(t, settings, func(id string, body []byte) (c call, err error) {
+		c.id = id
+		return c, json.Unmarshal(body, &c.message)
+	}, handlers)
+}
+
+// serve returns the hook of an endpoint that verifies and reads calls, and gives one answer after the
+// other.
+func serve[C any](t *testing.T, settings string, read func(id string, body []byte) (C, error), answers []http.HandlerFunc) (h hook.Hook, calls func() []C) {
+	t.Helper()
 	verifier, err := standardwebhooks.NewWebhook(secret)
 	require.NoError(t, err)
 	var mu sync.Mutex
-	var seen []call
+	var seen []C
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -61,21 +75,22 @@ func endpoint(t *testing.T, settings string, answers ...func(http.ResponseWriter
 		if err == nil {
 			err = verifier.Verify(body, r.Header)
 		}
-		c := call{id: r.Header.Get("webhook-id")}
+		var c C
 		if err == nil {
-			err = json.Unmarshal(body, &c.message)
+			c, err = read(r.Header.Get("webhook-id"), body)
 		}
 		if err != nil || len(seen) == len(answers) {
 			t.Errorf("an unexpected call: %v", err)
 			return
 		}
 		seen = append(seen, c)
-		answers[len(seen)-1](w)
+		answers[len(seen)-1](w, r)
 	}))
 	t.Cleanup(server.Close)
-	hooks, err := read(t, "[[hooks]]\nname = \"guard\"\nurl = \""+server.URL+"\"\nsecret = \"env:SECRET\"\n"+settings)
+	hooks, err := readWith(t, "[[hooks]]\nname = \"guard\"\nurl = \""+server.URL+"\"\nsecret = \"env:SECRET\"\n"+settings,
+		webhook.Options{Getenv: getenv, AllowLoopback: true})
 	require.NoError(t, err)
-	return hooks[0], func() []call {
+	return hooks[0], func() []C {
 		mu.Lock()
 		defer mu.Unlock()
 		return seen
