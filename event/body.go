@@ -171,7 +171,7 @@ type SetRetryConfig struct {
 	InitialDelayMs int64 `json:"initialDelayMs"` // before the first retry: 1 to [MaxDelayMs]
 	// BackoffFactor multiplies the delay after each retry: 1 to [MaxBackoffFactor]; unset means 2.
 	BackoffFactor *float64 `json:"backoffFactor,omitempty"`
-	// MaxDelayMs is between InitialDelayMs and [MaxDelayMs]; unset: 60,000 or a greater InitialDelayMs.
+	// MaxDelayMs is between InitialDelayMs and [MaxDelayMs]; unset: 60,000, or InitialDelayMs if greater.
 	MaxDelayMs *int64 `json:"maxDelayMs,omitempty"`
 	Jitter     bool   `json:"jitter,omitempty"` // shortens each delay by a random part, at most half
 }
@@ -265,8 +265,8 @@ type LLMRequestCompleted struct {
 	DurationMs int64 `json:"durationMs"`
 	Usage
 	FinishReason string `json:"finishReason"`
-	// ThroughEventID is the newest event that stays unanswered, because a cancellation dropped it but
-	// came too late to stop the answer. Empty: none.
+	// ThroughEventID is the newest message that an interrupt dropped, if the answer does not include
+	// it and completed nevertheless. Empty: none.
 	ThroughEventID string `json:"throughEventId,omitempty"`
 }
 

@@ -63,8 +63,8 @@ func (a Amount) Plus(other Amount) Amount {
 	return Amount{plus(a.Tokens, other.Tokens), plus(a.CostMicros, other.CostMicros)}
 }
 
-// MicrosOf returns an amount of US dollars in millionths. It is not ok if the amount is negative, above
-// [MaxCostMicros], or less than a millionth without being zero.
+// MicrosOf returns an amount of US dollars in millionths. ok is false if the amount is negative, above
+// [MaxCostMicros], or positive but less than a millionth.
 func MicrosOf(usd float64) (micros int64, ok bool) {
 	if !(usd >= 0 && usd <= MaxCostMicros/1e6) {
 		return 0, false

@@ -42,7 +42,7 @@ type CompactionLimits struct {
 
 const minTriggerPercent = 10
 
-// Limits returns the values of the event, with defaults for unset fields. Nil has only defaults.
+// Limits returns the values of the event, with defaults for unset fields; b may be nil.
 func (b *SetCompaction) Limits() CompactionLimits {
 	limits := CompactionLimits{Strategies: []Strategy{StrategyDropToolResults, StrategySummarise}, Trigger: 80}
 	if b != nil && b.Strategies != nil {
@@ -115,7 +115,7 @@ type Compacted struct {
 // MaxSummaryBytes bounds the summary of a [Compacted].
 const MaxSummaryBytes = 32 << 10
 
-// WindowSource is how a context window is known.
+// WindowSource is where the size of a context window comes from.
 type WindowSource string
 
 const (

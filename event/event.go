@@ -137,7 +137,7 @@ var laterFields = map[Tag][]string{
 }
 
 // UnmarshalJSON decodes and validates an event. A null counts as a missing field. An invalid event
-// that has an id, so it was recorded, is decoded as version 0.1.0 did ([DecodeEarlierInput]).
+// with an id has been recorded, so it is decoded as in version 0.1.0 ([DecodeEarlierInput]).
 func (e *Event) UnmarshalJSON(data []byte) error {
 	out, err := decode(data, nil)
 	if err != nil && out.ID != "" {

@@ -62,7 +62,7 @@ func decodeBody[T Body](fields map[string]json.RawMessage) (Body, error) {
 	value := reflect.ValueOf(&body).Elem()
 	for _, field := range reflect.VisibleFields(value.Type()) {
 		if field.Anonymous {
-			continue // its fields are visible, too
+			continue // an embedded struct: VisibleFields also lists its fields
 		}
 		name, option, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if err := takeField(fields, name, value.FieldByIndex(field.Index).Addr().Interface(), option == ""); err != nil {

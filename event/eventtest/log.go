@@ -129,7 +129,7 @@ func (w *writer) request() {
 }
 
 // compact ends an attempt that was too long, shortens the conversation and sends the next attempt.
-// Nothing names a removed message or call later.
+// Later events refer to no removed message or call.
 func (w *writer) compact(requestID string, usage event.Usage) {
 	var messages []string
 	for _, e := range w.log {
