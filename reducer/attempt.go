@@ -80,8 +80,8 @@ func (d *decision) recordAttemptEnd(outcome event.AttemptOutcome, end AttemptEnd
 
 func (d *decision) hasOpenAttempt() bool { return d.Request.Attempt > 0 && !d.Request.AttemptEnded }
 
-// reconcile corrects the recorded attempt by the result. The signal that reported the attempt can be
-// lost or forged, or Temporal delivers it again after a reset, from a branch with the same ids.
+// reconcile records the attempt of a result if the log has none, or another one: the signal that reports
+// attempts can be lost, forged, or delivered again after a reset, from a branch with the same ids.
 func (d *decision) reconcile(in RequestEnded) {
 	r, a := d.Request, in.Attempted
 	if d.recordAttempt(a, in.Lost) {
@@ -90,8 +90,8 @@ func (d *decision) reconcile(in RequestEnded) {
 	if a.Attempt > r.Attempt {
 		d.recordLost(a.Attempt, in.Lost)
 	}
-	// The attempt of the outcome Lost is that of the last heartbeat, and newer ones can exist. That of
-	// Failed can be one, too, if the server ended the activity.
+	// With Lost, the attempt is that of the last heartbeat, and newer ones can exist. The same is
+	// possible with Failed, if the server ended the activity.
 	isOther := a.Through != r.Through || r.AttemptEnded && in.Outcome != Failed && d.Rules >= Rules2
 	if in.Outcome == Lost || a.Attempt < r.FirstAttempt || !isOther {
 		return

@@ -179,8 +179,8 @@ func cutOf(messages []Message, end int, strategy event.Strategy, enough int) (be
 	return best
 }
 
-// keptFrom returns the index from which all messages must stay: the result of first for the messages of
-// the next attempt, or that of an earlier message that the attempt does not include.
+// keptFrom returns the index from which all messages must stay. first returns it for the messages of the
+// next attempt. If the attempt lacks an earlier message, all messages from that one on must stay.
 func (d *decision) keptFrom(first func([]Message) int) int {
 	all, included := d.Reduced.Messages, MessagesOf(d.Session)
 	prefix := 0

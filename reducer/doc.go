@@ -85,7 +85,8 @@
 //   - implausible: the report is about another request, or repeated, or forged.
 //   - worker known: the process that makes the newest attempt was reported.
 //   - handed back, at most [MaxReturns] times: the worker shut down or died, a stop became
-//     obsolete, the worker is unknown when continuing as new, or the input is not in the log.
+//     obsolete, the worker is unknown when continuing as new, or the attempt included input that
+//     is not in the log.
 //   - closing: the session is closed when the request ends.
 //
 // # Guarantees

@@ -17,8 +17,8 @@ type Ledger struct {
 	Released []string                `json:"released,omitempty"` // keys that were released before they were reserved, oldest first
 }
 
-// MaxReleased bounds [Ledger.Released] after [Ledger.Forget]. A server has at most ten updates for the
-// workflow, with a hundred reservations each, that it may still accept after their release.
+// MaxReleased bounds [Ledger.Released] after [Ledger.Forget]. The server has at most ten updates of a
+// workflow in flight, each with up to a hundred reservations. They may arrive after their release.
 const MaxReleased = 1000
 
 // Reservation asks to reserve an amount before an attempt is sent.

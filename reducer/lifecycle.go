@@ -19,7 +19,7 @@ func (d *decision) open(in Opened) {
 	d.Trigger, d.TriggerSettings = "", nil
 }
 
-// reopen starts the next session for input that arrives after this one has ended but before its run has.
+// reopen starts the next session for input that arrives between the end of this one and that of the run.
 func (d *decision) reopen() {
 	if d.Ended {
 		d.record(event.SessionStarted{LoadedEventCount: d.EventCount})

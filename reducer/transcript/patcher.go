@@ -214,7 +214,8 @@ func (p *Patcher) insert(after int) *slot {
 	return s
 }
 
-// removedBefore returns the first slot before i with the same after that this version removed; else i.
+// removedBefore searches the removed slots directly before i that have the same after. It returns the
+// first that was removed in this version, else i.
 func (p *Patcher) removedBefore(i, after int) int {
 	first := i
 	for ; i > 0 && p.slots[i-1].after == after && p.slots[i-1].removed != 0; i-- {

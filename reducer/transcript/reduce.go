@@ -39,8 +39,8 @@ type request struct {
 	durationMs    int64
 }
 
-// position places the entries of the request or answer id behind those of the event after; "": in
-// log order.
+// position is where the entries of a request or an answer (id) belong: after the entries of an event
+// (after), or in log order if that is "".
 type position struct{ id, after string }
 
 type attempt struct{ request, number int }
