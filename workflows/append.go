@@ -37,7 +37,7 @@ func (r *run) append(ctx workflow.Context, in converter.RawValue) (wire.Appended
 	isRecorded := func() bool { return a.isRecorded }
 	if workflow.Await(ctx, isRecorded) != nil && r.session.EventCount > 0 && r.opened.rules >= reducer.Rules2 {
 		// The workflow was cancelled, but still records its input, so the update waits for the ids. Runs
-		// of 0.1.0 did not, and before Open the rules of the run are unknown.
+		// of 0.1.0 do not wait, and before Open the rules of the run are unknown.
 		ctx, _ = workflow.NewDisconnectedContext(ctx)
 		_ = workflow.Await(ctx, isRecorded)
 	}
@@ -129,8 +129,8 @@ func (a *pendingAppend) findKnown(session reducer.Session) {
 	}
 }
 
-// resolve sets the result from the session that applied the events, or the error from the events to
-// be recorded.
+// resolve sets the result to the log ids of the events. If the session rejected the events, it sets the
+// error to the reason.
 func (a *pendingAppend) resolve(session reducer.Session, recorded []pendingEvent) *pendingAppend {
 	for _, e := range a.events {
 		id, ok := a.known[e.ClientEventID]

@@ -107,7 +107,7 @@ type opened struct {
 
 type registration struct {
 	isDone        bool
-	historyLength int // at which this run, or its base, registered after a reset
+	historyLength int // at the registration of this run, or its base, after a reset; 0: none
 }
 
 // pending holds results of one iteration of the loop.
