@@ -23,8 +23,8 @@ const (
 	MaxDeliveries = 200
 	// maxDelivery is the time after which Deliver returns even if there is more to deliver.
 	maxDelivery = 10 * time.Minute
-	// maxMissingHook is how many workers in a row may lack the hook before a delivery is given up: with
-	// the delays between the attempts, after about four minutes.
+	// maxMissingHook is the number of consecutive attempts on workers without the hook after which Deliver
+	// gives up. With the delays between them, that takes about four minutes.
 	maxMissingHook = 10
 	// linger is how long Deliver waits for the next event of a turn. A turn then costs one activity.
 	linger = 30 * time.Second

@@ -26,7 +26,7 @@ func (a *attempt) overflow(ctx context.Context, p prepared) (*reducer.Overflow, 
 	return &known, nil
 }
 
-// windowOf returns the smaller one of the configured and the learned window; zero if both are unknown.
+// windowOf returns the smaller of the configured and the learned window; zero if both are unknown.
 func windowOf(ctx context.Context, p prepared) (reducer.Overflow, error) {
 	configured, err := p.model.MaxInput(ctx, p.request)
 	learned := p.session.LearnedWindow(p.model.ID())
