@@ -78,7 +78,7 @@ func Parse(name, text string, options Options) ([]hook.Hook, error) {
 	return hooks, nil
 }
 
-// parse reads a file, or the part of one that has other keys and maybe no hook.
+// parse reads a file of webhooks. With isPart, other keys are allowed, and hooks may be missing.
 func (o Options) parse(text string, isPart bool) (hooks []hook.Hook, err error) {
 	var file struct {
 		Hooks []table `toml:"hooks"`
