@@ -142,7 +142,8 @@ type check struct {
 	err      error
 }
 
-// evaluate returns the events from which to follow the log again, or why the turn never ends.
+// evaluate returns the events from which to follow the log again, or an error if the turn cannot end. If
+// it returns neither, the caller keeps waiting.
 func (q question) evaluate(ctx context.Context, result check, t *turn, last int) (ids []string, err error) {
 	if errors.Is(result.err, ErrNoContext) {
 		return nil, ErrLost
@@ -192,8 +193,8 @@ func (q question) evaluate(ctx context.Context, result check, t *turn, last int)
 }
 
 // unreadable returns an error if the next event of the log is in a blob store and the client has
-// none. The follower of the log waits instead, because it cannot know whether that event is new to
-// it.
+// none. The follower of the log waits instead: it cannot tell whether an unreadable record contains
+// new events.
 func (q question) unreadable(ctx context.Context, last int) error {
 	for _, err := range q.context.Events(ctx, event.FormatID(q.context.name, last)) {
 		if errors.Is(err, ErrNoArchive) {

@@ -79,7 +79,7 @@ func (c *Client) Shutdown() {
 	}
 }
 
-// Open returns a handle without a request; the context need not exist. The error is ErrName.
+// Open returns a handle. It sends no request, and the context need not exist. The error is ErrName.
 func (c *Client) Open(name string) (*Context, error) {
 	if err := event.ValidateContextName(name); err != nil {
 		return nil, nameError{err}

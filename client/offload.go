@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// Files of at least this many bytes go to the blob store: every reader of a log reads inline files.
+	// Files of this size and more go to the blob store, because readers of a log read inline files, too.
 	offloadThreshold = 8 << 10
 	// maxInlineFile bounds files that models do not support: they are always inline, in base64.
 	maxInlineFile = min(1<<20, (wire.MaxEventBytes-maxFileFields)/4*3)
