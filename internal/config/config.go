@@ -24,9 +24,9 @@ type Config struct {
 	parts     []string // top-level keys that the program, or another one, reads from [Config.Text]
 	file      *file    // nil: none
 	origins   map[*pflag.Flag]Origin
-	values    map[string]string // of flags, by key, when they were loaded
-	ignored   []string          // flags without effect in the environment and the file
-	omitted   []string          // of parts
+	values    map[string]string // of flags after Load, by key
+	ignored   []string          // flags whose variables and keys have no effect
+	omitted   []string          // parts that Print omits
 }
 
 // Parts are the top-level keys of a file for [Config.Text].
@@ -70,8 +70,8 @@ func (c *Config) Load(getenv func(string) string, ignored ...string) error {
 	return nil
 }
 
-// Reload returns the configuration with the values that the file has now. The tables are new ones, in
-// the order of those of [New].
+// Reload reads the file again and returns the resulting configuration. The caller passes new tables, in
+// the order of those passed to [New].
 func (c *Config) Reload(getenv func(string) string, tables ...*Table) (*Config, error) {
 	next := New(tables, c.others...)
 	next.path = c.path
@@ -129,7 +129,8 @@ func (c *Config) resolve(t *Table, getenv func(string) string) (err error) {
 	return nil
 }
 
-// origin returns the first place that has one of the alternatives of a table.
+// origin returns byFlag or byVariable if the command line or the environment sets one of the
+// alternatives of a table, else byDefault.
 func (c *Config) origin(t *Table, getenv func(string) string) kind {
 	best := byDefault
 	for flag := range t.alternatives {
@@ -166,7 +167,7 @@ func (c *Config) Label(flag string) string {
 	return "--" + flag
 }
 
-// IsGiven reports whether the value of a flag is not its default.
+// IsGiven reports whether the command line, the environment or the file sets a flag.
 func (c *Config) IsGiven(flag string) bool {
 	for _, t := range c.tables {
 		if f := t.Lookup(flag); f != nil {
@@ -184,7 +185,8 @@ func (c *Config) Text() (path, text string) {
 	return c.file.path, c.file.text
 }
 
-// CheckOnce returns an error if the file names another file for a flag and also has its content.
+// CheckOnce returns an error if the file sets a flag that names another file, such as worker.hooks, and
+// also has one of the keys that the other file has.
 func (c *Config) CheckOnce(flag string, keys ...string) error {
 	if c.file == nil || c.Label(flag) == "--"+flag {
 		return nil

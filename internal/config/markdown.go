@@ -30,7 +30,7 @@ func (t *Table) Markdown() string {
 	return b.String()
 }
 
-// ownVariable is the variable of the flag, which has a column of its own.
+// ownVariable matches the variable of a flag in its default: the documentation has a column for it.
 var ownVariable = regexp.MustCompile(`^(the token in )?\$\w+(, (else )?|$)`)
 
 func row(b *strings.Builder, cells ...string) {

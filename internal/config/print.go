@@ -15,7 +15,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Value is a value that a program derives for a setting without one, and its origin; empty: default.
+// Value is the value of a setting that no flag, variable or file sets. An empty Origin means default.
 type Value struct{ Value, Origin string }
 
 // Print prints all settings as a file for --config, each with its origin, and without secrets.

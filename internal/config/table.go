@@ -14,16 +14,16 @@ type Table struct {
 	env       map[string]string // variables by flag
 	redact    map[string]func(string) string
 	variables []Variable
-	// alternatives exclude each other: if one comes from the command line, those of the environment
-	// and the file do not apply, and so on.
+	// alternatives exclude each other: if the command line sets one, those of the environment and the
+	// file do not apply; if the environment sets one, those of the file do not.
 	alternatives map[string]bool
 }
 
-// Variable is a setting without a flag: secrets are not passed on a command line.
+// Variable is a setting without a flag, for example a secret, which a command line would expose.
 type Variable struct {
 	Name, Usage string
 	IsSecret    bool
-	value       *string // nil: others read the variable
+	value       *string // nil: other packages read the variable
 }
 
 // isFamily reports whether the name stands for all variables with a prefix, which others read.
