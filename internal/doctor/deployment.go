@@ -13,7 +13,7 @@ import (
 )
 
 // Deployment is what the checks examine. Fields without a default are required, unless the checks
-// that use them are not run. The checks of a deployment run once.
+// that use them are not run. Run each of its checks only once.
 type Deployment struct {
 	Address   string // of Temporal
 	Namespace string
@@ -60,12 +60,12 @@ func (d *Deployment) Checks() []Check {
 	}
 }
 
-// StartChecks returns the cheap ones, for the start of a worker.
+// StartChecks returns the cheap checks, for the start of a worker.
 func (d *Deployment) StartChecks() []Check {
 	return append([]Check{d.version(), d.namespace(), d.retention()}, d.MachineChecks()...)
 }
 
-// MachineChecks returns those whose results depend on the machine of a worker.
+// MachineChecks returns the checks whose results depend on the machine of a worker.
 func (d *Deployment) MachineChecks() []Check {
 	return []Check{d.clock(), d.roundTrip(), d.access(), d.disk(), d.files()}
 }
@@ -94,7 +94,7 @@ func (d *Deployment) setClient(c sdkclient.Client) {
 	d.dialed = c
 }
 
-// client is the client of the checks that need one.
+// client returns Temporal, or else the client that the check of the connection has dialed.
 func (d *Deployment) client() sdkclient.Client {
 	if d.Temporal != nil {
 		return d.Temporal

@@ -8,8 +8,8 @@
 // ones at its start, and checks its machine and its providers when a doctor asks it to ([Report]).
 //
 // Guarantees:
-//   - Each check has a timeout. A service that does not respond costs its own check only, and those
-//     that need its result are skipped.
+//   - Each check has a timeout. If a service does not respond, its check fails, and checks that need
+//     the result are skipped.
 //   - Checks leave nothing behind: they delete their workflows and blobs. Workflows of a killed
 //     process end within a minute.
 //   - Findings contain no secrets.
@@ -40,7 +40,7 @@ type Finding struct {
 	Worker   string   `json:"worker,omitempty"`
 	Severity Severity `json:"severity"`
 	Measured string   `json:"measured"`
-	Why      string   `json:"why"`           // it matters
+	Why      string   `json:"why"`           // why the result matters
 	Fix      string   `json:"fix,omitempty"` // what to do; empty if there is nothing to do
 	// DurationMs is how long the check took.
 	DurationMs int64 `json:"durationMs"`
@@ -57,9 +57,9 @@ func (f Finding) IsProblem() bool { return f.Severity == Warning || f.Severity =
 // Check is one measurement.
 type Check struct {
 	Name string
-	Why  string // the result matters
-	// Needs are names of checks. Of those in the same run, this one waits until they have passed,
-	// perhaps with warnings, and is skipped if one has not.
+	Why  string // why the result matters
+	// Needs names the checks that this one waits for. It is skipped if one of them has an error or was
+	// skipped. Checks that are not part of the run are ignored.
 	Needs   []string
 	Timeout time.Duration // 0: defaultTimeout
 	Run     func(context.Context) Result
@@ -77,10 +77,9 @@ type Result struct {
 
 const (
 	defaultTimeout = 5 * time.Second
-	// grace is the time for a check to report what it waited for when its timeout has passed.
+	// grace is how long a check may take after its timeout to report what it waited for.
 	grace = 500 * time.Millisecond
-	// Cleanup is how long [Run] takes at most to end and delete what it created when its context is
-	// cancelled.
+	// Cleanup bounds how long [Run] takes to delete what it created after its context is cancelled.
 	Cleanup = deletionTimeout + grace
 )
 

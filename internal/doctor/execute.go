@@ -98,8 +98,8 @@ func lingering(run body) func(workflow.Context) error {
 	}
 }
 
-// Delete deletes a workflow, so that it does not show in lists, even after ctx is done. Without
-// permission to delete, it closes by itself and stays until the retention ends.
+// Delete deletes a workflow, even after ctx is done, so that lists do not show it. Without the
+// permission, the workflow times out and stays until the retention ends.
 func Delete(ctx context.Context, c sdkclient.Client, namespace string, run sdkclient.WorkflowRun) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deletionTimeout)
 	defer cancel()

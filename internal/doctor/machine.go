@@ -34,7 +34,7 @@ func StoreFolder(blobURL string) (f Folder, ok bool) {
 	return Folder{Path: filepath.FromSlash(path), Use: "blob store"}, true
 }
 
-// TempFolder is where caches are written to when they exceed the memory.
+// TempFolder returns the folder to which caches are written when they exceed their memory.
 func TempFolder() Folder { return Folder{Path: os.TempDir(), Use: "temporary files"} }
 
 func (d *Deployment) disk() Check {

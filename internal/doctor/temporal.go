@@ -136,7 +136,7 @@ func (d *Deployment) attributes() Check {
 	}
 }
 
-// failed is the result of an operation on Temporal that should not fail.
+// failed returns the result for an unexpected error of Temporal.
 func failed(operation string, err error) Result {
 	return failure("see the log of the Temporal server", "%s: %s", operation, text(err))
 }

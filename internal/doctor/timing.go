@@ -17,11 +17,11 @@ const (
 	measuredHops  = 20
 	timerDuration = 10 * time.Millisecond
 	timingTimeout = 20 * time.Second
-	// maxHop: by default, a shard then dispatches 20 times a second, so hops in sequence take 50 ms
-	// each; with the settings in deploy/dynamicconfig.yaml, about 5 ms.
+	// maxHop: after these tasks, a shard with default settings dispatches 20 times a second, so each hop
+	// takes 50 ms; with the settings in deploy/dynamicconfig.yaml, about 5 ms.
 	maxHop = 25 * time.Millisecond
-	// maxLateness: by default, timers are up to a second late; with these settings, a few
-	// milliseconds.
+	// maxLateness: with default settings, timers are up to a second late; with those in
+	// deploy/dynamicconfig.yaml, a few milliseconds.
 	maxLateness = 250 * time.Millisecond
 )
 

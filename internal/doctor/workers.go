@@ -53,7 +53,7 @@ func versionOf(p *taskqueuepb.PollerInfo) string {
 	return ""
 }
 
-// KindName is the name of the tasks in messages.
+// KindName returns the word for a kind of tasks in messages, such as workflow.
 func KindName(kind enums.TaskQueueType) string { return strings.ToLower(kind.String()) }
 
 func (d *Deployment) polling() Check {
