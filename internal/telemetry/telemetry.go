@@ -247,7 +247,7 @@ func (t *Telemetry) Close() error {
 		errs = append(errs, t.server.Close())
 	}
 	if t.listener != nil {
-		_ = t.listener.Close() // again, unless Serve did not run
+		_ = t.listener.Close() // the server may have closed it already
 	}
 	return errors.Join(errs...)
 }
