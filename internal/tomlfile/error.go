@@ -26,7 +26,7 @@ func At(name string, err error) error {
 	return fmt.Errorf("%s: %w", name, err)
 }
 
-// maxDistance is the number of changed bytes up to which a known key resembles an unknown one.
+// maxDistance is the largest Levenshtein distance between an unknown key and the key that Suggest names.
 const maxDistance = 3
 
 // Suggest returns the known key that resembles an unknown one, or lists all known ones:

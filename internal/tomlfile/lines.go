@@ -55,7 +55,7 @@ func (l *Lines) tableWith(value toml.Primitive, key string) (table map[string]to
 	return table
 }
 
-// lineOf fails to decode the value: the error has its position.
+// lineOf makes the decoder fail, because only its errors have a position.
 func (l *Lines) lineOf(value toml.Primitive) int {
 	var failed toml.ParseError
 	if errors.As(l.meta.PrimitiveDecode(value, new(unreadable)), &failed) {
