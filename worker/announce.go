@@ -61,7 +61,8 @@ func (a *app) announce(at endpoints, dev *local, tools *tool.Set, log *zap.Logge
 	}
 }
 
-// warnAboutModels reports whether contexts without a provider of their own get answers.
+// warnAboutModels logs missing models and keys, and reports whether contexts without a provider of
+// their own get answers.
 func (a *app) warnAboutModels(at endpoints, log *zap.Logger) (areAnswered bool) {
 	if a.settings.part() == contexts.OnlyWorkflows {
 		return true

@@ -50,7 +50,7 @@ func polls(ctx context.Context, c client.Client, taskQueue string, kind enums.Ta
 	return nil
 }
 
-// identity is that of the worker in Temporal.
+// identity returns the identity of the worker in Temporal.
 func identity() string { return fmt.Sprintf("%d%s", os.Getpid(), atThisHost()) }
 
 func atThisHost() string {

@@ -180,8 +180,8 @@ func (a *app) addFlags(flags *pflag.FlagSet) {
 	}
 }
 
-// devFlags require --dev, and connectFlags exclude it. In the environment and the file, the former are
-// unused without --dev, and the latter with it.
+// On the command line, devFlags require --dev, and connectFlags exclude it. In the environment and the
+// file, devFlags have no effect without --dev, and connectFlags have none with it.
 var (
 	devFlags     = []string{"data-dir", "temporal-port", "ui-port", "nats-port", "untuned", "offline-token-delay"}
 	connectFlags = []string{

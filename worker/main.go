@@ -13,7 +13,7 @@
 // Guarantees:
 //   - After "ready", messages to contexts are answered, except with model=none in contexts
 //     without a provider of their own.
-//   - SIGINT, SIGTERM and a closed terminal stop the worker in order: running answers finish or are
+//   - SIGINT, SIGTERM and a closed terminal stop the worker gracefully: running answers finish or are
 //     handed back to Temporal, then the servers of --dev stop. A second signal ends the process at
 //     once.
 //   - SIGHUP reloads the providers and the log level. Running answers keep their provider, and an

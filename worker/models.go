@@ -69,7 +69,7 @@ func (a *app) providerFile() (file llm.ProviderFile, from string, err error) {
 
 const noModel = "none"
 
-// hasModel reports whether contexts without a provider of their own have one.
+// hasModel reports whether there is a default model, for contexts without a provider of their own.
 func hasModel(o llm.Options) bool { return o.Defaults.APIKeyRef != "" || o.Defaults.BaseURL != "" }
 
 func (p endpoints) model() string {

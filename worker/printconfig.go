@@ -43,7 +43,7 @@ func (a *app) printConfig() error {
 	return nil
 }
 
-// derived returns the values of settings that have none.
+// derived returns the values of settings that no flag, variable or file sets, by flag.
 func (a *app) derived() (map[string]config.Value, error) {
 	s := &a.settings
 	values := map[string]config.Value{}

@@ -32,7 +32,7 @@ type runningWorker struct {
 	files  *os.Root     // nil: none
 	mcp    *mcp.Servers // nil: none
 	models *llm.Adapter
-	// providers are the newest options of models.
+	// providers are the options with which models was last configured.
 	providers atomic.Pointer[llm.Options]
 }
 

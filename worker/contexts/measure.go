@@ -16,7 +16,7 @@ import (
 const countTimeout = 2 * time.Second
 
 // measureWaiting exports the number of contexts that wait for an approval, until stop is called. A
-// process cannot count them: they wait for days, over restarts.
+// worker cannot count them itself: they wait for days, across restarts.
 func measureWaiting(temporal client.Client, options Options) (stop func()) {
 	if options.Meters == nil || !options.SearchAttributes {
 		return func() {}
