@@ -40,7 +40,8 @@ func (l *Log) Open(ctx context.Context, contextName, runID, base string) (o Open
 // events of run.Behind through a counter; 0 archives nothing. It is idempotent.
 func (l *Log) Continue(ctx context.Context, contextName string, run archive.Run, through int) error {
 	return l.registering(ctx, contextName, func(folder *archive.Folder) error {
-		// A run can end right after it has registered. The next one archives only the run before it.
+		// Archive before registering: if this run ended in between, nobody would archive run.Behind,
+		// because the next run archives only the run before it.
 		if through > 0 {
 			if _, err := l.archiveOwn(ctx, contextName, run.Behind, through); err != nil {
 				return err
