@@ -107,7 +107,8 @@ func ParseProviders(name, text string) (ProviderFile, error) {
 	return file, nil
 }
 
-// parseProviders reads a file, or the part of one that has other keys and maybe no provider.
+// parseProviders reads a file of providers. With isPart, other keys are allowed, and providers may be
+// missing.
 func parseProviders(text string, isPart bool) (ProviderFile, error) {
 	var file struct {
 		PriceVersion *string                  `toml:"price_version"`
