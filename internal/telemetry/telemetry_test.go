@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	collector "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
+	tracecollector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/seed-9ed7edd4/chronicle/internal/metrics"
@@ -22,16 +23,16 @@ func environment(values map[string]string) func(string) string {
 
 func TestNothingStartsUnlessAsked(t *testing.T) {
 	for name, environ := range map[string]map[string]string{
-		"nothing set":       {},
-		"no exporter":       {"OTEL_METRICS_EXPORTER": "none", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"},
-		"SDK disabled":      {"OTEL_SDK_DISABLED": "true", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"},
-		"only traces asked": {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://127.0.0.1:1"},
+		"nothing set":  {},
+		"SDK disabled": {"OTEL_SDK_DISABLED": "true", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"},
+		"no exporters": {"OTEL_METRICS_EXPORTER": "none", "OTEL_TRACES_EXPORTER": "none", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			exported, err := telemetry.Start(context.Background(), telemetry.Options{Getenv: environment(environ)})
 			require.NoError(t, err)
 			require.Nil(t, exported.Meters())
 			require.Nil(t, exported.TemporalMetrics())
+			require.Nil(t, exported.Tracers())
 			require.Empty(t, exported.Address())
 			require.NoError(t, exported.Close())
 		})
@@ -43,6 +44,12 @@ func TestInvalidSettingsAreExplained(t *testing.T) {
 		`--metrics 256.0.0.1:1`: {Listen: "256.0.0.1:1", Getenv: environment(nil)},
 		`OTEL_METRICS_EXPORTER "prometheus": want otlp or none`: {Getenv: environment(map[string]string{
 			"OTEL_METRICS_EXPORTER": "prometheus",
+		})},
+		`OTEL_TRACES_EXPORTER "zipkin": want otlp or none`: {Getenv: environment(map[string]string{
+			"OTEL_TRACES_EXPORTER": "zipkin",
+		})},
+		`OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT "yes": want true`: {Getenv: environment(map[string]string{
+			"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "yes",
 		})},
 		`OTEL_EXPORTER_OTLP_PROTOCOL "grpc": want http/protobuf`: {Getenv: environment(map[string]string{
 			"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4317", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc",
@@ -100,4 +107,53 @@ func TestCloseExportsTheLastMetricsByOTLP(t *testing.T) {
 	metrics.New(exported.Meters()).Continuations.Add(1)
 	require.NoError(t, exported.Close())
 	require.Contains(t, (<-exports).String(), "chronicle_continuations")
+}
+
+func TestCloseExportsTheLastSpansByOTLP(t *testing.T) {
+	exports := make(chan *tracecollector.ExportTraceServiceRequest, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil || !strings.HasSuffix(r.URL.Path, "/v1/traces") {
+			t.Errorf("unexpected request %s: %v", r.URL, err)
+			return
+		}
+		request := &tracecollector.ExportTraceServiceRequest{}
+		if err := proto.Unmarshal(body, request); err != nil {
+			t.Error(err)
+		}
+		exports <- request
+	}))
+	defer server.Close()
+	t.Setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", server.URL+"/v1/traces") // the exporter reads the environment of the process
+	exported, err := telemetry.Start(context.Background(), telemetry.Options{
+		Service: "test", Getenv: environment(map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": server.URL}),
+	})
+	require.NoError(t, err)
+	require.Nil(t, exported.Meters(), "only traces are asked for")
+	_, span := exported.Tracers().Tracer("test").Start(context.Background(), "send")
+	span.End()
+	require.NoError(t, exported.Close())
+	got := (<-exports).String()
+	require.Contains(t, got, `name:"send"`)
+	require.Contains(t, got, `string_value:"test"`)
+}
+
+func TestTheSamplerIsThatOfTheEnvironment(t *testing.T) {
+	t.Setenv("OTEL_TRACES_SAMPLER", "always_off")
+	exported, err := telemetry.Start(context.Background(), telemetry.Options{Getenv: environment(nil), TraceIDs: true})
+	require.NoError(t, err)
+	defer exported.Close()
+	_, span := exported.Tracers().Tracer("test").Start(context.Background(), "send")
+	require.True(t, span.SpanContext().IsValid())
+	require.False(t, span.SpanContext().IsSampled())
+}
+
+func TestContentIsTracedIfTheEnvironmentAsks(t *testing.T) {
+	for value, want := range map[string]bool{"": false, "false": false, "NO_CONTENT": false, "true": true, "span_only": true} {
+		exported, err := telemetry.Start(context.Background(), telemetry.Options{
+			Getenv: environment(map[string]string{"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": value}),
+		})
+		require.NoError(t, err)
+		require.Equal(t, want, exported.TracesContent(), value)
+	}
 }

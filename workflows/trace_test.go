@@ -1,0 +1,120 @@
+package workflows
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/activities"
+	"github.com/seed-9ed7edd4/chronicle/internal/tracing"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+)
+
+func TestTracesChooseParentsAndLinks(t *testing.T) {
+	link := func(reason, trace string) activities.TraceLink {
+		return activities.TraceLink{Reason: reason, Trace: trace}
+	}
+	first := reducer.StartRequest{RequestID: "demo:r0001"}
+	second := reducer.StartRequest{RequestID: "demo:r0002"}
+	for name, test := range map[string]struct {
+		story  func(*traces) []activities.TraceLink
+		parent string
+		links  []activities.TraceLink
+	}{
+		"a turn belongs to the trace of the newest input": {
+			story: func(t *traces) []activities.TraceLink {
+				t.receive("settings")
+				t.receive("message")
+				return t.begin(first)
+			},
+			parent: "message", links: []activities.TraceLink{link(tracing.LinkInput, "settings")},
+		},
+		"input without a trace begins one": {
+			story: func(t *traces) []activities.TraceLink {
+				t.receive("settings")
+				t.receive("")
+				return t.begin(first)
+			},
+			links: []activities.TraceLink{link(tracing.LinkInput, "settings")},
+		},
+		"later activities join the trace of an attempt without a parent": {
+			story: func(t *traces) []activities.TraceLink {
+				t.begin(first)
+				t.end(reducer.Called, "attempt")
+				return t.begin(first)
+			},
+			parent: "attempt",
+		},
+		"an interruption": {
+			story: func(t *traces) []activities.TraceLink {
+				t.receive("one")
+				t.begin(first)
+				t.receive("two")
+				t.end(reducer.Interrupted, "attempt")
+				return t.begin(second)
+			},
+			parent: "two", links: []activities.TraceLink{link(tracing.LinkInterrupts, "attempt")},
+		},
+		"a fallback": {
+			story: func(t *traces) []activities.TraceLink {
+				t.receive("one")
+				t.begin(first)
+				t.end(reducer.Failed, "attempt")
+				return t.begin(reducer.StartRequest{RequestID: first.RequestID, Fallback: true})
+			},
+			parent: "one", links: []activities.TraceLink{link(tracing.LinkFallback, "attempt")},
+		},
+		"a lost worker": {
+			story: func(t *traces) []activities.TraceLink {
+				t.receive("one")
+				t.begin(first)
+				t.end(reducer.Lost, "attempt")
+				return t.begin(first)
+			},
+			parent: "one", links: []activities.TraceLink{link(tracing.LinkReplaces, "attempt")},
+		},
+		"a continuation": {
+			story: func(t *traces) []activities.TraceLink {
+				t.receive("one")
+				t.begin(first)
+				next := *t.kept()
+				*t = next
+				return t.begin(first)
+			},
+			parent: "one",
+		},
+		"a complete answer has no link": {
+			story: func(t *traces) []activities.TraceLink {
+				t.receive("one")
+				t.begin(first)
+				t.end(reducer.Completed, "attempt")
+				t.receive("two")
+				return t.begin(second)
+			},
+			parent: "two",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			traced := new(traces)
+			require.Equal(t, test.links, test.story(traced))
+			require.Equal(t, test.parent, traced.Parent)
+		})
+	}
+}
+
+func TestNothingIsKeptWithoutTraces(t *testing.T) {
+	traced := new(traces)
+	traced.receive("")
+	require.Empty(t, traced.begin(reducer.StartRequest{RequestID: "demo:r0001"}))
+	traced.end(reducer.Interrupted, "")
+	require.Nil(t, traced.kept(), "the input of the next run does not grow")
+}
+
+func TestTracesAreBounded(t *testing.T) {
+	traced := new(traces)
+	for _, input := range []string{"1", "2", "3", "4", "5", "6", "6", "7"} {
+		traced.receive(input)
+	}
+	require.Len(t, traced.begin(reducer.StartRequest{RequestID: "demo:r0001"}), maxTracedInputs)
+	require.Equal(t, "7", traced.Parent)
+}
