@@ -141,6 +141,7 @@ func (a *attempt) wait(ctx context.Context, w *workflow.Execution) (GenerateResu
 				heartbeats.Wait()
 				a.recordHeartbeat(ctx, cmp.Or(a.nextRepair, a.repair)) // for the worker of the next attempt
 			}
+			a.traceOutcome(ctx)
 			return a.result, a.err
 		case <-cancelled:
 			cancelled = nil

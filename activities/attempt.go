@@ -73,7 +73,7 @@ func (a *attempt) run(ctx context.Context) {
 	defer a.measured.Running.Add(-1)
 	a.result, a.err = a.generate(ctx)
 	a.measured.ended(a, a.result, a.err)
-	a.traced(ctx)
+	a.traceResult()
 }
 
 func (a *attempt) generate(ctx context.Context) (result GenerateResult, err error) {

@@ -34,22 +34,21 @@ func (in GenerateInput) describe(span trace.Span, number int, isFirst bool, prev
 	}
 }
 
-// traced adds the outcome to the span of the attempt, and the attempt to the result: the workflow
-// links later attempts to it, unless the answer is complete.
-func (a *attempt) traced(ctx context.Context) {
-	if a.trace == "" {
-		return
-	}
+// traceResult adds the attempt to the result: the workflow links later attempts to it, unless the
+// answer is complete.
+func (a *attempt) traceResult() {
 	if a.err == nil && a.result.Outcome != reducer.Completed {
 		a.result.Trace = a.trace
 	}
-	if span := trace.SpanFromContext(ctx); span.IsRecording() {
-		outcome := a.result.Outcome
-		if a.err != nil {
-			outcome = reducer.Failed
-		}
-		span.SetAttributes(tracing.Outcome.String(outcomeName(outcome)))
+}
+
+// traceOutcome adds the outcome to the span of an activity that waited for the attempt.
+func (a *attempt) traceOutcome(ctx context.Context) {
+	outcome := a.result.Outcome
+	if a.err != nil {
+		outcome = reducer.Failed
 	}
+	trace.SpanFromContext(ctx).SetAttributes(tracing.Outcome.String(outcomeName(outcome)))
 }
 
 // startCall starts the span of a tool call.

@@ -16,9 +16,11 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/contrib/opentelemetry"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -46,7 +48,7 @@ func newTracer(provider trace.TracerProvider) interceptor.Tracer {
 		SpanContextKey:      spanKey{},
 		SpanStarter: func(ctx context.Context, t trace.Tracer, name string, options ...trace.SpanStartOption) trace.Span {
 			_, span := t.Start(ctx, name, options...)
-			return redacted{span}
+			return &redacted{Span: span}
 		},
 	})
 	if err != nil {
@@ -55,19 +57,26 @@ func newTracer(provider trace.TracerProvider) interceptor.Tracer {
 	return tracer
 }
 
-// redacted removes secrets from the errors of a span.
-type redacted struct{ trace.Span }
+// redacted removes secrets from the errors of a span. Neither a cancellation nor the result of an
+// activity that another run adopts is an error.
+type redacted struct {
+	trace.Span
+	hasNoError bool
+}
 
 const maxError = 500 // bytes
 
-func (s redacted) RecordError(err error, options ...trace.EventOption) {
-	if err != nil && s.IsRecording() {
+func (s *redacted) RecordError(err error, options ...trace.EventOption) {
+	s.hasNoError = err == nil || errors.Is(err, activity.ErrResultPending) || temporal.IsCanceledError(err)
+	if !s.hasNoError && s.IsRecording() {
 		s.Span.RecordError(errors.New(event.Redact(err.Error(), maxError)), options...)
 	}
 }
 
-func (s redacted) SetStatus(code codes.Code, description string) {
-	s.Span.SetStatus(code, event.Redact(description, maxError))
+func (s *redacted) SetStatus(code codes.Code, description string) {
+	if code != codes.Error || !s.hasNoError {
+		s.Span.SetStatus(code, event.Redact(description, maxError))
+	}
 }
 
 // Client returns the interceptor of a Temporal client. Its workers need [Worker], too.
