@@ -213,6 +213,7 @@ func TestMessages(t *testing.T) {
 	plain("schedule", "stop", "-n", "demo")
 	plain("schedule", "pause")
 	plain("schedule", "list", "-n", "de mo")
+	plain("doctor", "now")
 	plain("serve", "--listen", "8080")
 	plain("serve", "--rate", "NaN")
 	plain("ingest", "-n", "demo", "--format", "droid", "a.jsonl", "b.jsonl")

@@ -8,7 +8,8 @@
 // command.go parses the flags. run.go starts and stops a worker. dev.go, with package
 // devserver, implements --dev. start.go connects and starts a worker of package contexts.
 // ready.go checks that a context can answer before announce.go prints the ready line.
-// reload.go applies a changed configuration. check.go implements --check.
+// reload.go applies a changed configuration. check.go implements --check. doctor.go checks the
+// deployment at the start, and for `starter doctor`.
 //
 // Guarantees:
 //   - After "ready", messages to contexts are answered, except with model=none in contexts
