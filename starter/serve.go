@@ -25,6 +25,7 @@ import (
 )
 
 func newServeCommand(a *app, flags *pflag.FlagSet) *cobra.Command {
+	isCheck := false
 	command := &cobra.Command{
 		Use:   "serve [flags]",
 		Short: "Serve the contexts over HTTP, with a web page",
@@ -41,13 +42,22 @@ When it accepts requests, the command prints one line,
 "ready url=... temporal=... deltas=...". It logs to standard error. On SIGHUP, it
 reads the file of --config again and applies the log level.
 
+With --check, do not serve: ask the gateway at --listen whether it is ready, and
+exit with 0 if it is. Use it as the health check of the container.
+
 ` + exitReference,
 		Example: `  starter serve
   starter serve --listen 127.0.0.1:9000 --host chronicle.example --trust-proxy 127.0.0.1`,
 		Args: noArguments,
-		RunE: func(command *cobra.Command, _ []string) error { return a.runServe(command.Context()) },
+		RunE: func(command *cobra.Command, _ []string) error {
+			if isCheck {
+				return checkReady(command.Context(), a.gateway.Listen)
+			}
+			return a.runServe(command.Context())
+		},
 	}
 	command.Flags().AddFlagSet(flags)
+	command.Flags().BoolVar(&isCheck, "check", false, "report by exit code whether the gateway at --listen is ready")
 	return command
 }
 

@@ -78,6 +78,28 @@ func TestServeLimitsTheRateOfEachClientOfAProxy(t *testing.T) {
 	require.Contains(t, logged, `"client":"192.0.2.2"`)
 }
 
+func TestServeCheckReportsWhetherTheGatewayIsReady(t *testing.T) {
+	at, stop := serve(t, newFake(t))
+	address := strings.TrimPrefix(at.URL, "http://")
+	_, port, err := net.SplitHostPort(address)
+	require.NoError(t, err)
+	check := func(listen string) (code int, printed string) {
+		var log bytes.Buffer
+		code = execute(t.Context(), &app{streams: streams{out: io.Discard, err: &log}}, []string{"serve", "--check", "--listen", listen})
+		return code, log.String()
+	}
+	for _, listen := range []string{address, "0.0.0.0:" + port, ":" + port} {
+		code, printed := check(listen)
+		require.Zero(t, code, "%s: %s", listen, printed)
+	}
+	stop()
+	code, printed := check(address)
+	require.Equal(t, 1, code)
+	require.Contains(t, printed, "check the gateway: ")
+	code, _ = check("8080")
+	require.Equal(t, 2, code)
+}
+
 func TestServeReportsAPortInUse(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
