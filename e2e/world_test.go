@@ -150,7 +150,7 @@ func newWorldOn(t *testing.T, on environment, steps ...llmtest.Step) *world {
 }
 
 // A nil store makes a client without a blob store.
-func (w *world) dial(store *blobs.Store) sdkclient.Client {
+func (w *world) dial(store *blobs.Store, changes ...func(*sdkclient.Options)) sdkclient.Client {
 	w.t.Helper()
 	options := sdkclient.Options{
 		HostPort:          w.on.temporal,
@@ -161,6 +161,9 @@ func (w *world) dial(store *blobs.Store) sdkclient.Client {
 	}
 	if w.on.tracers != nil {
 		options.Interceptors = append(options.Interceptors, client.Tracing(w.on.tracers))
+	}
+	for _, change := range changes {
+		change(&options)
 	}
 	c, err := sdkclient.DialContext(w.ctx, options)
 	require.NoError(w.t, err)
