@@ -29,7 +29,7 @@ const composeFile = "docker-compose.yml"
 // compose loads docker-compose.yml as Docker does, with .env.example as .env.
 func compose(t *testing.T) *types.Project {
 	t.Helper()
-	options, err := cli.NewProjectOptions([]string{composeFile}, cli.WithEnvFiles(".env.example"), cli.WithDotEnv)
+	options, err := cli.NewProjectOptions([]string{composeFile}, cli.WithEnvFiles(".env.example"), cli.WithDotEnv, cli.WithDefaultProfiles("*"))
 	require.NoError(t, err)
 	project, err := options.LoadProject(t.Context())
 	require.NoError(t, err)
@@ -84,7 +84,7 @@ func TestComposeServicesWaitForHealthyDependencies(t *testing.T) {
 	}
 }
 
-var pinned = regexp.MustCompile(`:\d+\.\d+[^:]*$`)
+var pinned = regexp.MustCompile(`:v?\d+\.\d+[^:]*$`)
 
 func TestComposePinsImageVersions(t *testing.T) {
 	images := map[string]string{}
@@ -121,6 +121,10 @@ func TestComposeRunsTheTestedVersions(t *testing.T) {
 	nats := required("go.mod", "github.com/nats-io/nats-server/v2")
 	require.Equal(t, nats, tag("nats"))
 	require.Equal(t, nats, required("tools/server/go.mod", "github.com/nats-io/nats-server/v2"))
+	require.Equal(t, required("tools/s3/go.mod", "github.com/versity/versitygw"), strings.TrimPrefix(tag("s3"), "v"))
+	// The module v0.315.0 is Prometheus v3.15.0.
+	module := required("tools/prometheus/go.mod", "github.com/prometheus/prometheus")
+	require.Equal(t, strings.Replace(module, "v0.3", "v3.", 1), strings.TrimPrefix(tag("prometheus"), "v"))
 }
 
 func TestComposeUsesOptionsOfTheWorker(t *testing.T) {
@@ -143,6 +147,9 @@ func TestComposeUsesOptionsOfTheWorker(t *testing.T) {
 		require.NoError(t, err, "%v: %s", args, help)
 	}
 	for name := range worker.Environment {
+		if strings.HasPrefix(name, "AWS_") || strings.HasPrefix(name, "OTEL_") {
+			continue // of the libraries
+		}
 		require.Regexp(t, `\b`+name+`\b`, string(help), "worker --help does not mention it")
 	}
 }
@@ -158,16 +165,20 @@ func TestTheImageIsStaticAndRunsWithoutRoot(t *testing.T) {
 		writable = append(writable, "file://"+volume.Target)
 	}
 	// Without TMPDIR, Go creates temporary files in /tmp.
-	require.Equal(t, []string{variable(t, worker, "BLOB_URL"), "file:///tmp"}, writable)
+	require.Equal(t, []string{"file:///var/lib/chronicle", "file:///tmp"}, writable)
 	require.Regexp(t, `(?s)FROM scratch.*\nUSER [1-9]\d*:[1-9]\d*\n.*ENTRYPOINT`, dockerfile)
 }
 
 func TestComposeAddressesServicesByNameAndPort(t *testing.T) {
 	project := compose(t)
-	ports := map[string]string{"postgres": "5432", "temporal": "7233", "nats": "4222"}
+	ports := map[string]string{"postgres": "5432", "temporal": "7233", "nats": "4222", "s3": "7070"}
 	address := func(service, variableName string) string {
 		value := variable(t, project.Services[service], variableName)
-		if u, err := url.Parse(value); err == nil && u.Host != "" {
+		u, err := url.Parse(value)
+		if err == nil && u.Query().Has("endpoint") {
+			u, err = url.Parse(u.Query().Get("endpoint"))
+		}
+		if err == nil && u.Host != "" {
 			return u.Host
 		}
 		return value
@@ -177,8 +188,9 @@ func TestComposeAddressesServicesByNameAndPort(t *testing.T) {
 	}
 	for want, addresses := range map[string][]string{
 		"postgres": {together("schema", "SQL_HOST", "SQL_PORT"), together("temporal", "POSTGRES_SEEDS", "DB_PORT")},
-		"temporal": {address("namespace", "TEMPORAL_ADDRESS"), address("ui", "TEMPORAL_ADDRESS"), address("worker", "TEMPORAL_ADDRESS")},
-		"nats":     {address("worker", "NATS_URL")},
+		"temporal": {address("namespace", "TEMPORAL_ADDRESS"), address("ui", "TEMPORAL_ADDRESS"), address("worker", "TEMPORAL_ADDRESS"), address("gateway", "TEMPORAL_ADDRESS")},
+		"nats":     {address("worker", "NATS_URL"), address("gateway", "NATS_URL")},
+		"s3":       {address("worker", "BLOB_URL"), address("gateway", "BLOB_URL")},
 	} {
 		require.Contains(t, project.Services, want)
 		for _, got := range addresses {
@@ -198,8 +210,9 @@ func TestComposePublishesDefaultPortsOnLoopback(t *testing.T) {
 	slices.Sort(published)
 	_, temporal, err := net.SplitHostPort(client.DefaultHostPort)
 	require.NoError(t, err)
-	require.Equal(t, []string{"nats 4222", "temporal " + temporal, "ui 8233"}, published,
-		"the defaults of starter and of worker --dev")
+	require.Equal(t, []string{
+		"gateway 8080", "grafana 3000", "jaeger 16686", "nats 4222", "prometheus 9090", "temporal " + temporal, "ui 8233",
+	}, published, "the defaults of starter, of worker --dev and of the programs")
 }
 
 func TestComposeSettingsOfServicesAgree(t *testing.T) {
@@ -213,7 +226,10 @@ func TestComposeSettingsOfServicesAgree(t *testing.T) {
 	same(variable(t, services["postgres"], "POSTGRES_USER"), map[string]string{"schema": "SQL_USER", "temporal": "POSTGRES_USER"})
 	same(variable(t, services["postgres"], "POSTGRES_PASSWORD"), map[string]string{"schema": "SQL_PASSWORD", "temporal": "POSTGRES_PWD"})
 	same(variable(t, services["schema"], "SQL_PLUGIN"), map[string]string{"temporal": "DB"})
-	same(variable(t, services["namespace"], "TEMPORAL_NAMESPACE"), map[string]string{"worker": "TEMPORAL_NAMESPACE"})
+	same(variable(t, services["namespace"], "TEMPORAL_NAMESPACE"), map[string]string{"worker": "TEMPORAL_NAMESPACE", "gateway": "TEMPORAL_NAMESPACE"})
+	same(variable(t, services["worker"], "BLOB_URL"), map[string]string{"gateway": "BLOB_URL"})
+	same(variable(t, services["s3"], "ROOT_ACCESS_KEY"), map[string]string{"worker": "AWS_ACCESS_KEY_ID", "gateway": "AWS_ACCESS_KEY_ID"})
+	same(variable(t, services["s3"], "ROOT_SECRET_KEY"), map[string]string{"worker": "AWS_SECRET_ACCESS_KEY", "gateway": "AWS_SECRET_ACCESS_KEY"})
 	retention, err := time.ParseDuration(variable(t, services["namespace"], "RETENTION"))
 	require.NoError(t, err)
 	require.Equal(t, devserver.Retention, retention)
@@ -223,10 +239,15 @@ func TestComposeMountsExistingFilesAtTheConfiguredPaths(t *testing.T) {
 	project := compose(t)
 	root, err := os.Getwd()
 	require.NoError(t, err)
-	wanted := map[string]string{
-		"schema":    project.Services["schema"].Entrypoint[1],
-		"namespace": project.Services["namespace"].Entrypoint[1],
-		"temporal":  variable(t, project.Services["temporal"], "DYNAMIC_CONFIG_FILE_PATH"),
+	wanted := map[string][]string{
+		"schema":     {project.Services["schema"].Entrypoint[1]},
+		"namespace":  {project.Services["namespace"].Entrypoint[1]},
+		"temporal":   {variable(t, project.Services["temporal"], "DYNAMIC_CONFIG_FILE_PATH")},
+		"prometheus": {"/etc/prometheus/prometheus.yml", "/etc/prometheus/alerts.yml"},
+		"grafana": {
+			"/etc/grafana/provisioning/datasources/chronicle.yml", "/etc/grafana/provisioning/dashboards/chronicle.yml",
+			variable(t, project.Services["grafana"], "GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"),
+		},
 	}
 	for name, service := range project.Services {
 		var targets []string
@@ -239,7 +260,7 @@ func TestComposeMountsExistingFilesAtTheConfiguredPaths(t *testing.T) {
 			require.True(t, filepath.IsLocal(inside), file)
 		}
 		if want, ok := wanted[name]; ok {
-			require.Equal(t, []string{want}, targets, name)
+			require.Equal(t, want, targets, name)
 		} else {
 			require.Empty(t, targets, name)
 		}
