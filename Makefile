@@ -73,15 +73,21 @@ bin/temporal: tools/temporal/go.mod
 		cd tools/temporal && go build -o ../../$@ -ldflags "-s -w" github.com/temporalio/cli/cmd/temporal && touch ../../$@; }
 
 # The servers in docker-compose.yml, for deploy/local.
-production = bin/temporal-server bin/temporal-sql-tool bin/nats-server
+production = bin/temporal-server bin/temporal-sql-tool bin/nats-server bin/prometheus
 
 bin/temporal-server: package = go.temporal.io/server/cmd/server
 bin/temporal-sql-tool: package = go.temporal.io/server/cmd/tools/sql
 bin/nats-server: package = github.com/nats-io/nats-server/v2
 
-$(production): tools/server/go.mod
+$(filter-out bin/prometheus,$(production)): tools/server/go.mod
 	@echo "building $@; the first time bin/temporal-server takes about 4 minutes, the others seconds"
 	@cd tools/server && go build -o ../../$@ $(package)
+	@touch $@
+
+# Without service discovery in clouds, whose libraries are most of it.
+bin/prometheus: tools/prometheus/go.mod
+	@echo "building $@; the first time this takes about 3 minutes"
+	@cd tools/prometheus && go build -tags remove_all_sd,enable_dns_sd -o ../../$@ github.com/prometheus/prometheus/cmd/prometheus
 	@touch $@
 
 # Runs a command with the services of docker-compose.yml, without Docker.
@@ -147,7 +153,7 @@ e2e-s3: bin/versitygw bin/temporal bin/gotest ## Run the end-to-end tests with a
 	bin/local -s3 -- sh -c 'CHRONICLE_E2E_BLOB_URL=$$BLOB_URL $(gotest) -count=1 -tags clouds -timeout 20m $(if $(T),-v -run "$(T)") ./eventlog/blobs ./e2e'
 
 e2e-postgres: bin/local bin/gotest ## Run the end-to-end tests on the services of docker-compose.yml, without Docker; requires PostgreSQL
-	bin/local -- sh -c 'CHRONICLE_E2E_TEMPORAL=$$TEMPORAL_ADDRESS CHRONICLE_E2E_TEMPORAL_PID_FILE=$$TEMPORAL_PID_FILE CHRONICLE_E2E_NATS=$$NATS_URL CHRONICLE_E2E_BLOB_URL=$$BLOB_URL $(gotest) -count=1 -timeout 20m $(if $(T),-v -run "$(T)") ./e2e'
+	bin/local -- sh -c 'CHRONICLE_E2E_TEMPORAL=$$TEMPORAL_ADDRESS CHRONICLE_E2E_TEMPORAL_PID_FILE=$$TEMPORAL_PID_FILE CHRONICLE_E2E_NATS=$$NATS_URL CHRONICLE_E2E_BLOB_URL=$$BLOB_URL CHRONICLE_E2E_PROMETHEUS=$$PROMETHEUS_URL $(gotest) -count=1 -timeout 20m $(if $(T),-v -run "$(T)") ./e2e'
 
 check: ## Check formatting, vet, lint, workflow determinism, imports, replay and modules
 	@echo "gofmt" && files=$$(gofmt -l .) && test -z "$$files" || { echo "not formatted, run gofmt -w:"; echo "$$files"; exit 1; }

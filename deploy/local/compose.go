@@ -14,7 +14,7 @@ import (
 type compose struct{ project *types.Project }
 
 func load(ctx context.Context, file string) (compose, error) {
-	options, err := cli.NewProjectOptions([]string{file}, cli.WithoutEnvironmentResolution)
+	options, err := cli.NewProjectOptions([]string{file}, cli.WithoutEnvironmentResolution, cli.WithDefaultProfiles("*"))
 	if err != nil {
 		return compose{}, fmt.Errorf("%s: %w", file, err)
 	}

@@ -16,7 +16,7 @@ import (
 func TestStartFailsEarlyIfAPrerequisiteIsMissing(t *testing.T) {
 	compose := filepath.Join("..", "..", "docker-compose.yml")
 	programs := t.TempDir()
-	for _, name := range []string{"temporal-sql-tool", "temporal-server", "temporal", "nats-server", "worker"} {
+	for _, name := range []string{"temporal-sql-tool", "temporal-server", "temporal", "nats-server", "worker", "starter", "prometheus"} {
 		require.NoError(t, os.WriteFile(filepath.Join(programs, name), nil, 0o755))
 	}
 	occupied := t.TempDir()

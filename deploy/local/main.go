@@ -5,9 +5,10 @@
 //	local -- bin/starter chat
 //
 // It starts PostgreSQL in a new directory, sets up Temporal's schema, and starts the
-// Temporal server, NATS and the workers. Then it runs COMMAND with TEMPORAL_ADDRESS,
-// TEMPORAL_NAMESPACE, NATS_URL and BLOB_URL in its environment, and with the path of a
-// file with the Temporal server's pid in TEMPORAL_PID_FILE. It exits with the exit code
+// Temporal server, NATS, the workers, the gateway and Prometheus. The blob store is a folder. Then it
+// runs COMMAND with TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, NATS_URL, BLOB_URL, GATEWAY_URL and
+// PROMETHEUS_URL in its environment, and with the path of a file with the Temporal server's pid in
+// TEMPORAL_PID_FILE. It exits with the exit code
 // of COMMAND and stops all services, on Linux even if it is killed.
 //
 // With -s3, it starts only an S3-compatible server, and COMMAND finds a bucket on it in
@@ -26,7 +27,7 @@
 // It requires PostgreSQL (initdb and postgres, in any location that distributions use) and the
 // programs that `make e2e-postgres` builds in bin/; with -s3, only the one that `make e2e-s3` builds.
 //
-// topology.go starts and stops processes; postgres.go, services.go and s3.go configure them;
+// topology.go starts and stops processes; postgres.go, services.go, monitoring.go and s3.go configure them;
 // compose.go reads docker-compose.yml.
 package main
 
@@ -67,7 +68,7 @@ func main() {
 func run(args []string) (err error) {
 	flags := flag.NewFlagSet("local", flag.ContinueOnError)
 	file := flags.String("file", "docker-compose.yml", "the compose `file`")
-	bin := flags.String("bin", "bin", "`directory` with worker, temporal, temporal-server, temporal-sql-tool and nats-server")
+	bin := flags.String("bin", "bin", "`directory` with worker, starter, temporal, temporal-server, temporal-sql-tool, nats-server and prometheus")
 	dir := flags.String("dir", "", "`directory` for data and logs, kept after the run; must be empty or missing (default: a temporary directory, removed at the end)")
 	workers := flags.Int("workers", -1, "`number` of workers; -1 uses the number in the compose file")
 	s3 := flags.Bool("s3", false, "start an S3 server instead of the services of the compose file")
@@ -129,6 +130,8 @@ func run(args []string) (err error) {
 		"TEMPORAL_PID_FILE=" + t.pidFile("temporal"),
 		"NATS_URL=" + t.natsURL,
 		"BLOB_URL=" + t.blobURL(),
+		"GATEWAY_URL=" + t.gatewayURL,
+		"PROMETHEUS_URL=" + t.prometheusURL,
 	})
 }
 

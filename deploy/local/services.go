@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -111,10 +112,17 @@ func (t *topology) startWorkers(ctx context.Context) error {
 	if t.workers < 0 {
 		t.workers = service.GetScale()
 	}
+	ports, err := freePorts(t.workers)
+	if err != nil {
+		return err
+	}
 	ready := make([]*firstWrite, t.workers)
 	for i := range ready {
 		ready[i] = &firstWrite{happened: make(chan struct{})}
-		cmd := exec.Command(t.program("worker"), service.Command...)
+		metrics := net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[i]))
+		t.targets.worker = append(t.targets.worker, metrics)
+		// The last value of a repeated flag wins.
+		cmd := exec.Command(t.program("worker"), append(slices.Clone(service.Command), "--metrics", metrics)...)
 		cmd.Env, cmd.Stdout = env, ready[i]
 		if err := t.serve(service, fmt.Sprintf("worker-%d", i+1), cmd, nil); err != nil {
 			return err

@@ -45,6 +45,9 @@ type topology struct {
 	temporalAddress string
 	namespace       string
 	natsURL         string
+	gatewayURL      string
+	prometheusURL   string
+	targets         targets
 }
 
 type service struct {
@@ -65,7 +68,7 @@ type process struct {
 func (t *topology) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startWithin, fmt.Errorf("not ready within %v", startWithin))
 	defer cancel()
-	if err := t.prepare("make e2e-postgres", "temporal-sql-tool", "temporal-server", "temporal", "nats-server", "worker"); err != nil {
+	if err := t.prepare("make e2e-postgres", "temporal-sql-tool", "temporal-server", "temporal", "nats-server", "worker", "starter", "prometheus"); err != nil {
 		return err
 	}
 	begun := time.Now()
@@ -79,6 +82,8 @@ func (t *topology) start(ctx context.Context) error {
 		{"namespace", t.makeNamespace},
 		{"NATS", t.startNATS},
 		{"workers", t.startWorkers},
+		{"gateway", t.startGateway},
+		{"Prometheus", t.startPrometheus},
 	} {
 		since := time.Now()
 		if err := step.do(ctx); err != nil {
