@@ -1,17 +1,37 @@
 package main
 
 import (
+	"context"
 	"reflect"
 	"slices"
 
 	"go.uber.org/zap"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/config"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 )
 
 // reloadable are the keys that reload applies.
 var reloadable = []string{"worker.log_level", "worker.providers", "worker.allow_base_url", "providers", "price_version"}
+
+// reloadOnHangup reloads the configuration of a worker on SIGHUP, after the returned function was
+// called.
+func (a *app) reloadOnHangup(life context.Context, end context.CancelCauseFunc) (started func(endpoints, *runningWorker, *zap.Logger)) {
+	ready := make(chan struct{})
+	var reload func()
+	config.OnHangup(life, func() {
+		select {
+		case <-ready:
+			reload()
+		case <-life.Done():
+		}
+	}, func() { end(errStopped) })
+	return func(at endpoints, r *runningWorker, log *zap.Logger) {
+		reload = func() { a.reload(at, r, log) }
+		close(ready)
+	}
+}
 
 // reload reads the configuration again, and applies the providers and the log level. An attempt that
 // has begun keeps its provider. If the configuration is invalid, nothing changes.

@@ -56,16 +56,7 @@ func (a *app) run(ctx context.Context) (err error) {
 
 	a.level = zap.NewAtomicLevelAt(a.settings.LogLevel.Zap())
 	log := newLogger(a.err, a.settings.JSON, a.level)
-	var at endpoints
-	var running *runningWorker
-	started := make(chan struct{})
-	config.OnHangup(life, func() {
-		select {
-		case <-started:
-			a.reload(at, running, log)
-		case <-life.Done():
-		}
-	}, func() { end(errStopped) })
+	started := a.reloadOnHangup(life, end)
 	servers, err := a.mcpServers()
 	if err != nil {
 		return err
@@ -86,6 +77,7 @@ func (a *app) run(ctx context.Context) (err error) {
 			log.Warn("cannot export the last metrics and traces", zap.Error(err))
 		}
 	}()
+	var at endpoints
 	var dev *local
 	if a.settings.dev {
 		if dev, err = a.startLocal(life, end, log); err != nil {
@@ -101,7 +93,8 @@ func (a *app) run(ctx context.Context) (err error) {
 	if tracers := exported.Tracers(); tracers != nil {
 		at.temporal.Interceptors = append(at.temporal.Interceptors, chronicle.Tracing(tracers))
 	}
-	if running, err = a.startWorker(life, end, at, log); err != nil {
+	running, err := a.startWorker(life, end, at, log)
+	if err != nil {
 		return causeOf(life, err)
 	}
 	defer func() {
@@ -110,7 +103,7 @@ func (a *app) run(ctx context.Context) (err error) {
 			running.stop()
 		}
 	}()
-	close(started)
+	started(at, running, log)
 	a.announce(at, dev, running.tools, log)
 	defer a.startChecks(life, at, running, log)()
 

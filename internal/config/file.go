@@ -119,9 +119,9 @@ func checkType(f *pflag.Flag, value any) error {
 	if _, ok := textsOf(f.Value.Type(), value); ok {
 		return nil
 	}
-	switch value.(type) {
+	switch v := value.(type) {
 	case string:
-		return fmt.Errorf(" %q: want %s", event.Redact(value.(string), maxShown), exit.Allowed(f))
+		return fmt.Errorf(" %q: want %s", event.Redact(v, maxShown), exit.Allowed(f))
 	case bool, int64, float64:
 		return fmt.Errorf(" %v: want %s", value, exit.Allowed(f))
 	}
