@@ -21,7 +21,6 @@ type Config struct {
 	path      string
 	tables    []*Table // of the program
 	others    []*Table // of other programs: the file is checked against them
-	parts     []string // top-level keys that the program, or another one, reads from [Config.Text]
 	file      *file    // nil: none
 	origins   map[*pflag.Flag]Origin
 	values    map[string]string // of flags after Load, by key
@@ -29,13 +28,13 @@ type Config struct {
 	omitted   []string          // parts that Print omits
 }
 
-// Parts are the top-level keys of a file for [Config.Text].
+// Parts are the top-level keys of a file that workers read from [Config.Text].
 var Parts = []string{"price_version", "providers", "budgets", "hooks"}
 
 // New returns the configuration of a program with the settings in tables. The file may also have the
 // settings of other programs.
 func New(tables []*Table, others ...*Table) *Config {
-	return &Config{tables: tables, others: others, parts: Parts}
+	return &Config{tables: tables, others: others}
 }
 
 // AddFlags adds --config and --print-config.
@@ -58,7 +57,7 @@ func (c *Config) Load(getenv func(string) string, ignored ...string) error {
 		if c.file, err = readFile(path); err != nil {
 			return fmt.Errorf("%s: %w", from, err)
 		}
-		if err := c.file.check(slices.Concat(c.tables, c.others), c.parts); err != nil {
+		if err := c.file.check(slices.Concat(c.tables, c.others)); err != nil {
 			return err
 		}
 	}
@@ -206,7 +205,7 @@ func (c *Config) Differences(other *Config) (keys []string) {
 			keys = append(keys, key)
 		}
 	}
-	for _, part := range c.parts {
+	for _, part := range Parts {
 		a, _ := c.file.value([]string{part})
 		b, _ := other.file.value([]string{part})
 		if !reflect.DeepEqual(a, b) {

@@ -115,6 +115,8 @@ func TestErrorsOfAFileNameItsLine(t *testing.T) {
 		"address = 5",
 		"namespace = true",
 		"worker = true",
+		"[[worker]]\njson = true",
+		"[worker.json]\nx = 1",
 		"[worker]\ndrain_timeout = \"soon\"",
 		"[worker]\ndrain_timeout = 30",
 		"[worker]\njson = \"yes\"",

@@ -50,68 +50,59 @@ func (f *file) value(key []string) (value any, isKnown bool) {
 	return value, isKnown
 }
 
-// check returns an error for the first unknown key, and for the first value of another type. It
-// ignores the content of the parts.
-func (f *file) check(tables []*Table, parts []string) error {
+// check returns an error for the first unknown key, and for the first value of another type. The first
+// table is that of the top level. It ignores the content of [Parts].
+func (f *file) check(tables []*Table) error {
 	for _, key := range f.keys {
-		if slices.Contains(parts, key[0]) {
+		if slices.Contains(Parts, key[0]) {
 			continue
 		}
-		if err := f.checkKey(key, tables, parts); err != nil {
+		if err := f.checkKey(key, tables); err != nil {
 			return tomlfile.At(f.path, &tomlfile.Error{Line: f.lines.Of(key...), Err: err})
 		}
 	}
 	return nil
 }
 
-func (f *file) checkKey(key toml.Key, tables []*Table, parts []string) error {
-	for _, t := range tables {
-		if t.name != "" && t.name == key[0] {
-			return f.checkIn(t, key, tables)
+func (f *file) checkKey(key toml.Key, tables []*Table) error {
+	of, path := tables[0], []string(key)
+	for _, t := range tables[1:] {
+		if t.name == key[0] {
+			of, path = t, path[1:]
 		}
 	}
-	return f.checkIn(tables[0], key, tables, parts...)
-}
-
-// checkIn checks a key of a table. The first of all tables is that of the top level.
-func (f *file) checkIn(t *Table, key toml.Key, all []*Table, parts ...string) error {
-	path := []string(key)
-	if t.name != "" {
-		if len(key) == 1 {
-			if _, isTable := f.tree[key[0]].(map[string]any); !isTable {
-				return fmt.Errorf("%s: want a table, got %s", key, tomlfile.Kind(f.tree[key[0]]))
-			}
-			return nil
+	if len(path) == 0 {
+		if _, isTable := f.tree[key[0]].(map[string]any); !isTable {
+			return fmt.Errorf("%s: want a table, got %s", key, tomlfile.Kind(f.tree[key[0]]))
 		}
-		path = key[1:]
+		return nil
 	}
-	flag := t.withKey(path[0])
+	flag := of.withKey(path[0])
 	if flag == nil {
-		return unknownKey(key, path[0], t, all, parts)
+		return unknownKey(key, path[0], of, tables)
 	}
-	value, _ := f.value(t.path(flag.Name))
+	value, _ := f.value(of.path(flag.Name))
 	if err := checkType(flag, value); err != nil {
-		return fmt.Errorf("%s%w", t.Key(flag.Name), err)
+		return fmt.Errorf("%s%w", of.Key(flag.Name), err)
 	}
 	return nil
 }
 
-func unknownKey(key toml.Key, name string, t *Table, all []*Table, parts []string) error {
-	for _, other := range all {
-		if f := other.withKey(strings.ReplaceAll(name, "-", "_")); f != nil {
-			return fmt.Errorf("unknown key %q (did you mean %q?)", key.String(), other.Key(f.Name))
+// unknownKey suggests the same key of another table, or one that resembles it.
+func unknownKey(key toml.Key, name string, of *Table, tables []*Table) error {
+	for _, t := range tables {
+		if f := t.withKey(keyOf(name)); f != nil {
+			return fmt.Errorf("unknown key %q (did you mean %q?)", key.String(), t.Key(f.Name))
 		}
 	}
-	known := t.keys()
-	if t.name == "" {
-		known = append(known, parts...)
-		for _, other := range all {
-			if other.name != "" {
-				known = append(known, other.name)
-			}
+	known := of.keys()
+	if of.name == "" {
+		known = append(known, Parts...)
+		for _, t := range tables[1:] {
+			known = append(known, t.name)
 		}
 	}
-	return fmt.Errorf("unknown key %q %s", key.String(), tomlfile.Suggest(strings.TrimPrefix(t.name+"."+name, "."), known...))
+	return fmt.Errorf("unknown key %q %s", key.String(), tomlfile.Suggest(strings.TrimPrefix(of.name+"."+name, "."), known...))
 }
 
 // checkType returns an error for a value that is not one of the flag, to follow the key.

@@ -90,7 +90,7 @@ func (c *Config) printPart(b *bytes.Buffer, isSelected func(any) bool) {
 		return
 	}
 	selected := map[string]any{}
-	for _, part := range c.parts {
+	for _, part := range Parts {
 		if value, ok := c.file.tree[part]; ok && isSelected(value) && !slices.Contains(c.omitted, part) {
 			selected[part] = value
 		}
