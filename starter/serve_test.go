@@ -159,7 +159,7 @@ func TestServeReloadsItsLogLevel(t *testing.T) {
 
 func TestPrintedConfigurationOfAClient(t *testing.T) {
 	t.Setenv("TEMPORAL_CONFIG_FILE", os.DevNull)
-	for _, name := range []string{"TEMPORAL_ADDRESS", "TEMPORAL_NAMESPACE", "TEMPORAL_PROFILE", "BLOB_URL", "NATS_USER", "NATS_CREDS"} {
+	for _, name := range []string{"TEMPORAL_ADDRESS", "TEMPORAL_NAMESPACE", "TEMPORAL_PROFILE", "TEMPORAL_API_KEY", "BLOB_URL", "NATS_USER", "NATS_CREDS", "NATS_TOKEN"} {
 		t.Setenv(name, "")
 	}
 	t.Setenv("NATS_URL", "nats://me:s3cr3t@nats:4222")

@@ -36,7 +36,6 @@ func (c *Config) Print(w io.Writer, getenv func(string) string, derived map[stri
 			c.printPart(&b, func(value any) bool { return !isTable(value) })
 		}
 	}
-	b.WriteByte('\n')
 	c.printPart(&b, isTable)
 	_, err := w.Write(b.Bytes())
 	return err
@@ -95,7 +94,10 @@ func (c *Config) printPart(b *bytes.Buffer, isSelected func(any) bool) {
 			selected[part] = value
 		}
 	}
-	printTables(b, c.file, selected)
+	if len(selected) > 0 {
+		fmt.Fprintln(b)
+		printTables(b, c.file, selected)
+	}
 }
 
 // printTables prints tables with the line of each value.
