@@ -32,10 +32,10 @@ type traces struct {
 // receive is called with the traceparent of an input; empty: it has none.
 func (t *traces) receive(parent string) {
 	t.IsUntraced = parent == "" && len(t.Inputs) > 0
-	if parent == "" || slices.Contains(t.Inputs, parent) {
+	if parent == "" {
 		return
 	}
-	t.Inputs = append(t.Inputs, parent)
+	t.Inputs = append(slices.DeleteFunc(t.Inputs, func(p string) bool { return p == parent }), parent)
 	t.Inputs = t.Inputs[max(0, len(t.Inputs)-maxTracedInputs-1):]
 }
 
@@ -66,8 +66,9 @@ func (t *traces) begin(start reducer.StartRequest) (links []activities.TraceLink
 		for _, other := range others {
 			links = append(links, activities.TraceLink{Trace: other, Reason: tracing.LinkInput})
 		}
+		t.Inputs, t.IsUntraced = nil, false
 	}
-	t.Inputs, t.IsUntraced, t.Ended, t.IsFallback = nil, false, activities.TraceLink{}, start.Fallback
+	t.Ended, t.IsFallback = activities.TraceLink{}, start.Fallback
 	return links
 }
 

@@ -45,6 +45,25 @@ func TestTracesChooseParentsAndLinks(t *testing.T) {
 			},
 			parent: "attempt",
 		},
+		"input that repeats a trace is the newest": {
+			story: func(t *traces) []activities.TraceLink {
+				t.receive("one")
+				t.receive("two")
+				t.receive("one")
+				return t.begin(first)
+			},
+			parent: "one", links: []activities.TraceLink{link(tracing.LinkInput, "two")},
+		},
+		"input that waits while a turn retries": {
+			story: func(t *traces) []activities.TraceLink {
+				t.receive("one")
+				t.begin(first)
+				t.receive("two")
+				t.begin(first)
+				return t.begin(second)
+			},
+			parent: "two",
+		},
 		"an interruption": {
 			story: func(t *traces) []activities.TraceLink {
 				t.receive("one")
