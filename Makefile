@@ -55,8 +55,8 @@ example: bin/temporal binaries ## Talk to the agent in examples/support, with a 
 
 build: bin/temporal binaries ## Build bin/worker, bin/starter and bin/temporal
 
-# The go command detects changes itself. Without debugging information, linking takes half the time;
-# stack traces do not need it.
+# The go command detects changes itself. Without debugging information, linking is faster; stack
+# traces do not need it.
 binaries:
 	@test -e bin/worker || echo "building bin/worker and bin/starter; the first time this takes about a minute"
 	@go build $(tags) -ldflags "-s -w" -o bin/ ./worker ./starter
