@@ -3,6 +3,7 @@ package main_test
 import (
 	"fmt"
 	"os"
+	"os/signal"
 	"syscall"
 	"testing"
 	"unsafe"
@@ -27,6 +28,10 @@ func openTerminal(t *testing.T) (terminal, program *os.File) {
 
 func TestAWorkerStopsWhenItsTerminalCloses(t *testing.T) {
 	t.Parallel()
+	// If the tests run under nohup, the worker would ignore the signal, too.
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGHUP)
+	defer signal.Stop(signals)
 	terminal, program := openTerminal(t)
 	worker := prepare(t, devArgs(t.TempDir())...)
 	worker.cmd.Stdin = program
