@@ -73,7 +73,7 @@ func (w *traced) tree(name string, shown ...attribute.Key) string {
 			line := indent + span.Name
 			for _, a := range span.Attributes {
 				if slices.Contains(shown, a.Key) {
-					line += fmt.Sprintf(" %s=%s", a.Key[strings.LastIndex(string(a.Key), ".")+1:], a.Value.Emit())
+					line += fmt.Sprintf(" %s=%s", a.Key[strings.LastIndex(string(a.Key), ".")+1:], a.Value.String())
 				}
 			}
 			for _, link := range span.Links {
