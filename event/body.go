@@ -265,8 +265,8 @@ type LLMRequestCompleted struct {
 	DurationMs int64 `json:"durationMs"`
 	Usage
 	FinishReason string `json:"finishReason"`
-	// ThroughEventID is the newest message that an interrupt dropped, if the answer does not include
-	// it and completed nevertheless. Empty: none.
+	// ThroughEventID is the newest message that stays unanswered because of an interrupt that came too
+	// late to stop the answer. The request does not contain the message. Empty: none.
 	ThroughEventID string `json:"throughEventId,omitempty"`
 }
 

@@ -96,10 +96,12 @@ func (b SetCompaction) String() string {
 // long. It covers the messages up to that of ThroughEventID, except the system message. Results of
 // tools that follow that message are covered, too.
 type Compacted struct {
-	RequestID      string   `json:"requestId"`
-	Strategy       Strategy `json:"strategy"`
-	ThroughEventID string   `json:"throughEventId"` // newest message covered, apart from tool results; "" if an import omits it
-	Messages       int      `json:"messages"`       // number of messages covered
+	RequestID string   `json:"requestId"`
+	Strategy  Strategy `json:"strategy"`
+	// ThroughEventID is the newest message covered, apart from tool results. It is "" in an import that
+	// lacks this message and all earlier events.
+	ThroughEventID string `json:"throughEventId"`
+	Messages       int    `json:"messages"` // number of messages covered
 	// Summary replaces the covered messages, at most [MaxSummaryBytes]. Set for the strategy summarise.
 	Summary string `json:"summary,omitempty"`
 	// Omitted counts the oldest covered messages that the request for the summary lacked. If even the
