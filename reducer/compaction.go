@@ -97,8 +97,8 @@ func sizeOf(m Message) int {
 	return size
 }
 
-// cut is a possible compaction of the first end messages. Apart from tool results, the last of them is
-// the message of the event through. The zero value frees nothing.
+// cut is a possible compaction of the oldest messages: those before the index end. Apart from tool
+// results, the last of them is the message of the event through. The zero value frees nothing.
 type cut struct {
 	strategy event.Strategy
 	end      int
@@ -134,7 +134,7 @@ func bestOf(messages []Message, end int, strategies []event.Strategy, enough int
 	return best
 }
 
-// cutOf returns the smallest cut before the message end that frees enough, else the one that frees the most.
+// cutOf returns the smallest cut of messages[:end] that frees enough, else the one that frees the most.
 func cutOf(messages []Message, end int, strategy event.Strategy, enough int) (best cut) {
 	through, question := "", 0
 	covered, removed, dropped := 0, 0, 0 // bytes, messages, bytes
@@ -179,8 +179,8 @@ func cutOf(messages []Message, end int, strategy event.Strategy, enough int) (be
 	return best
 }
 
-// keptFrom returns the index from which all messages must stay. first returns it for the messages of the
-// next attempt. If the attempt lacks an earlier message, all messages from that one on must stay.
+// keptFrom returns the index from which all messages must stay: the result of the function first for the
+// messages of the next attempt. If the attempt lacks an earlier message, all from that one on must stay.
 func (d *decision) keptFrom(first func([]Message) int) int {
 	all, included := d.Reduced.Messages, MessagesOf(d.Session)
 	prefix := 0
