@@ -34,7 +34,7 @@ type request struct {
 	// steps counts answers with tool calls; failed counts other ended attempts with usage. usage is
 	// the sum over both, and durationMs the sum over the steps.
 	steps, failed int
-	summaries     int // attempts with the purpose compaction that ended with usage, which usage includes
+	summaries     int // ended attempts that wrote a summary and used tokens; usage includes theirs
 	usage         event.Usage
 	durationMs    int64
 }
