@@ -107,7 +107,7 @@ type opened struct {
 
 type registration struct {
 	isDone        bool
-	historyLength int // at the registration of this run, or its base, after a reset; 0: none
+	historyLength int // length when this run, or its base run, registered after a reset; 0: neither did
 }
 
 // pending holds results of one iteration of the loop.
