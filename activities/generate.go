@@ -92,7 +92,7 @@ type Failure struct {
 	Repairs  bool                  `json:"repairs,omitempty"`  // the next attempt repairs the answer, and does not count as a retry
 	Lost     *LostAttempt          `json:"lost,omitempty"`     // as in [GenerateResult]
 	Hooks    []event.HookApplied   `json:"hooks,omitempty"`    // as in [GenerateResult]
-	Offered  *event.ToolsOffered   `json:"offered,omitempty"`  // as in [GenerateResult], of a last attempt
+	Offered  *event.ToolsOffered   `json:"offered,omitempty"`  // as in [GenerateResult]; nil if Temporal retries the attempt
 	Trace    string                `json:"trace,omitempty"`    // as in [GenerateResult]
 }
 

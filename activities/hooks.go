@@ -171,7 +171,8 @@ func (g *guard) after(ctx context.Context, response hook.Response) (hook.Respons
 	ctx, cancel := lasting(ctx, hook.PartialTimeout)
 	defer cancel()
 	if !response.Partial && len(response.Calls) == 0 {
-		// The format is valid, since the request was sent. A refusal by the model need not match it.
+		// The format is valid, since the request was sent. If the answer does not match it, such as a
+		// refusal by the model, a changed answer need not match it either.
 		if format, _ := schema.OfFormat(g.request.Settings.ResponseFormat); format != nil && format(response.Text) == nil {
 			g.format = format
 		}

@@ -71,7 +71,7 @@ func (a *Activities) Open(ctx context.Context, in OpenInput) (OpenResult, error)
 		through := in.After
 		switch {
 		case base != "":
-			through = math.MaxInt // the events after the reset point are a branch
+			through = math.MaxInt // archive also the events after the reset point: they are a branch of the log
 		case in.Unarchived:
 			through = 0
 		}
