@@ -37,7 +37,7 @@ func (s *Set) bounded(ctx context.Context, t Tool, value any) (json.RawMessage, 
 	case len(text) <= t.maxResult:
 		return encoded, nil
 	}
-	// The worker redacts JSON. What follows is an excerpt, and a copy in the store, so redact now.
+	// Redact now: the worker does not see the stored copy, and finds no field names in an excerpt.
 	if encoded, err = event.RedactJSON(encoded); err == nil {
 		_, text, err = encode(encoded)
 	}
