@@ -225,7 +225,7 @@ func (s *server) offered(ctx context.Context) ([]tool.Tool, error) {
 	return s.tools, nil
 }
 
-// connected waits for a link other than before, which failed; nil: for any link.
+// connected waits for a link that differs from the argument before, a failed link; nil: for any link.
 func (s *server) connected(ctx context.Context, before *link) (*link, error) {
 	var l *link
 	err := s.await(ctx, s.timing.wait, func() bool {
