@@ -124,7 +124,7 @@ func (p *pairing) addResult(result item, body event.ToolResult) []item {
 	return out
 }
 
-// callOf prefers the oldest open call to the newest one with the id of the result.
+// callOf returns the oldest open call that matches the result, else the newest known call with its id.
 func (p *pairing) callOf(result item) (knownCall, bool) {
 	if n := slices.IndexFunc(p.open, func(call openCall) bool { return answers(result, call) }); n >= 0 {
 		return p.open[n].knownCall, true
