@@ -17,8 +17,10 @@ import (
 
 // Options configure a [Client]. Temporal is required.
 type Options struct {
-	Temporal  sdkclient.Client
-	Namespace string       // its recorded blob store must be Archive's; empty: "default", unchecked
+	Temporal sdkclient.Client
+	// Namespace of Temporal. The blob store recorded in it must be that of Archive. Empty: "default",
+	// whose recorded store is not checked.
+	Namespace string
 	Stream    *stream.Conn // live deltas; nil: none
 	TaskQueue string       // of new contexts; empty: wire.TaskQueue
 	// Archive has the events that the server no longer has; nil: none. Temporal must use the same

@@ -23,7 +23,8 @@ var (
 	ErrFull = errors.New("full until a worker runs")
 	// ErrRefused: the context rejected the events and recorded why in an InputRejectedEvent.
 	ErrRefused = errors.New("rejected")
-	// ErrKeyReused is the ErrRefused for the idempotency key of other events, see [event.KeyedIDs].
+	// ErrKeyReused is an ErrRefused: an earlier, different input had the idempotency key, see
+	// [event.KeyedIDs].
 	ErrKeyReused    = fmt.Errorf("%w: %s", ErrRefused, event.KeyReused)
 	ErrLost         = errors.New("the run was terminated before it recorded the events (send them again)")
 	ErrUnanswered   = errors.New("the run was terminated before it answered (send a new message)")

@@ -31,8 +31,9 @@ func Entries(ctx context.Context, log iter.Seq2[event.Event, error], capacity in
 	return entries
 }
 
-// merge adds deltas to the log. A delta waits for the event that it answers and for the answers of
-// earlier steps, and wakes the reader.
+// merge adds deltas to the log. A delta is held until the log has the event that it answers and the
+// answers of earlier steps. If one of these is missing, merge ends the pause of the log's reader
+// between two polls.
 func merge[M any](
 	contextName string, at position, recorded <-chan Entry,
 	messages <-chan M, delta func(M) (stream.Delta, bool),
