@@ -165,8 +165,8 @@ type unreadable struct {
 }
 
 // check returns an error if an event after the position is unreadable. Counter is that of the last
-// event read; events and err are a decoded history entry. Before the next readable record, the
-// number of events in a record is unknown: at least one.
+// event read; events and err are a decoded history entry. An unreadable record counts as one event
+// until the id in the next readable record shows how many there were.
 func (u *unreadable) check(counter int, events []event.Event, err error) error {
 	switch {
 	case errors.Is(err, ErrNoArchive):

@@ -89,8 +89,8 @@ func (r *reader) read(ctx context.Context, v view, take func(event.Event) error)
 				return err
 			}
 		}
-		// Nothing is missing after the newest event. Without an archive, several parts may be
-		// open-ended: the newest run may have no events yet.
+		// Nothing is missing after the newest event. Without an archive, the part before a run
+		// without events is open-ended, too.
 		isComplete := r.last >= p.Through || p.Through == math.MaxInt && !(isForgotten && archiveErr != nil)
 		if isComplete || r.log.archive == nil {
 			continue
@@ -141,7 +141,7 @@ func (r *reader) readHistory(ctx context.Context, p archive.Part, length int64, 
 
 func (r *reader) rewind(ctx context.Context, v view) (view, error) {
 	if r.run == "" {
-		r.run = runOf(v.parts, r.last) // the reader begins at an event
+		r.run = runOf(v.parts, r.last) // unknown so far: the reader began after an event id
 	}
 	if r.run == "" || slices.ContainsFunc(v.parts, func(p archive.Part) bool { return p.RunID == r.run && r.last <= p.Through }) {
 		return v, nil

@@ -24,8 +24,8 @@
 //   - When Put returns, the bytes are stored completely; in a folder, they survive a power
 //     failure. A killed process leaves no partial blob.
 //   - Get returns the bytes that were put, verified by their hash.
-//   - Nothing is deleted, except by [Store.Delete], which only removes old cursors of hooks, and the
-//     probes of `starter doctor` next to them. Putting the same bytes again changes nothing, and
+//   - Nothing is deleted, except by [Store.Delete], which only removes old cursors of hooks and the
+//     probes of `starter doctor`. Putting the same bytes again changes nothing, and
 //     [Store.WriteOnce] never replaces what is stored under a name.
 //   - Errors contain no credentials.
 package blobs
