@@ -33,7 +33,8 @@ func (d Delta) Bodies() iter.Seq[event.Body] {
 				yield(reasoning)
 				return
 			}
-			// Both indexes are below that of the next delta: the attempt had at least two.
+			// Both indexes are below that of the next delta. They are not negative, since reasoning
+			// and text were at least two deltas.
 			reasoning.Index--
 			text.Reset = false
 			if !yield(reasoning) {
@@ -45,8 +46,8 @@ func (d Delta) Bodies() iter.Seq[event.Body] {
 }
 
 // message is the JSON of a delta, an [event.TextDelta] event with an empty envelope. Followers of
-// release 0.1.0 see an empty text instead of reasoning, and no gap. Detecting the type of the event
-// for each delta would take several times as long.
+// release 0.1.0 see an empty text instead of reasoning, and no gap. Text and reasoning share a type,
+// because detecting the type before decoding each delta would take several times as long.
 type message struct {
 	Tag event.Tag `json:"_tag"`
 	Delta

@@ -58,7 +58,7 @@ func (s *Subscription) Delta(m Message) (d Delta, ok bool) {
 		}
 		s.asked = time.Time{}
 	}
-	d, err := decodeDelta(data) // without a delta: no worker is answering
+	d, err := decodeDelta(data) // fails for the empty response of NATS if no worker is answering
 	if err != nil {
 		return d, false
 	}
