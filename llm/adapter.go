@@ -33,7 +33,7 @@ type Options struct {
 	ReadBlob func(ctx context.Context, ref string) ([]byte, error)
 	Logger   *slog.Logger // for attachments that cannot be read; nil: discard
 	// TraceContent adds messages and answers to the span of a request, up to 128 KiB and without
-	// strings that look like secrets. Requests below a span in the context have a span.
+	// strings that look like secrets. A request has a span if its ctx has one.
 	TraceContent bool
 }
 

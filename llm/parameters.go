@@ -73,7 +73,7 @@ func (t *Target) parameters() ([]byte, error) {
 	if err != nil || t.MaxOutput == 0 || outputLimit(parameters) > 0 {
 		return parameters, err
 	}
-	delete(fields, parameterMaxTokens) // an extra field without a limit, such as null
+	delete(fields, parameterMaxTokens) // an extra field may have a value that is no limit, such as null
 	delete(fields, parameterMaxCompletion)
 	fields[t.outputParameter()] = t.MaxOutput
 	return encode(fields)

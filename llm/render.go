@@ -317,7 +317,8 @@ func (r *rendering) countCached(n int) {
 	r.tokens += r.groups[n].tokens
 }
 
-// show inserts the current group into the body, and the system message before the first group.
+// show adds the current group to this request without caching it, and the system message before the
+// first group.
 func (r *rendering) show(at int) {
 	for _, m := range r.out {
 		if media := mediaIn(m); media != 0 {

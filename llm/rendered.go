@@ -34,8 +34,8 @@ type group struct {
 }
 
 // resume invalidates cached groups that no longer match, and returns the first message to render. A
-// group depends on its messages, on the results of its calls and on the message after it, so all
-// groups before the last one whose first message is unchanged remain valid.
+// group depends on its messages, on the results of its calls and on the message after it. So the
+// groups that begin before the first change remain valid, except for the last of them.
 func (r *rendering) resume(messages []reducer.Message) (next int) {
 	calls, isPaired := pair(messages)
 	same := 0

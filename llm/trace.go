@@ -23,7 +23,8 @@ import (
 // The span of a request follows the semantic conventions for generative AI:
 // https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/
 
-// providerNames are the names in the conventions of presets with another id.
+// providerNames maps the ids of presets to the names of the providers in the conventions, where
+// they differ.
 var providerNames = map[string]string{"mistral": "mistral_ai", "gemini": "gcp.gemini"}
 
 // startSpan starts a span with the request.

@@ -50,7 +50,7 @@ type answer struct {
 	inputTokens  int
 	outputTokens int
 	cachedTokens int
-	isSilent     bool // about its usage
+	isSilent     bool // reports no usage
 }
 
 // Answer streams tokens as OpenAI does: a chunk with the role, one chunk per token, the finish
