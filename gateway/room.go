@@ -56,7 +56,7 @@ func (r *room) read(ctx context.Context, c Context, registry *rooms) error {
 	options := client.FollowOptions{Deltas: true}
 	for e, err := range c.Events(ctx, "") {
 		if errors.Is(err, client.ErrNoContext) && registry.keepWaiting(r) {
-			r.isMissing = true // read only after isLoaded is set
+			r.isMissing = true // without the lock: viewers read it once isLoaded is set
 			var stop func()
 			options.Delay, stop = registry.names.wait(r.name)
 			defer stop()
@@ -152,7 +152,7 @@ type eventPosition struct {
 // deltas because it is new, not because it is slow.
 const noDeltas = -1
 
-// sent counts an update to a viewer that had received all deltas up to a number.
+// sent records the metrics of an update that took a viewer from one number of deltas to another.
 func (g *Gateway) sent(before, after int) {
 	if before == noDeltas || before == after {
 		return
