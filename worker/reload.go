@@ -43,7 +43,7 @@ func (a *app) reload(at endpoints, r *runningWorker, log *zap.Logger) {
 	}
 	r.models.Configure(options)
 	r.providers.Store(&options)
-	// Both the old and the new level show the change.
+	// The change is logged at the lower of the old and the new level, so that either shows it.
 	level := next.settings.LogLevel.Zap()
 	a.level.SetLevel(min(a.level.Level(), level))
 	var ids []string
