@@ -84,7 +84,7 @@ func runUsage(ctx context.Context, o usageOptions) error {
 			log, err = readLog(ctx, of)
 		}
 		if err != nil {
-			// The other contexts have sums.
+			// Continue with the other contexts.
 			unreadable = append(unreadable, fmt.Errorf("sum up the usage of context %s: %w", name, err))
 			continue
 		}
