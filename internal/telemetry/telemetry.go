@@ -37,8 +37,8 @@ type Options struct {
 	Service, Version string // service.name, unless OTEL_SERVICE_NAME is set, and service.version
 	Listen           string // HOST:PORT of the Prometheus endpoint /metrics; empty: none
 	Getenv           func(string) string
-	// TraceIDs makes traces even if they are not exported, so that programs that export theirs
-	// continue them.
+	// TraceIDs starts traces even if this program does not export them. Programs that it calls
+	// continue them, and can export their own spans.
 	TraceIDs bool
 	// OnError is called for failed exports, with secrets removed. Nil: they are ignored.
 	OnError func(error)

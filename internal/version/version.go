@@ -8,8 +8,8 @@ import "runtime/debug"
 const Version = "0.2.0-dev"
 
 // Build returns Version and the commit that the program was built from, like
-// "0.1.0 (0123456789ab)". The commit is "modified" if the checkout had changes, and
-// missing if the go command did not see a repository.
+// "0.1.0 (0123456789ab)", or "0.1.0 (0123456789ab, modified)" if the checkout had changes. The commit
+// is missing if the go command did not see a repository.
 func Build() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -36,7 +36,7 @@ func Checks(options llm.Options, call bool) []doctor.Check {
 	}}
 	for _, p := range options.Providers {
 		if p.ID == options.Defaults.ProviderID {
-			continue // with the model that the environment names
+			continue // provider.default checks it, with the model that the environment names
 		}
 		config := reducer.ProviderConfig{ProviderID: p.ID}
 		for _, model := range slices.Sorted(maps.Keys(p.Models))[:min(1, len(p.Models))] {

@@ -100,7 +100,8 @@ type clientOutbound struct {
 	plain interceptor.ClientOutboundInterceptor
 }
 
-// SignalWorkflow omits the header of a signal that answers a workflow: the history would keep it.
+// SignalWorkflow omits the header of [wire.SignalRequestStarted], which an activity sends to its own
+// workflow: the history would keep it.
 func (c *clientOutbound) SignalWorkflow(ctx context.Context, in *interceptor.ClientSignalWorkflowInput) error {
 	if in.SignalName == wire.SignalRequestStarted {
 		return c.plain.SignalWorkflow(ctx, in)
