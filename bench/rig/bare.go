@@ -29,7 +29,7 @@ func bareLoop(ctx workflow.Context) error {
 	}
 }
 
-// workBare runs a worker for bare workflows until its orders end. It has the same pollers
+// workBare runs a worker for bare workflows until its input is closed. It has the same pollers
 // as a worker for contexts, so that the comparison excludes them.
 func workBare(s *self) error {
 	ctx := context.Background()

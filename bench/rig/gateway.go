@@ -77,7 +77,7 @@ func (g *Gateway) View(ctx context.Context, name string, viewers int) error {
 
 func (o order) viewing() string { return fmt.Sprintf("%s by %d", o.View, o.Viewers) }
 
-// view follows transcripts as the web page does, until its orders end.
+// view follows transcripts as the web page does, until its input is closed.
 func view(s *self) error {
 	s.report(Observation{Kind: Ready, At: time.Now()})
 	leave := func() {}

@@ -21,7 +21,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest/ordering"
 )
 
-// serveModel runs an OpenAI-compatible server until its orders end. It answers the newest
+// serveModel runs an OpenAI-compatible server until its input is closed. It answers the newest
 // message of a conversation as the message specifies, see [Message].
 func serveModel(s *self) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -54,6 +54,7 @@ func (s *self) report(o Observation) {
 	_ = s.out.Encode(o) // an error means that the parent has ended
 }
 
+// order is a line of the standard input of a process. The end of the input stops the process.
 type order struct {
 	// Follow is a context, or the workflow id of a bare workflow.
 	Follow string `json:"follow,omitempty"`

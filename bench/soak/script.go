@@ -36,7 +36,7 @@ func (u *user) script(key string) (s rig.Script) {
 				calls = append(calls, u.call(fmt.Sprintf("%s-%d-%d", key, n, i)))
 			}
 			if u.rand.IntN(10) == 0 {
-				// The third is not executed: it is the same call again.
+				// The third identical call of a turn is not executed.
 				calls = append(calls, calls[0], calls[0])
 			}
 			s.Steps = append(s.Steps, calls)

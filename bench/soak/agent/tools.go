@@ -30,7 +30,7 @@ const (
 type Arguments struct {
 	Key string `json:"key"`
 	Ms  int    `json:"ms,omitempty"` // duration of the call
-	// Retries is how often the first attempts of Again fail.
+	// Retries is the number of attempts of Again that fail before one succeeds.
 	Retries int  `json:"retries,omitempty"`
 	Size    int  `json:"size,omitempty"`
 	Deaf    bool `json:"deaf,omitempty"` // Hangs ignores its timeout
