@@ -120,7 +120,8 @@ func lastCounter(events []event.Event) int {
 	return event.Counter(events[len(events)-1].ID)
 }
 
-// register fails if the context has a newer run: the log of that run would not contain this one.
+// register registers a run. It fails if the context has a newer run, whose log would not contain this
+// one.
 func (l *Log) register(ctx context.Context, folder *archive.Folder, contextName string, run archive.Run) error {
 	current, _, err := l.currentRun(ctx, contextName)
 	if err != nil {

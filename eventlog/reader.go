@@ -89,8 +89,8 @@ func (r *reader) read(ctx context.Context, v view, take func(event.Event) error)
 				return err
 			}
 		}
-		// Nothing is missing after the newest event. Without an archive, the part before a run
-		// without events is open-ended, too.
+		// A part without an end (Through is MaxInt) ends at its newest event, so nothing is missing.
+		// Without an archive, a part before a run without events has no end, either.
 		isComplete := r.last >= p.Through || p.Through == math.MaxInt && !(isForgotten && archiveErr != nil)
 		if isComplete || r.log.archive == nil {
 			continue

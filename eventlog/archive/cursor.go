@@ -24,7 +24,8 @@ type Position struct {
 // Progress is how far a reader of the log is.
 type Progress struct {
 	Position
-	// Epoch is the [Run.Number] of the newest run that reads the log for this reader. 0: none yet.
+	// Epoch is the [Run.Number] of the newest run that delivers to this reader. The run sets it before
+	// its first delivery. 0: none yet.
 	Epoch int `json:"epoch,omitempty"`
 	// FailingSince is when the reader began to fail, and Through is the counter at the end of the
 	// events that failed last. Zero: it does not fail.
