@@ -43,7 +43,7 @@ func (a *app) reload(at endpoints, r *runningWorker, log *zap.Logger) {
 	}
 	r.models.Configure(options)
 	r.providers.Store(&options)
-	// The change is logged at the lower of the old and the new level, so that either shows it.
+	// With the lower of both levels set, the line appears if the old or the new level includes info.
 	level := next.settings.LogLevel.Zap()
 	a.level.SetLevel(min(a.level.Level(), level))
 	var ids []string
