@@ -175,7 +175,7 @@ func (a *app) reload(level *slog.LevelVar, log *slog.Logger) {
 	changed := slices.DeleteFunc(a.config.Differences(next), func(key string) bool {
 		return key == "gateway.log_level" || slices.Contains(config.Parts, key)
 	})
-	// The change is logged at the lower of the old and the new level, so that either shows it.
+	// With the lower of both levels set, the line appears if the old or the new level includes info.
 	level.Set(min(level.Level(), gateway.LogLevel.Slog()))
 	log.Info("reloaded the configuration", "log-level", gateway.LogLevel.String())
 	level.Set(gateway.LogLevel.Slog())
