@@ -124,7 +124,8 @@ func (p *pairing) addResult(result item, body event.ToolResult) []item {
 	return out
 }
 
-// callOf returns the oldest open call that matches the result, else the newest known call with its id.
+// callOf returns the oldest open call that matches the result, else the newest known call with its id
+// that is not of another session.
 func (p *pairing) callOf(result item) (knownCall, bool) {
 	if n := slices.IndexFunc(p.open, func(call openCall) bool { return answers(result, call) }); n >= 0 {
 		return p.open[n].knownCall, true
