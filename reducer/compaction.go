@@ -179,8 +179,9 @@ func cutOf(messages []Message, end int, strategy event.Strategy, enough int) (be
 	return best
 }
 
-// keptFrom returns the index from which all messages must stay: the result of the function first for the
-// messages of the next attempt. If the attempt lacks an earlier message, all from that one on must stay.
+// keptFrom returns the index from which all messages must stay. The argument returns it for the messages
+// of the next attempt. If the attempt lacks an earlier message, all from that one on must stay. The
+// newest message always stays.
 func (d *decision) keptFrom(first func([]Message) int) int {
 	all, included := d.Reduced.Messages, MessagesOf(d.Session)
 	prefix := 0
