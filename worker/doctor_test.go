@@ -68,18 +68,6 @@ func TestDoctorExaminesADeploymentAndLeavesNothing(t *testing.T) {
 	require.Empty(t, probes)
 }
 
-func TestDoctorMeasuresAnUntunedServer(t *testing.T) {
-	t.Parallel()
-	worker := dev(t, t.TempDir(), "--untuned")
-	own, _ := diagnose(t, worker.ready())
-	for _, check := range []string{"temporal.hop", "temporal.timer"} {
-		require.Equal(t, doctor.Warning, own[check].Severity, own[check].Measured)
-		require.Contains(t, own[check].Fix, "deploy/dynamicconfig.yaml")
-	}
-	worker.signal(syscall.SIGTERM)
-	require.Zero(t, worker.exit(), worker.stderr.String())
-}
-
 func TestWorkerLogsWhatIsWrongAtItsStart(t *testing.T) {
 	t.Parallel()
 	worker := prepare(t, devArgs(t.TempDir())...)
