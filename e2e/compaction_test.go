@@ -205,16 +205,17 @@ func TestASummarySurvivesContinueAsNew(t *testing.T) {
 	w.worker(shortRuns)
 	c := w.open("long-summary")
 	w.send(c, event.New(event.SetDeliveryPolicy{Policy: event.PolicyQueue}), event.New(event.SetTimeout{TimeoutMs: 600_000}))
-	w.say(c, "1 "+strings.Repeat(longText, 20)) // longer than all notes
+	w.say(c, "1 "+strings.Repeat(longText, 20)) // longer than the rest
 	turn := w.ask(c, "2 "+longText)
 	require.NoError(t, gate.Reached(w.ctx))
 	turn.until(func(e event.Event) bool {
 		b, ok := e.Body.(event.LLMRequestStarted)
 		return ok && b.Purpose == event.PurposeCompaction
 	})
+	setting := event.New(event.SetTimeout{TimeoutMs: 600_000}) // any number of them fits the window
 	for len(w.runs(c)) < 3 {
 		for range 100 {
-			require.NoError(t, w.temporal.SignalWorkflow(w.ctx, wire.WorkflowID(c.Name()), "", wire.SignalEvent, note("", "x")))
+			require.NoError(t, w.temporal.SignalWorkflow(w.ctx, wire.WorkflowID(c.Name()), "", wire.SignalEvent, setting))
 		}
 		_, err := c.Send(w.ctx, note("", "appended"))
 		require.NoError(t, err)

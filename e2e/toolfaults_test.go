@@ -209,9 +209,15 @@ func TestCallsOfARunThatMustEndAreLost(t *testing.T) {
 	close(gate)
 	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
 	require.Equal(t, []string{"user: Look", "assistant: ", "tool: interrupted, outcome unknown", "tool: result of b"}, contents(w.model.Requests()[1]))
-	require.ElementsMatch(t, []probeCall{{"call_a", "a"}, {"call_b", "b"}, {"call_b", "b"}}, p.seen())
 	w.log(c)
-	for _, run := range w.runs(c) {
+	runs, executed := w.runs(c), map[probeCall]int{}
+	for _, call := range p.seen() {
+		executed[call]++
+	}
+	require.Equal(t, 1, executed[probeCall{"call_a", "a"}])
+	require.GreaterOrEqual(t, executed[probeCall{"call_b", "b"}], 2)
+	require.LessOrEqual(t, executed[probeCall{"call_b", "b"}], len(runs), "once in each run")
+	for _, run := range runs {
 		w.replayRun(c, run, "")
 	}
 }
