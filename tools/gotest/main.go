@@ -7,7 +7,7 @@
 // Chromium on PATH": what they are, in the plural, and why they do not run.
 //
 // Since many tests wait for servers, it runs more tests at a time than there are
-// processors: n+1 packages on n processors, and up to 2n parallel tests of each
+// processors: n packages on n processors, and up to 2n parallel tests of each
 // package. The flags -p and -parallel override these numbers.
 //
 //	gotest -race ./... + -run Large ./large
@@ -88,7 +88,7 @@ func (l *later) wait() (code int) {
 func goTest(ctx context.Context, args []string, out, errOut io.Writer) (code int) {
 	processors := runtime.NumCPU()
 	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-json",
-		fmt.Sprintf("-p=%d", processors+1), fmt.Sprintf("-parallel=%d", 2*processors)}, args...)...)
+		fmt.Sprintf("-p=%d", processors), fmt.Sprintf("-parallel=%d", 2*processors)}, args...)...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.Stderr = errOut
 	r := newReport(out, slices.Contains(args, "-v"))
