@@ -92,6 +92,7 @@ func TestAContextStaysWithinItsBudget(t *testing.T) {
 
 // Fifty contexts of one label ask at the same time. The model uses as much as a request may.
 func TestConcurrentContextsStayWithinTheBudgetOfTheirLabel(t *testing.T) {
+	large(t)
 	const asked, maxTokens, limit = 50, 100, 2000
 	var used atomic.Int64
 	w := newWorld(t, llmtest.Func(func(r llmtest.Request) llmtest.Step {

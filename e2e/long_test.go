@@ -30,8 +30,8 @@ func onlyHeavy(t *testing.T) {
 	t.Cleanup(heavy.Unlock)
 }
 
-// large marks a test with megabytes of text, which `make test` runs without the race
-// detector. The call must be the first statement, on its own line: the Makefile searches
+// large marks a test with megabytes of text or many contexts at once, which `make test` runs
+// without the race detector. The call must be the first statement, on its own line: the Makefile searches
 // for it.
 func large(t *testing.T) {
 	t.Helper()
