@@ -327,7 +327,8 @@ func TestHooksCheckAPartialAnswer(t *testing.T) {
 			stopped := make(chan error, 1)
 			go func() {
 				awaitDelta(t, sub, "One")
-				stopped <- w.stream.Stop(t.Context(), "demo", stream.Stop{RequestID: "demo:r0001", Reason: event.ReasonCancelled})
+				err := w.stream.Stop(t.Context(), "demo", stream.Stop{RequestID: "demo:r0001", Reason: event.ReasonCancelled})
+				stopped <- errors.Join(err, w.model.Aborted(t.Context(), 1))
 				close(isStopped)
 			}()
 			result, err := w.generate()
