@@ -53,7 +53,7 @@ func TestAConversationContinuesAsNew(t *testing.T) {
 	}
 	runs := w.runs(c)
 	require.Greater(t, len(runs), 1) // a run continues while the archive lags
-	w.log(c) // checks ids and parents
+	w.log(c)                         // checks ids and parents
 	state, err := c.State(w.ctx)
 	require.NoError(t, err)
 	require.Equal(t, turns, state.Turns)
