@@ -191,7 +191,7 @@ type SetProviderConfig struct {
 	MaxTokens   *int     `json:"maxTokens,omitempty"`   // unset means the provider's default
 	// TextOnly replaces attachments, including text files, by notes, for models that accept only text.
 	TextOnly bool `json:"textOnly,omitempty"`
-	// AsFallback sets the fallback provider, used when the primary one refuses or has no attempt left.
+	// AsFallback sets the fallback provider, used when the primary one rejects a request or has no attempt left.
 	AsFallback bool `json:"asFallback,omitempty"`
 }
 

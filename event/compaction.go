@@ -105,7 +105,7 @@ type Compacted struct {
 	// Summary replaces the covered messages, at most [MaxSummaryBytes]. Set for the strategy summarise.
 	Summary string `json:"summary,omitempty"`
 	// Omitted counts the oldest covered messages that the request for the summary lacked. If even the
-	// newest one did not fit, it contained the beginning of that one, and Omitted equals Messages.
+	// newest one did not fit, the request contained its beginning, and Omitted equals Messages.
 	Omitted      int          `json:"omitted,omitempty"`
 	TokensBefore int          `json:"tokensBefore"` // of the request that was too long
 	Window       int          `json:"window"`       // of the model, in tokens
@@ -122,7 +122,7 @@ type WindowSource string
 
 const (
 	WindowConfigured WindowSource = "configured" // by the operator
-	WindowLearned    WindowSource = "learned"    // from a refusal of the provider
+	WindowLearned    WindowSource = "learned"    // from a rejection by the provider
 )
 
 var windowSources = []WindowSource{WindowConfigured, WindowLearned}
@@ -140,7 +140,7 @@ func (b Compacted) validate() error {
 	case b.ThroughEventID != "" && Counter(b.ThroughEventID) == 0:
 		return fieldf("throughEventId", "want the id of an event, like %s, got %s", FormatID("demo", 7), quote(b.ThroughEventID))
 	case (b.Strategy == StrategySummarise) != (b.Summary != ""):
-		return fieldf("summary", "want a text with the strategy %s only", StrategySummarise)
+		return fieldf("summary", "want a text if the strategy is %s, and none otherwise", StrategySummarise)
 	case len(b.Summary) > MaxSummaryBytes:
 		return fieldf("summary", "%d bytes (at most %d)", len(b.Summary), MaxSummaryBytes)
 	case b.WindowSource != "" && !slices.Contains(windowSources, b.WindowSource):
@@ -164,15 +164,18 @@ func (b Compacted) String() string {
 	if b.Messages != 1 {
 		messages = fmt.Sprintf("%d messages", b.Messages)
 	}
-	text := fmt.Sprintf("%s %s through %s; the request had %d tokens, the window of %s has %d", words, messages, b.ThroughEventID,
-		b.TokensBefore, b.Model, b.Window)
+	text := words + " " + messages
+	if b.ThroughEventID != "" {
+		text += " through " + b.ThroughEventID
+	}
+	text += fmt.Sprintf("; the request had %d tokens, the window of %s has %d", b.TokensBefore, b.Model, b.Window)
 	if b.WindowSource != "" {
 		text += fmt.Sprintf(" (%s)", b.WindowSource)
 	}
 	if b.Omitted > 0 {
 		text += fmt.Sprintf("; the summary omits the first %d", b.Omitted)
 		if b.Omitted == b.Messages {
-			text += ", but for the beginning of the newest"
+			text += ", except for the beginning of the newest"
 		}
 	}
 	return text

@@ -56,7 +56,7 @@ func within(field string, err error) error {
 	return err
 }
 
-// decodeBody decodes and removes the fields of a body. Fields without "omitempty" are required.
+// decodeBody decodes and removes the fields of a body. Fields without "omitempty" or "omitzero" are required.
 func decodeBody[T Body](fields map[string]json.RawMessage) (Body, error) {
 	var body T
 	value := reflect.ValueOf(&body).Elem()

@@ -88,7 +88,7 @@ func (c HookChange) Validate() error {
 	}
 	data, err := json.Marshal(c)
 	if err != nil {
-		return fieldf("", "no JSON: %v", err)
+		return fieldf("", "cannot be encoded as JSON: %v", err)
 	}
 	if len(data) > MaxHookChangeBytes {
 		return fieldf("", "%d bytes of JSON (at most %d)", len(data), MaxHookChangeBytes)

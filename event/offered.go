@@ -111,8 +111,11 @@ func (t OfferedTool) validate() error {
 	if t.Parameters != "" && !json.Valid([]byte(t.Parameters)) {
 		return fieldf("parameters", "invalid JSON")
 	}
-	if t.TimeoutMs < 0 || t.Attempts < 0 {
-		return fieldf("timeoutMs", "want 0 or more, as of attempts")
+	if t.TimeoutMs < 0 {
+		return fieldf("timeoutMs", "want 0 or more, got %d", t.TimeoutMs)
+	}
+	if t.Attempts < 0 {
+		return fieldf("attempts", "want 0 or more, got %d", t.Attempts)
 	}
 	return cmp.Or(text("description", t.Description), text("parameters", t.Parameters))
 }

@@ -99,7 +99,8 @@ const boundary = `(\\[nrtbf]|\\u[0-9a-fA-F]{4}|[^A-Za-z0-9]|^)`
 // secrets by the name before them (apiKey, password), by their format (sk-…, Bearer …, PEM private
 // keys) and as user info in a URL.
 //
-// Workflows record its results, so a change breaks the replay of their histories.
+// Workflows record its results, whose length can decide which events they record. A change can
+// therefore break the replay of their histories.
 func Redact(text string, max int) string {
 	return redact(text, max, func(text string) string {
 		return redactShapes(namedSecret.ReplaceAllString(text, `${1}`+Removed), false)
@@ -220,7 +221,7 @@ func redactShapes(text string, keepWords bool) string {
 	return text
 }
 
-// distinctPrefixes are prefixes of keys with which no word begins.
+// distinctPrefixes are prefixes of keys that no word begins with.
 var distinctPrefixes = []string{"AIza", "AKIA", "ASIA", "eyJ"}
 
 // isPrefixed reports whether a key has one of keyPrefixes.

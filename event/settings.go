@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// RequestSettings are optional settings of requests. Unset fields have the value of the context in a
-// [UserMessage], and the provider's default in a [SetRequestSettings]. docs/operations.md lists the
-// settings that are not sent to some providers.
+// RequestSettings are optional settings of requests. In a [UserMessage], unset fields have the value of
+// the context; in a [SetRequestSettings], the provider's default. docs/operations.md lists the settings
+// that are not sent to some providers.
 type RequestSettings struct {
 	// Temperature and MaxTokens override those of a [SetProviderConfig].
 	Temperature *float64 `json:"temperature,omitempty"`
@@ -86,6 +86,14 @@ type ToolChoice struct{ Mode, Name string }
 const ToolChoiceNone = "none"
 
 var toolChoices = []string{"auto", ToolChoiceNone, "required"}
+
+// ToolChoiceOf is the inverse of [ToolChoice.String].
+func ToolChoiceOf(text string) *ToolChoice {
+	if slices.Contains(toolChoices, text) {
+		return &ToolChoice{Mode: text}
+	}
+	return &ToolChoice{Name: text}
+}
 
 // MarshalJSON writes a mode as a string and a tool as {"name":"weather"}.
 func (c ToolChoice) MarshalJSON() ([]byte, error) {

@@ -124,7 +124,7 @@ func TestLimitsHaveDefaults(t *testing.T) {
 func TestToolsInWords(t *testing.T) {
 	for want, tools := range map[string]event.SetTools{
 		"none": {},
-		"fetch, client tool ask; approve fetch, ask (conditionally); at most 8 steps; 2 calls in parallel; identical calls fail from number 4; expiry 1h0m0s": {
+		"fetch, client tool ask; approve fetch, ask (conditionally); at most 8 steps; 2 calls in parallel; identical calls: at most 3 per turn; expiry 1h0m0s": {
 			Tools:    event.ToolList{{Pattern: "fetch"}, {Name: "ask"}},
 			Approve:  event.ApprovalRules{{Tool: "fetch"}, {Tool: "ask", When: event.Object(`{}`)}},
 			MaxSteps: new(8), Parallel: new(2), MaxRepeats: new(4), ExpiryMs: new(int64(3_600_000)),

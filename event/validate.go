@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of settings, far beyond useful values, to detect wrong units.
+// Bounds, most of them far beyond useful values, to detect wrong units.
 const (
 	MaxMaxRetries    = 100
 	MaxDelayMs       = 60 * 60 * 1000      // an hour
@@ -383,7 +383,7 @@ func ValidateName(field, s string) error {
 		return fieldf(field, "want at most %d bytes of UTF-8", MaxNameBytes)
 	}
 	if strings.ContainsFunc(s, isControl) {
-		return fieldf(field, "has a control character (line breaks, C0, C1 and bidirectional controls are refused)")
+		return fieldf(field, "has a control character (line breaks, C0, C1 and bidirectional controls are rejected)")
 	}
 	return nil
 }

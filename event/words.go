@@ -154,7 +154,7 @@ func (b SetTools) String() string {
 		add("%d calls in parallel", *b.Parallel)
 	}
 	if b.MaxRepeats != nil {
-		add("identical calls fail from number %d", *b.MaxRepeats)
+		add("identical calls: at most %d per turn", *b.MaxRepeats-1)
 	}
 	if b.ExpiryMs != nil {
 		add("expiry %s", milliseconds(*b.ExpiryMs))
