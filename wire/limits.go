@@ -13,7 +13,7 @@ const (
 	// MaxAppendBytes limits one [UpdateAppend]; larger input is sent as a signal. The response to a
 	// workflow task has up to ten updates, each twice; above the message limit, it would block the run.
 	MaxAppendBytes = 64 << 10
-	// MaxScheduledBytes limits the event of a [Scheduled]; each change and each workflow copies it.
+	// MaxScheduledBytes limits the event of a [Scheduled]. Each change of the schedule and each workflow copies it.
 	MaxScheduledBytes = 32 << 10
 	MaxRecordBytes    = 1 << 20 // approximate, one [Record]
 )

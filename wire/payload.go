@@ -85,14 +85,19 @@ type Reserved struct {
 type ReservationState struct {
 	Granted bool         `json:"granted,omitempty"`
 	Used    event.Amount `json:"used,omitzero"` // before the reservation
+	// IsGrantableLater is set if a denied reservation can be granted once all lost attempts have expired,
+	// see [reducer.Ledger.IsGrantableLater].
+	IsGrantableLater bool `json:"isGrantableLater,omitempty"`
 }
 
 // Settle reports the actual usage of a reservation.
 type Settle struct {
 	Key  string       `json:"key"`
 	Used event.Amount `json:"used,omitzero"`
-	// Release: no attempt uses the reservation, even if it arrives after this signal.
+	// Release removes a reservation that no attempt uses. If it arrives after this signal, it is denied.
 	Release bool `json:"release,omitempty"`
+	// LostUntil is the deadline of a lost attempt, see [reducer.LostUsage]; zero: the attempt has ended.
+	LostUntil time.Time `json:"lostUntil,omitzero"`
 }
 
 // BudgetState is the result of [QueryBudget].

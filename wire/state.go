@@ -46,7 +46,7 @@ type State struct {
 	// ContextTokens are the input and output of the attempt with the newest answer: about the size of
 	// the conversation. 0: there is none since the newest compaction.
 	ContextTokens int `json:"contextTokens,omitempty"`
-	// ContextWindow is the window of Model in tokens, if a refusal has shown it; else 0.
+	// ContextWindow is the window of Model in tokens, if a rejection has shown it; else 0.
 	ContextWindow int               `json:"contextWindow,omitempty"`
 	Metadata      map[string]string `json:"metadata,omitempty"` // the labels of the request settings
 	Request       *reducer.Request  `json:"request,omitempty"`
@@ -117,7 +117,7 @@ func jsonSize(value any) int {
 
 const maxStateTools = 8 << 10 // bytes of JSON
 
-// withoutSchemas omits descriptions, schemas and conditions of large tools.
+// withoutSchemas omits descriptions, schemas and conditions if the JSON of all tools exceeds maxStateTools.
 func withoutSchemas(tools *event.SetTools) *event.SetTools {
 	if toolsSize(tools) <= maxStateTools {
 		return tools
@@ -163,8 +163,8 @@ func abridged(request *reducer.Request) *reducer.Request {
 	return &short
 }
 
-// MaxStateBytes bounds the messages, settings and tool calls in a [State], so that the result stays
-// below the size for the blob store and clients without a store can read it.
+// MaxStateBytes bounds the messages, settings and tool calls in a [State], so that the result is not
+// stored in the blob store, and clients without a store can read it.
 const MaxStateBytes = 48 << 10
 
 func withoutData(attachments []reducer.Attachment) []reducer.Attachment {

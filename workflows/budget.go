@@ -29,7 +29,7 @@ func Budget(ctx workflow.Context, ledger reducer.Ledger) error {
 		midnight := b.timer(ctx)
 		isFull := func() bool { return b.received >= maxReserves || workflow.GetInfo(ctx).GetContinueAsNewSuggested() }
 		for !midnight.IsReady() && !isFull() {
-			if err := workflow.Await(ctx, func() bool { return midnight.IsReady() || b.settled.Len() > 0 || isFull() }); err != nil {
+			if err := b.await(ctx, func() bool { return midnight.IsReady() || b.settled.Len() > 0 || isFull() }); err != nil {
 				return err
 			}
 			b.settle(ctx)
@@ -46,6 +46,19 @@ func Budget(ctx workflow.Context, ledger reducer.Ledger) error {
 			return nil
 		}
 	}
+}
+
+// await waits for a condition, but not beyond the next expiry of a lost attempt.
+func (b *budget) await(ctx workflow.Context, condition func() bool) error {
+	next := b.ledger.NextExpiry()
+	isDone := func() bool { return condition() || !b.ledger.NextExpiry().Equal(next) }
+	if next.IsZero() {
+		return workflow.Await(ctx, isDone)
+	}
+	ctx, cancel := workflow.WithCancel(ctx)
+	defer cancel() // the timer would outlive the condition
+	_, err := workflow.AwaitWithTimeout(ctx, next.Sub(workflow.Now(ctx)), isDone)
+	return err
 }
 
 type budget struct {
@@ -95,7 +108,9 @@ func (b *budget) reserve(ctx workflow.Context, in wire.Reserve) (wire.Reserved, 
 	out := wire.Reserved{Day: b.ledger.Day}
 	for _, r := range in.Reservations {
 		answer := wire.ReservationState{Used: b.ledger.Used()}
-		b.ledger, answer.Granted = b.ledger.Reserve(r)
+		if b.ledger, answer.Granted = b.ledger.Reserve(r); !answer.Granted {
+			answer.IsGrantableLater = b.ledger.IsGrantableLater(r)
+		}
 		out.Answers = append(out.Answers, answer)
 	}
 	return out, nil
@@ -115,9 +130,14 @@ func (b *budget) settle(ctx workflow.Context) {
 			released = append(released, in.Key)
 			continue
 		}
-		b.ledger = b.ledger.Settle(in.Key, event.Amount{Tokens: max(in.Used.Tokens, 0), CostMicros: max(in.Used.CostMicros, 0)})
+		used := event.Amount{Tokens: max(in.Used.Tokens, 0), CostMicros: max(in.Used.CostMicros, 0)}
+		if in.LostUntil.IsZero() {
+			b.ledger = b.ledger.Settle(in.Key, used)
+		} else {
+			b.ledger = b.ledger.Lose(in.Key, reducer.LostUsage{Used: used, Until: in.LostUntil})
+		}
 	}
-	b.ledger = b.ledger.Release(released...)
+	b.ledger = b.ledger.Release(released...).Expire(workflow.Now(ctx))
 }
 
 func (b *budget) timer(ctx workflow.Context) workflow.Future {
