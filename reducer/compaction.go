@@ -108,10 +108,10 @@ type cut struct {
 
 // bestCut returns the cut of the first strategy that frees enough of the next attempt, else of the first
 // one that frees anything. It cuts tool results that the model has not read only as a last resort, if
-// the provider refused the request, because it would refuse every later one, too.
-func (d *decision) bestCut(strategies []event.Strategy, enough int, isRefused bool) cut {
+// the provider rejected the request, because it would reject every later one, too.
+func (d *decision) bestCut(strategies []event.Strategy, enough int, isRejected bool) cut {
 	messages := d.Reduced.Messages
-	if best := bestOf(messages, d.keptFrom(newestInput), strategies, enough); best.freed > 0 || !isRefused {
+	if best := bestOf(messages, d.keptFrom(newestInput), strategies, enough); best.freed > 0 || !isRejected {
 		return best
 	}
 	best := bestOf(messages, d.keptFrom(newestQuestion), strategies, enough)
@@ -179,16 +179,16 @@ func cutOf(messages []Message, end int, strategy event.Strategy, enough int) (be
 	return best
 }
 
-// keptFrom returns the index from which all messages must stay. The argument returns it for the messages
-// of the next attempt. If the attempt lacks an earlier message, all from that one on must stay. The
-// newest message always stays.
-func (d *decision) keptFrom(first func([]Message) int) int {
+// keptFrom returns the index from which all messages must stay. It is the lowest of three: the result
+// of find for the messages of the next attempt, the index of the first message that the attempt lacks,
+// and the index of the newest message.
+func (d *decision) keptFrom(find func([]Message) int) int {
 	all, included := d.Reduced.Messages, MessagesOf(d.Session)
 	prefix := 0
 	for prefix < len(included) && included[prefix].EventID == all[prefix].EventID {
 		prefix++
 	}
-	return max(0, min(prefix, first(included), len(all)-1))
+	return max(0, min(prefix, find(included), len(all)-1))
 }
 
 func isQuestion(m Message) bool { return m.Role == RoleUser && !m.Summary }

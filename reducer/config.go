@@ -9,7 +9,7 @@ import (
 // Config is the settings of a context.
 type Config struct {
 	Primary  ProviderConfig  `json:"primary"`
-	Fallback *ProviderConfig `json:"fallback,omitempty"` // after the last attempt or a refusal; nil: none
+	Fallback *ProviderConfig `json:"fallback,omitempty"` // after the last attempt or a rejection; nil: none
 	Retry    RetryConfig     `json:"retry"`
 	// For FirstTokenMs and StallMs, 0 means TimeoutMs.
 	TimeoutMs    int64                 `json:"timeoutMs"`

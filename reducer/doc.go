@@ -67,21 +67,21 @@
 //	any                      | RequestEnded, Continued    | -                           | same         | -
 //
 // The conditions are:
-//   - message: the input contains a message that wants an answer, and is not rejected.
+//   - message: the input contains a message that requires an answer, and is not rejected.
 //   - outdated: the reported attempt does not include the newest such message.
 //   - message waits: the request ends without having included or answered such a message.
-//   - called: the answer has tool calls, the turn has a step left, and no stop or, under the policy
-//     interrupt, new input arrived before the answer.
+//   - called: the answer has tool calls, the turn has a step left, and neither a stop nor, under the
+//     policy interrupt, new input arrived before the answer.
 //   - calls done: after the input, every call has a result.
 //   - call runs: the call is running, not waiting for an approval or a client.
 //   - late result: the result of a call that was interrupted or lost, and has a placeholder.
 //   - newest attempt ended: the newest attempt failed and is retried; the log lacks its end.
 //   - summarising: the attempts of the request write a summary instead of an answer.
 //   - summary complete: the result of such an attempt has a text.
-//   - summary fails: its error is not retryable, or it timed out. If the provider has refused the
+//   - summary fails: its error is not retryable, or it timed out. If the provider has rejected the
 //     request as too long, another strategy must also be able to shorten the conversation.
 //   - too long, at most [MaxCompactions] times per step: the attempt was not sent because it is too
-//     long, or the provider refused it as too long and the messages can be shortened.
+//     long, or the provider rejected it as too long and the messages can be shortened.
 //   - implausible: the report is about another request, or repeated, or forged.
 //   - worker known: the process that makes the newest attempt was reported.
 //   - handed back, at most [MaxReturns] times: the worker shut down or died, a stop became

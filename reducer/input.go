@@ -54,7 +54,7 @@ type (
 		Hooks        []event.HookApplied
 		Offered      *event.ToolsOffered // by the attempt, if the log lacks them; nil for none
 		// Overflow is set if the request exceeds the context window: for the outcome [TooLong], and for
-		// [Failed] if the provider refused it.
+		// [Failed] if the provider rejected it.
 		Overflow *Overflow
 		Omitted  int // of a summary, as in [event.Compacted]
 		// Exceeded is the budget because of which the attempt was not sent; nil: none.
@@ -138,7 +138,7 @@ const (
 	Completed   Outcome = "completed"
 	Called      Outcome = "called"      // with tool calls; their results continue the request
 	Interrupted Outcome = "interrupted" // stopped or timed out, with a partial answer
-	Failed      Outcome = "failed"      // the provider refused, or no attempt is left
+	Failed      Outcome = "failed"      // the provider rejected it, or no attempt is left
 	HandedBack  Outcome = "returned"    // the worker shut down; enqueued again (histories contain the value)
 	Lost        Outcome = "lost"        // the worker died; the request is enqueued again
 	TooLong     Outcome = "too_long"    // not sent: it exceeds the part of the window that triggers compaction
@@ -161,8 +161,8 @@ type Effect interface{ effect() }
 type (
 	// Record appends events to the log.
 	Record struct{ Events []event.Event }
-	// StartRequest enqueues a request for a worker, which debounces it. The request includes all
-	// events at the time it is sent. Its JSON is persisted: fields keep their names.
+	// StartRequest enqueues a request for a worker, which debounces it. Without a Limit or a Compaction,
+	// the request includes all events at the time it is sent. The JSON is persisted: fields keep their names.
 	StartRequest struct {
 		RequestID    string
 		Turn         int // counts the requests of the context from 1

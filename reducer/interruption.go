@@ -6,7 +6,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// isOutdated reports whether the attempt lacks the newest message that wants an answer. A summary
+// isOutdated reports whether the attempt lacks the newest message that requires an answer. A summary
 // need not contain it: the attempt after it does.
 func (d *decision) isOutdated() bool {
 	return d.Request.Compaction == nil && d.Phase().IsSent() && event.Counter(d.Trigger) > event.Counter(d.Request.Through)
@@ -24,8 +24,8 @@ func (d *decision) interruptIfOutdated() {
 	}
 }
 
-// interrupt cancels the request for a person. Messages that arrived in its quiet period, are in its
-// attempt, or interrupted it stay unanswered. Messages queued behind it are answered next.
+// interrupt cancels the request for a person. These messages stay unanswered: those that arrived in its
+// quiet period, those in its attempt, and those that interrupted it. Queued messages are answered next.
 func (d *decision) interrupt() {
 	if d.Request == nil {
 		return

@@ -146,7 +146,7 @@ func (d *decision) openRequest(requestID string) *Request {
 	return d.Request
 }
 
-// endRequest ends a request. With isAnswered, its messages no longer want an answer. After a stop they
+// endRequest ends a request. With isAnswered, its messages no longer require an answer. After a stop they
 // still do, even if the last attempt included them.
 func (d *decision) endRequest(requestID string, isAnswered bool) {
 	if r := d.Request; isAnswered && r != nil && event.Counter(d.Trigger) <= max(event.Counter(r.Asked), event.Counter(r.Through)) {

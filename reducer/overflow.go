@@ -20,7 +20,7 @@ type Overflow struct {
 	Source event.WindowSource `json:"source,omitempty"`
 }
 
-// bounded makes the numbers valid. A refused request can have fewer counted tokens than the window.
+// bounded makes the numbers valid. A rejected request can have fewer counted tokens than the window.
 func (o Overflow) bounded(trigger int) Overflow {
 	o.Window = min(max(o.Window, 1), event.MaxTokens)
 	o.Tokens = min(max(o.Tokens, o.Window*trigger/100, 1), event.MaxTokens)
@@ -50,14 +50,14 @@ func (c Compaction) event(requestID string, strategy event.Strategy) event.Compa
 	}
 }
 
-// Window is a context window learned from a refusal.
+// Window is a context window learned from a rejection by the provider.
 type Window struct {
 	ProviderID string `json:"providerId"`
 	Model      string `json:"model"`
 	Tokens     int    `json:"tokens"`
 }
 
-// LearnedWindow returns the window of a model in tokens; 0 if no refusal has shown it.
+// LearnedWindow returns the window of a model in tokens; 0 if no rejection has shown it.
 func (s Session) LearnedWindow(providerID, model string) int {
 	for _, w := range s.Windows {
 		if w.ProviderID == providerID && w.Model == model {
@@ -81,7 +81,7 @@ func (d *decision) followCompaction(body event.Compacted) {
 }
 
 // followAccepted forgets a learned window that an accepted request contradicts, for example because
-// the refusal had another reason. Providers count up to twice the tokens that workers count.
+// the rejection had another reason. Providers count up to twice the tokens that workers count.
 func (d *decision) followAccepted(requestID string, usage event.Usage) {
 	r := d.Request
 	if r == nil || r.ID != requestID || !d.hasOpenAttempt() {

@@ -2,7 +2,7 @@ package reducer
 
 import "github.com/seed-9ed7edd4/chronicle/event"
 
-// PolicyRule is what a policy does with a message that wants an answer while an attempt or a call
+// PolicyRule is what a policy does with a message that requires an answer while an attempt or a call
 // runs. The zero rule queues the message until the turn ends.
 type PolicyRule struct {
 	Interrupts bool // stops the request if its attempt does not include the message

@@ -62,8 +62,11 @@ func (d *decision) rejection(events []event.Event) string {
 				return fmt.Sprintf("%s.toolCallId: %s", e.Tag(), problem)
 			}
 			answered[body.ToolCallID] = true
+			if size := max(len(body.Value), len(body.Error)); size > maxToolResult && d.Rules >= Rules2 && d.isOfRequest(body.ToolCallID) {
+				return fmt.Sprintf("%s: the result has %d bytes (at most %d)", e.Tag(), size, maxToolResult)
+			}
 			if !called[body.ToolCallID] && !d.knowsToolCall(body.ToolCallID) {
-				return fmt.Sprintf("%s.toolCallId: no tool call of this context has the id, and providers refuse such a result", e.Tag())
+				return fmt.Sprintf("%s.toolCallId: no tool call of this context has the id, and providers reject such a result", e.Tag())
 			}
 		case event.UserMessage:
 			if strings.TrimSpace(body.Content) == "" && attachments == 0 {

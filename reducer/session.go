@@ -29,7 +29,7 @@ type Session struct {
 	// each workflow task has its own time.
 	LastEventAt time.Time      `json:"lastEventAt,omitzero"`
 	Reduced     ReducedContext `json:"reduced"`
-	// Trigger is the newest message that still wants an answer; "" for none.
+	// Trigger is the newest message that still requires an answer; "" for none.
 	Trigger         string                 `json:"trigger,omitempty"`
 	TriggerAt       time.Time              `json:"triggerAt,omitzero"`
 	TriggerSettings *event.RequestSettings `json:"triggerSettings,omitempty"`
@@ -44,7 +44,7 @@ type Session struct {
 	OpenToolCalls []string `json:"openToolCalls,omitempty"` // ids of calls without a result
 	Offered       *Offered `json:"offered,omitempty"`       // nil: no tools of a worker were offered
 	Recent        []Sent   `json:"recent,omitempty"`        // the newest [MaxRecent], oldest first
-	Windows       []Window `json:"windows,omitempty"`       // learned from refusals, the newest last
+	Windows       []Window `json:"windows,omitempty"`       // learned from rejections, the newest last
 	Removed       bool     `json:"removed,omitempty"`       // a compaction has removed messages
 	Started       bool     `json:"started,omitempty"`
 	Ended         bool     `json:"ended,omitempty"`
@@ -54,7 +54,7 @@ type Session struct {
 // Request is a running request.
 type Request struct {
 	ID           string `json:"id"`
-	Asked        string `json:"asked,omitempty"`        // newest event when enqueued; every attempt includes it
+	Asked        string `json:"asked,omitempty"`        // Limit, else the newest event when enqueued; every attempt includes it
 	Through      string `json:"through,omitempty"`      // newest event in the known attempt; "" for none
 	Attempt      int    `json:"attempt,omitempty"`      // newest known attempt, from 1; 0 for none
 	AttemptEnded bool   `json:"attemptEnded,omitempty"` // the log contains the end of that attempt

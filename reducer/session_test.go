@@ -42,7 +42,7 @@ import (
 // (the newest event in the attempt; 0: not sent; end: all that the next attempt includes), lost=9 (through an event that is not in the log),
 // reason=timeout, kind=timeout, retryable=true, exceeded=TOKENS (wanted by the attempt), tokens=12/3 or ~12/3 (estimated usage),
 // before=1:~12/3 (the last heartbeat of attempt 1), says=WORD (the text of called), reasoning=WORD (with a provider state), and
-// hook=NAME/STAGE/OUTCOME. over=TOKENS/WINDOW or over=TOKENS/WINDOW/learned is of a request that is too long. x(100) stands for a hundred x.
+// hook=NAME/STAGE/OUTCOME. over=TOKENS/WINDOW or over=TOKENS/WINDOW/learned says by how much the request is too long. x(100) stands for a hundred x.
 func TestStories(t *testing.T) { golden.Stories(t, "testdata/session/*.txtar", tell) }
 
 type story struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// The seeds tell where settings come from: 1 the context, 2 and 3 messages.
+// The value of Seed shows the source of the settings: 1 for the context, 2 and 3 for messages.
 func TestSettingsOfTheNextRequest(t *testing.T) {
 	seed := func(n int64) event.RequestSettings { return event.RequestSettings{Seed: &n} }
 	ask := func(settings *event.RequestSettings) event.Body {
@@ -32,7 +32,7 @@ func TestSettingsOfTheNextRequest(t *testing.T) {
 		"of a message before those of a context": {[]event.Body{ask(&two), set}, event.RequestSettings{Seed: new(int64(2)), TopP: new(0.5)}},
 		"of the newest message":                  {[]event.Body{ask(&two), ask(&three)}, three},
 		"of the newest message, which has none":  {[]event.Body{set, ask(&two), ask(nil)}, event.RequestSettings(set)},
-		"of the newest message that wants an answer": {
+		"of the newest message that requires an answer": {
 			[]event.Body{ask(&two), event.UserMessage{Content: "x", TriggersTurn: new(false), Settings: &three}}, two,
 		},
 		"of a message that is being answered": {[]event.Body{set, ask(&two), started}, event.RequestSettings{Seed: new(int64(2)), TopP: new(0.5)}},

@@ -207,6 +207,27 @@ func TestAClientCannotReplaceTheResultOfACall(t *testing.T) {
 	require.Equal(t, []event.Tag{event.TagToolResult}, recorded, "the result of a call with a placeholder")
 }
 
+func TestAResultOfAClientIsBounded(t *testing.T) {
+	client := fetch(1)
+	client.Client = true
+	s, _ := callingWith(t, event.SetTools{}, client)
+	value := func(size int) []byte { return []byte(`"` + strings.Repeat("x", size-2) + `"`) }
+	for _, body := range []event.ToolResult{
+		{ToolCallID: "c1", Value: value(1<<20 + 1)},
+		{ToolCallID: "c1", Error: value(1<<20 + 1)},
+	} {
+		after, effects := reducer.Step(s, reducer.Received{At: eventtest.Epoch, Events: []event.Event{event.New(body)}})
+		require.Equal(t, []event.Tag{event.TagInputRejected}, tags(effects))
+		require.Equal(t, s.Request, after.Request, "the call waits for another result")
+		require.Contains(t, effects[0].(reducer.Record).Events[0].Body.(event.InputRejected).Reason, "the result has 1048577 bytes (at most 1048576)")
+	}
+	_, recorded := receive(s, event.ToolResult{ToolCallID: "c1", Value: value(1 << 20)})
+	require.Equal(t, []event.Tag{event.TagToolResult}, recorded)
+
+	_, recorded = receive(s, event.ToolCall{ToolCallID: "imported", ToolName: "fetch"}, event.ToolResult{ToolCallID: "imported", Value: value(1<<20 + 1)})
+	require.Equal(t, []event.Tag{event.TagToolCall, event.TagToolResult}, recorded, "a log of another agent")
+}
+
 func TestOneInputDecidesOnceAboutACall(t *testing.T) {
 	first, second := fetch(1), fetch(2)
 	first.Approve, second.Approve = true, true

@@ -139,7 +139,7 @@ func holds(t *testing.T, condition string, s reducer.Session, in reducer.Input) 
 		return ended.Outcome == reducer.TooLong && !isStopping && s.Request.Compactions < reducer.MaxCompactions
 	case "summary complete":
 		return isSummarising && !isStopping && (ended.Outcome == reducer.Completed || ended.Outcome == reducer.Called)
-	case "summary fails": // no provider has refused a request as too long
+	case "summary fails": // no provider has rejected a request as too long
 		return isSummarising && !isStopping && (ended.Outcome == reducer.Failed || ended.Outcome == reducer.TooLong ||
 			ended.Outcome == reducer.Interrupted && ended.Reason == event.ReasonTimeout)
 	case "failed":

@@ -121,7 +121,7 @@ func (w *world) checkHooks() {
 	}
 }
 
-// checkReasons requires an event with the outcome of each message that wants an answer.
+// checkReasons requires an event with the outcome of each message that requires an answer.
 // Clients wait for it.
 func (w *world) checkReasons() {
 	shown, finished := map[string]int{}, 0

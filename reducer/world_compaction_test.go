@@ -21,7 +21,7 @@ func overflow() *rapid.Generator[reducer.Overflow] {
 	})
 }
 
-// tooLong makes the progress from a request that is too long to its summary, which is rare otherwise.
+// tooLong drives a request that is too long to its summary, because random steps rarely do.
 func (w *world) tooLong() {
 	if w.running == nil {
 		return

@@ -72,7 +72,7 @@ type world struct {
 	started map[string]bool
 	timer   time.Time
 
-	// waiting are the messages that want an answer.
+	// waiting are the messages that require an answer.
 	waiting []int
 	// shown is the newest event that each request is known to include.
 	shown map[string]int

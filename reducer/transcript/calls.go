@@ -64,7 +64,7 @@ type answered struct {
 func (f *fold) addCall(body event.ToolCall) {
 	key := callKey{session: f.session(), id: body.ToolCallID}
 	if slices.ContainsFunc(f.open, func(c *pendingCall) bool { return c.callKey == key }) {
-		f.warn(fmt.Sprintf("Ignored a call of the tool %s: the tool call %q has no result yet", body.ToolName, body.ToolCallID))
+		f.warn(fmt.Sprintf("Ignored a call of the tool %s: another call with the id %q has no result yet", body.ToolName, body.ToolCallID))
 		return
 	}
 	action := actionOf(body.ToolName, body.Parameters, f.cwd)

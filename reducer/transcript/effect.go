@@ -58,7 +58,7 @@ type UpdateProgress struct {
 }
 
 // EmitWarning adds a warning about input that the transcript does not show: a malformed line, a
-// call with the id of an open call, or a result that waited too long for its call.
+// call with the id of an open call, or a result dropped before its call.
 type EmitWarning struct {
 	Message  string
 	Metadata json.RawMessage

@@ -93,8 +93,8 @@ type EntryType struct {
 	Steps int `json:"steps,omitempty"`
 	// FailedAttempts counts the attempts before a retry or a fallback whose usage is included.
 	FailedAttempts int `json:"failed_attempts,omitempty"`
-	// DurationMs is also set on a tool_use with a result. For a call of an agent or a client it is
-	// the time between the two events.
+	// DurationMs is also set on a tool_use with a result. If the result of an agent or a client has no
+	// duration, it is the time between the call and the result.
 	DurationMs int64 `json:"duration_ms,omitempty"`
 
 	// Set on the error_message of a failed request, see [event.LLMRequestFailed].

@@ -51,7 +51,7 @@ func render(events []event.Event) transcript.Document {
 			entry.Metadata = metadata(e)
 			result, isCall := results[i]
 			if !isCall {
-				entry.Entry = warning(fmt.Sprintf("Ignored a call of the tool %s: the tool call %q has no result yet", body.ToolName, body.ToolCallID), e)
+				entry.Entry = warning(fmt.Sprintf("Ignored a call of the tool %s: another call with the id %q has no result yet", body.ToolName, body.ToolCallID), e)
 				entry.after = o.newest(i + 1)
 				break
 			}

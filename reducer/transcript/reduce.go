@@ -39,9 +39,11 @@ type request struct {
 	durationMs    int64
 }
 
-// position is where the entries of a request or an answer (id) belong: after the entries of an event
-// (after), or in log order if that is "".
-type position struct{ id, after string }
+// position is where the entries of a request or an answer belong.
+type position struct {
+	id    string // of the request or the answer
+	after string // id of the event whose entries precede them; "" for log order
+}
 
 type attempt struct{ request, number int }
 

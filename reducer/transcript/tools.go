@@ -64,7 +64,10 @@ func actionOf(toolName string, raw json.RawMessage, cwd string) ActionType {
 func title(toolName string, a ActionType) string {
 	text := cmp.Or(a.Query, a.Path, a.Command, a.URL, a.Plan, a.Description, toolName)
 	if a.Action == TodoManagement {
-		text = fmt.Sprintf("%d to do", len(a.Todos))
+		text = fmt.Sprintf("%d todos", len(a.Todos))
+		if len(a.Todos) == 1 {
+			text = "1 todo"
+		}
 	}
 	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	return first

@@ -89,6 +89,16 @@ func TestToolCallsMapToActions(t *testing.T) {
 	}
 }
 
+func TestTheTitleOfATodoListCountsAllItems(t *testing.T) {
+	for todos, want := range map[string]string{
+		`[]`:                                     "0 todos",
+		`[{"content":"a","status":"completed"}]`: "1 todo",
+		`[{"content":"a","status":"completed"},{"content":"b","status":"pending"}]`: "2 todos",
+	} {
+		require.Equal(t, want, entryOf(t, "TodoWrite", `{"todos":`+todos+`}`, nil).Content)
+	}
+}
+
 func TestResultsCompleteTheirCalls(t *testing.T) {
 	value := func(raw string) event.ToolResult { return event.ToolResult{Value: json.RawMessage(raw)} }
 	failed := func(raw string) event.ToolResult { return event.ToolResult{Error: json.RawMessage(raw), IsError: true} }
