@@ -1,0 +1,4 @@
+package gc
+
+// PercentOf exposes percentOf.
+var PercentOf = percentOf

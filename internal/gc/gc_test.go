@@ -1,0 +1,46 @@
+package gc_test
+
+import (
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/internal/gc"
+)
+
+const hang = 10 * time.Second
+
+func percent() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/gogc:percent"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
+
+func TestThePercentageFollowsTheLiveHeap(t *testing.T) {
+	t.Cleanup(func() { debug.SetGCPercent(100) })
+	gc.Relax(func(string) string { return "50" })
+	require.EqualValues(t, 100, percent(), "the runtime has read GOGC itself")
+	gc.Relax(func(string) string { return "" })
+	awaitPercent := func(isExpected func(uint64) bool) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			runtime.GC()
+			return isExpected(percent())
+		}, hang, time.Millisecond)
+	}
+	awaitPercent(func(p uint64) bool { return p > 500 })
+	live := make([]byte, 2*gc.MinGrowth)
+	awaitPercent(func(p uint64) bool { return p == 100 })
+	runtime.KeepAlive(live)
+	awaitPercent(func(p uint64) bool { return p > 500 })
+}
+
+func TestPercentOf(t *testing.T) {
+	for live, want := range map[uint64]int{0: 12800, 1 << 20: 12800, 64 << 20: 200, 128 << 20: 100, 1 << 30: 100} {
+		require.Equal(t, want, gc.PercentOf(live), live)
+	}
+}
