@@ -25,12 +25,14 @@ type Metrics struct {
 	HTTPRequests Counter
 }
 
-// Bounds of histograms.
+// Seconds are the bounds of histograms of durations.
+var Seconds = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 25, 50, 100}
+
+// Bounds of other histograms.
 var (
-	seconds = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 25, 50, 100}
-	bytes   = []float64{1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 21, 1 << 22, 1 << 23, 1 << 24, 1 << 25}
-	lags    = []float64{.1, 1, 10, 60, 600, 3600, 86400} // seconds
-	counts  = []float64{16, 64, 256, 1024, 2048, 4096, 6144, 8192, 16384, 32768}
+	bytes  = []float64{1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 21, 1 << 22, 1 << 23, 1 << 24, 1 << 25}
+	lags   = []float64{.1, 1, 10, 60, 600, 3600, 86400} // seconds
+	counts = []float64{16, 64, 256, 1024, 2048, 4096, 6144, 8192, 16384, 32768}
 )
 
 func define(b *builder) *Metrics {
@@ -59,46 +61,46 @@ func define(b *builder) *Metrics {
 		Cost:    b.counter(Definition{Name: "chronicle_cost_usd", Description: "Cost by the price table, in US dollars.", Labels: model}),
 		Running: b.gauge(Definition{Name: "chronicle_requests_running", Description: "Attempts that run in this process, including their debounce."}),
 		Debounce: b.histogram(Definition{
-			Name: "chronicle_debounce", Unit: "s", Description: "Time from the newest input to the end of the quiet period.", Buckets: seconds,
+			Name: "chronicle_debounce", Unit: "s", Description: "Time from the newest input to the end of the quiet period.", Buckets: Seconds,
 		}),
 		FirstToken: b.histogram(Definition{
-			Name: "chronicle_first_token", Unit: "s", Description: "Time from sending a request to the first piece of the answer.", Labels: model, Buckets: seconds,
+			Name: "chronicle_first_token", Unit: "s", Description: "Time from sending a request to the first delta of the answer.", Labels: model, Buckets: Seconds,
 		}),
 		TokenGap: b.histogram(Definition{
-			Name: "chronicle_token_gap", Unit: "s", Description: "Time between two pieces of an answer.", Labels: model, Buckets: seconds,
+			Name: "chronicle_token_gap", Unit: "s", Description: "Time between two deltas of an answer.", Labels: model, Buckets: Seconds,
 		}),
 		Duration: b.histogram(Definition{
 			Name: "chronicle_request_duration", Unit: "s", Description: "Time from sending a request to the end of its answer.",
-			Labels: []string{"provider", "model", "outcome"}, Buckets: seconds,
+			Labels: []string{"provider", "model", "outcome"}, Buckets: Seconds,
 		}),
 		Abort: b.histogram(Definition{
-			Name: "chronicle_abort", Unit: "s", Description: "Time from a stop message to the end of the stream of the provider.", Buckets: seconds,
+			Name: "chronicle_abort", Unit: "s", Description: "Time from a stop message to the end of the stream of the provider.", Buckets: Seconds,
 		}),
 		ToolCalls: b.counter(Definition{
 			Name: "chronicle_tool_calls", Description: "Executed tool calls: ok, error (returned to the model) or failed.", Labels: []string{"tool", "outcome"},
 		}),
 		ToolDuration: b.histogram(Definition{
-			Name: "chronicle_tool_call_duration", Unit: "s", Description: "Duration of executed tool calls.", Labels: []string{"tool"}, Buckets: seconds,
+			Name: "chronicle_tool_call_duration", Unit: "s", Description: "Duration of executed tool calls.", Labels: []string{"tool"}, Buckets: Seconds,
 		}),
 		ApprovalsWaiting: b.reading(Definition{
-			Name: "chronicle_approvals_waiting", Description: "Contexts of the task queue in which a tool call waits for an approval; each worker reports all of them.",
+			Name: "chronicle_approvals_waiting", Description: "Contexts of the task queue in which a tool call waits for an approval; each worker reports all of them, as counted at the previous scrape.",
 		}),
 		HookCalls: b.counter(Definition{
 			Name: "chronicle_hook_calls", Description: "Calls of hooks: passed, changed, refused or failed.", Labels: []string{"hook", "stage", "outcome"},
 		}),
 		HookDuration: b.histogram(Definition{
-			Name: "chronicle_hook_call_duration", Unit: "s", Description: "Duration of calls of hooks.", Labels: []string{"hook", "stage"}, Buckets: seconds,
+			Name: "chronicle_hook_call_duration", Unit: "s", Description: "Duration of calls of hooks.", Labels: []string{"hook", "stage"}, Buckets: Seconds,
 		}),
 		BudgetsExceeded: b.counter(Definition{
 			Name: "chronicle_budgets_exceeded", Description: "Attempts that were not sent because of a budget: of the context, or of the label.", Labels: []string{"budget"},
 		}),
 		TooLong: b.counter(Definition{
-			Name: "chronicle_requests_too_long", Description: "Attempts whose conversation is too long for the context window, before sending or by a refusal.", Labels: model,
+			Name: "chronicle_requests_too_long", Description: "Attempts whose conversation is too long for the context window, as counted before sending or as rejected by the provider.", Labels: model,
 		}),
 		SnapshotMisses: b.counter(Definition{
 			Name: "chronicle_snapshot_misses", Description: "Sessions that were queried because they were not in the cache of the process.",
 		}),
-		Deltas: b.counter(Definition{Name: "chronicle_deltas", Description: "Streamed pieces of answers."}),
+		Deltas: b.counter(Definition{Name: "chronicle_deltas", Description: "Deltas received from providers."}),
 		DeltasSent: b.counter(Definition{
 			Name: "chronicle_deltas_sent", Description: "Updates with deltas that the gateway sent, counted for each viewer.",
 		}),
@@ -113,10 +115,10 @@ func define(b *builder) *Metrics {
 			Name: "chronicle_history_bytes", Description: "History size of a run that continues as new.", Unit: "By", Buckets: bytes,
 		}),
 		ArchiveLag: b.histogram(Definition{
-			Name: "chronicle_archive_lag_events", Description: "Events that the archive lacks when a run continues as new.", Buckets: counts,
+			Name: "chronicle_archive_lag_events", Description: "Events that are not yet archived when a run continues as new.", Buckets: counts,
 		}),
 		ArchiveDelay: b.histogram(Definition{
-			Name: "chronicle_archive_lag", Unit: "s", Description: "Time since the archive was complete when a run continues as new; 0 if it is complete.", Buckets: lags,
+			Name: "chronicle_archive_lag", Unit: "s", Description: "Time since the archive last had all events, measured when a run continues as new; 0: it has all.", Buckets: lags,
 		}),
 		StoreOperations: b.counter(Definition{
 			Name: "chronicle_store_operations", Description: "Operations of the blob store: ok, missing (no such blob), exists (already written) or failed.", Labels: []string{"operation", "outcome"},
@@ -125,7 +127,7 @@ func define(b *builder) *Metrics {
 			Name: "chronicle_store", Unit: "By", Description: "Bytes read from and written to the blob store.", Labels: []string{"operation"},
 		}),
 		StoreDuration: b.histogram(Definition{
-			Name: "chronicle_store_duration", Unit: "s", Description: "Latency of the blob store.", Labels: []string{"operation"}, Buckets: seconds,
+			Name: "chronicle_store_duration", Unit: "s", Description: "Latency of the blob store.", Labels: []string{"operation"}, Buckets: Seconds,
 		}),
 		Streams: b.gauge(Definition{Name: "chronicle_streams_open", Description: "Open streams of viewers of the gateway."}),
 		HTTPRequests: b.counter(Definition{

@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"slices"
 	"strings"
 	"sync"
 
@@ -15,32 +14,57 @@ const (
 	Other    = "other"
 )
 
-// labels converts values to attributes, which it caches.
+// labels converts values to attributes.
 type labels struct {
 	keys  []string
 	names *bounds
-	sets  sync.Map // of metric.MeasurementOption, by the joined values
+
+	mu   sync.RWMutex // guards kept
+	kept map[string]*options
 }
 
-func (l *labels) of(values []string) metric.MeasurementOption {
+// options are the attributes of an observation, for both kinds of instruments.
+type options struct {
+	add    []metric.AddOption
+	record []metric.RecordOption
+}
+
+// maxKept bounds the combinations of values whose options are cached.
+const maxKept = 1000
+
+func (l *labels) check(values []string) {
 	if len(values) != len(l.keys) {
 		panic("metrics: got the values " + strings.Join(values, ", ") + " for the labels " + strings.Join(l.keys, ", "))
 	}
-	bounded := slices.Clone(values)
-	for i, key := range l.keys {
-		bounded[i] = l.names.bound(key, values[i])
+}
+
+func (l *labels) of(values []string) *options {
+	var space [256]byte
+	key := space[:0]
+	for _, value := range values {
+		key = append(append(key, value...), 0)
 	}
-	key := strings.Join(bounded, "\x00")
-	if option, ok := l.sets.Load(key); ok {
-		return option.(metric.MeasurementOption)
+	l.mu.RLock()
+	found := l.kept[string(key)]
+	l.mu.RUnlock()
+	if found != nil {
+		return found
 	}
-	attributes := make([]attribute.KeyValue, len(bounded))
-	for i, value := range bounded {
-		attributes[i] = attribute.String(l.keys[i], value)
+	attributes := make([]attribute.KeyValue, len(values))
+	for i, value := range values {
+		attributes[i] = attribute.String(l.keys[i], l.names.bound(l.keys[i], value))
 	}
-	option := metric.WithAttributeSet(attribute.NewSet(attributes...))
-	l.sets.Store(key, option)
-	return option
+	set := metric.WithAttributeSet(attribute.NewSet(attributes...))
+	made := &options{add: []metric.AddOption{set}, record: []metric.RecordOption{set}}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.kept) < maxKept {
+		if l.kept == nil {
+			l.kept = map[string]*options{}
+		}
+		l.kept[string(key)] = made
+	}
+	return made
 }
 
 // bounds limits the values of each label, over all instruments.

@@ -3,9 +3,9 @@ package metrics
 import (
 	"context"
 	"strings"
+	"sync"
 
 	"go.opentelemetry.io/otel/metric"
-	"go.opentelemetry.io/otel/metric/noop"
 )
 
 // Definition describes an instrument. Prometheus appends the unit, and "_total" to counters.
@@ -38,62 +38,96 @@ func (d Definition) PrometheusName() string {
 
 // Counter is a sum that only grows.
 type Counter struct {
-	instrument metric.Float64Counter
+	instrument metric.Float64Counter // nil: records nothing
 	labels     *labels
 }
 
 // Add adds an amount of 0 or more.
 func (c *Counter) Add(amount float64, values ...string) {
-	if amount > 0 {
-		c.instrument.Add(context.Background(), amount, c.labels.of(values))
+	c.labels.check(values)
+	if amount > 0 && c.instrument != nil {
+		c.instrument.Add(context.Background(), amount, c.labels.of(values).add...)
 	}
 }
 
 // Gauge is a sum that grows and shrinks.
 type Gauge struct {
-	instrument metric.Float64UpDownCounter
+	instrument metric.Float64UpDownCounter // nil: records nothing
 	labels     *labels
 }
 
 // Add adds an amount, which may be negative.
 func (g *Gauge) Add(amount float64, values ...string) {
-	g.instrument.Add(context.Background(), amount, g.labels.of(values))
+	g.labels.check(values)
+	if g.instrument != nil {
+		g.instrument.Add(context.Background(), amount, g.labels.of(values).add...)
+	}
 }
 
 // Histogram is a distribution.
 type Histogram struct {
-	instrument metric.Float64Histogram
+	instrument metric.Float64Histogram // nil: records nothing
 	labels     *labels
 }
 
 // Observe records a value.
 func (h *Histogram) Observe(value float64, values ...string) {
-	h.instrument.Record(context.Background(), value, h.labels.of(values))
+	h.labels.check(values)
+	if h.instrument != nil {
+		h.instrument.Record(context.Background(), value, h.labels.of(values).record...)
+	}
 }
 
-// Reading is a number that is read at each export.
+// Reading is a number that is read in the background.
 type Reading struct {
 	instrument metric.Float64ObservableGauge
-	meter      metric.Meter
+	meter      metric.Meter // nil: reads nothing
 }
 
-// Observe lets each export call read until stop is called. While read returns an error, the metric has
-// no value.
+// Observe lets each export start a call of read, whose result is the value of the next export, until
+// stop is called. After an error, the metric has no value. Exports do not wait for read: they hold a
+// lock of OpenTelemetry that read needs if it creates an instrument, as requests to Temporal can.
 func (r *Reading) Observe(read func(context.Context) (float64, error)) (stop func()) {
-	registration := must(r.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		if value, err := read(ctx); err == nil {
+	if r.meter == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var (
+		mu               sync.Mutex // guards the variables below
+		isReading, known bool
+		value            float64
+		reads            sync.WaitGroup
+	)
+	readOnce := func() {
+		v, err := read(ctx)
+		mu.Lock()
+		defer mu.Unlock()
+		value, known, isReading = v, err == nil, false
+	}
+	registration := must(r.meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if known {
 			o.ObserveFloat64(r.instrument, value)
 		}
-		return nil // OpenTelemetry would print an error at each export
+		if !isReading {
+			isReading = true
+			reads.Go(readOnce)
+		}
+		return nil
 	}, r.instrument))
-	return func() { _ = registration.Unregister() } // it fails only in other implementations
+	return func() {
+		_ = registration.Unregister() // it fails only in other implementations
+		cancel()
+		reads.Wait()
+	}
 }
 
 // scope is the OpenTelemetry instrumentation scope.
 const scope = "github.com/seed-9ed7edd4/chronicle"
 
 type builder struct {
-	meter       metric.Meter
+	meter       metric.Meter // nil: instruments record nothing
 	names       *bounds
 	definitions []Definition
 }
@@ -104,7 +138,7 @@ func (b *builder) labels(d Definition, k kind) *labels {
 	return &labels{keys: d.Labels, names: b.names}
 }
 
-// must panics if OpenTelemetry rejects a definition. TestOpenTelemetryAcceptsTheDefinitions excludes that.
+// must panics if OpenTelemetry rejects a definition. TestOpenTelemetryAcceptsTheDefinitions ensures that it does not.
 func must[T any](instrument T, err error) T {
 	if err != nil {
 		panic(err)
@@ -113,29 +147,45 @@ func must[T any](instrument T, err error) T {
 }
 
 func (b *builder) counter(d Definition) Counter {
-	return Counter{must(b.meter.Float64Counter(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.Description))), b.labels(d, counter)}
+	c := Counter{labels: b.labels(d, counter)}
+	if b.meter != nil {
+		c.instrument = must(b.meter.Float64Counter(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.Description)))
+	}
+	return c
 }
 
 func (b *builder) gauge(d Definition) Gauge {
-	return Gauge{must(b.meter.Float64UpDownCounter(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.Description))), b.labels(d, gauge)}
+	g := Gauge{labels: b.labels(d, gauge)}
+	if b.meter != nil {
+		g.instrument = must(b.meter.Float64UpDownCounter(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.Description)))
+	}
+	return g
 }
 
 func (b *builder) reading(d Definition) Reading {
 	b.labels(d, gauge)
-	return Reading{must(b.meter.Float64ObservableGauge(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.Description))), b.meter}
+	r := Reading{meter: b.meter}
+	if b.meter != nil {
+		r.instrument = must(b.meter.Float64ObservableGauge(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.Description)))
+	}
+	return r
 }
 
 func (b *builder) histogram(d Definition) Histogram {
-	return Histogram{must(b.meter.Float64Histogram(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.Description),
-		metric.WithExplicitBucketBoundaries(d.Buckets...))), b.labels(d, histogram)}
+	h := Histogram{labels: b.labels(d, histogram)}
+	if b.meter != nil {
+		h.instrument = must(b.meter.Float64Histogram(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.Description),
+			metric.WithExplicitBucketBoundaries(d.Buckets...)))
+	}
+	return h
 }
 
 // New returns the instruments of a provider. Nil: they record nothing.
 func New(provider metric.MeterProvider) *Metrics {
-	if provider == nil {
-		provider = noop.NewMeterProvider()
+	b := &builder{names: &bounds{seen: map[string]map[string]bool{}}}
+	if provider != nil {
+		b.meter = provider.Meter(scope)
 	}
-	b := &builder{meter: provider.Meter(scope), names: &bounds{seen: map[string]map[string]bool{}}}
 	m := define(b)
 	m.definitions = b.definitions
 	return m

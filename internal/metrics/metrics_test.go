@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
@@ -65,37 +67,92 @@ func TestLabelsAreBounded(t *testing.T) {
 	require.EqualValues(t, 2, values["model-0"], "known names stay")
 }
 
+func TestObservationsAllocateNothing(t *testing.T) {
+	recording := metrics.New(sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader())))
+	for name, m := range map[string]*metrics.Metrics{"recording": recording, "without a provider": metrics.New(nil)} {
+		require.Zero(t, testing.AllocsPerRun(100, func() {
+			m.Deltas.Add(1)
+			m.TokenGap.Observe(.01, "openai", "gpt-4o")
+			m.Streams.Add(1)
+		}), name)
+	}
+}
+
 func TestOpenTelemetryAcceptsTheDefinitions(t *testing.T) {
 	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))
 	require.NotPanics(t, func() { metrics.New(provider) })
 }
 
-func TestAReadingIsReadAtEachExport(t *testing.T) {
+func TestAnExportHasThePreviousReading(t *testing.T) {
 	reader := sdkmetric.NewManualReader()
 	m := metrics.New(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)))
-	value, err := 2., error(nil)
-	stop := m.ApprovalsWaiting.Observe(func(context.Context) (float64, error) { return value, err })
-	waiting := func() []float64 {
+	type result struct {
+		value float64
+		err   error
+	}
+	results := make(chan result)
+	stop := m.ApprovalsWaiting.Observe(func(ctx context.Context) (float64, error) {
+		select {
+		case r := <-results:
+			return r.value, r.err
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	})
+	waiting := func() (values []float64) {
 		gauge, _ := read(t, reader)["chronicle_approvals_waiting"].(metricdata.Gauge[float64])
-		var values []float64
 		for _, point := range gauge.DataPoints {
 			values = append(values, point.Value)
 		}
 		return values
 	}
-	require.Equal(t, []float64{2}, waiting())
-	value = 0
-	require.Equal(t, []float64{0}, waiting())
-	err = errors.New("unavailable")
-	require.Empty(t, waiting(), "an unknown value is not 0")
-	err = nil
+	require.Empty(t, waiting(), "nothing has been read")
+	for _, step := range []struct {
+		result
+		want []float64
+	}{
+		{result{value: 2}, []float64{2}},
+		{result{value: 0}, []float64{0}},
+		{result{err: errors.New("unavailable")}, nil}, // an unknown value is not 0
+	} {
+		results <- step.result
+		require.Eventually(t, func() bool { return slices.Equal(step.want, waiting()) }, hang, time.Millisecond)
+	}
 	stop()
 	require.Empty(t, waiting())
 }
 
+const hang = 10 * time.Second
+
+func TestAReadingCanCreateInstruments(t *testing.T) {
+	reader := sdkmetric.NewManualReader()
+	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
+	m := metrics.New(provider)
+	hasRead := make(chan struct{}, 2)
+	stop := m.ApprovalsWaiting.Observe(func(context.Context) (float64, error) {
+		// As the Temporal SDK does at the first failure of a request.
+		_, err := provider.Meter("temporal").Int64Counter("failures")
+		hasRead <- struct{}{}
+		return 1, err
+	})
+	exported := make(chan error, 1)
+	go func() { exported <- reader.Collect(context.Background(), &metricdata.ResourceMetrics{}) }()
+	for range 2 {
+		select {
+		case err := <-exported:
+			require.NoError(t, err)
+		case <-hasRead:
+		case <-time.After(hang):
+			require.Fail(t, "the export hangs")
+		}
+	}
+	stop()
+}
+
 func TestWrongNumberOfLabelsPanics(t *testing.T) {
-	m := metrics.New(nil)
-	require.Panics(t, func() { m.Retries.Add(1, "openai") })
+	for _, m := range []*metrics.Metrics{metrics.New(sdkmetric.NewMeterProvider()), metrics.New(nil)} {
+		require.Panics(t, func() { m.Retries.Add(1, "openai") })
+	}
 }
 
 func TestWithoutAProviderNothingIsRecorded(t *testing.T) {

@@ -22,7 +22,9 @@ import (
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	otelprometheus "go.opentelemetry.io/otel/exporters/prometheus"
 	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/sdk/instrumentation"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/exemplar"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
@@ -30,15 +32,17 @@ import (
 	"go.temporal.io/sdk/contrib/opentelemetry"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/metrics"
 )
 
 // Options configure [Start].
 type Options struct {
 	Service, Version string // service.name, unless OTEL_SERVICE_NAME is set, and service.version
 	Listen           string // HOST:PORT of the Prometheus endpoint /metrics; empty: none
+	ListenLabel      string // the setting of Listen in errors, like --metrics
 	Getenv           func(string) string
-	// TraceIDs starts traces even if this program does not export them. Programs that it calls
-	// continue them, and can export their own spans.
+	// TraceIDs gives operations trace ids even if the environment names no exporter of spans. The
+	// programs that this one calls then use the same ids for the spans that they export.
 	TraceIDs bool
 	// OnError is called for failed exports, with secrets removed. Nil: they are ignored.
 	OnError func(error)
@@ -59,7 +63,7 @@ const (
 )
 
 // Start starts the exporters that the options and the environment name. Without any, it starts
-// nothing, and [Telemetry.Meters] and [Telemetry.Tracers] return nil.
+// nothing, and [Telemetry.Meters] and, unless TraceIDs is set, [Telemetry.Tracers] return nil.
 func Start(ctx context.Context, o Options) (_ *Telemetry, err error) {
 	t := &Telemetry{}
 	defer func() {
@@ -89,7 +93,9 @@ func Start(ctx context.Context, o Options) (_ *Telemetry, err error) {
 		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
 	if len(readers) > 0 {
-		t.provider = sdkmetric.NewMeterProvider(append(readers, sdkmetric.WithResource(about))...)
+		t.provider = sdkmetric.NewMeterProvider(append(readers, sdkmetric.WithResource(about), sdkmetric.WithView(temporalLatencies),
+			// No instrument records with the context of a span.
+			sdkmetric.WithExemplarFilter(exemplar.AlwaysOffFilter))...)
 	}
 	if len(spans) > 0 || o.TraceIDs {
 		t.tracers = sdktrace.NewTracerProvider(append(spans, sdktrace.WithResource(about))...)
@@ -99,6 +105,14 @@ func Start(ctx context.Context, o Options) (_ *Telemetry, err error) {
 	}
 	return t, nil
 }
+
+const temporalScope = "temporal-sdk-go"
+
+// temporalLatencies replaces the default bounds of the OpenTelemetry SDK, 5 to 10,000, which suit
+// milliseconds.
+var temporalLatencies = sdkmetric.NewView(
+	sdkmetric.Instrument{Kind: sdkmetric.InstrumentKindHistogram, Unit: "s", Scope: instrumentation.Scope{Name: temporalScope}},
+	sdkmetric.Stream{Aggregation: sdkmetric.AggregationExplicitBucketHistogram{Boundaries: metrics.Seconds}})
 
 func (o Options) report(err error) {
 	if o.OnError != nil {
@@ -110,7 +124,7 @@ const maxError = 500 // bytes
 
 func (t *Telemetry) readers(ctx context.Context, o Options) (readers []sdkmetric.Option, err error) {
 	if o.Listen != "" {
-		reader, err := t.listen(ctx, o.Listen)
+		reader, err := t.listen(ctx, o)
 		if err != nil {
 			return nil, err
 		}
@@ -141,10 +155,10 @@ func exporters(ctx context.Context, o Options) ([]sdktrace.TracerProviderOption,
 	return []sdktrace.TracerProviderOption{sdktrace.WithBatcher(exporter)}, nil
 }
 
-func (t *Telemetry) listen(ctx context.Context, address string) (sdkmetric.Reader, error) {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+func (t *Telemetry) listen(ctx context.Context, o Options) (sdkmetric.Reader, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", o.Listen)
 	if err != nil {
-		return nil, fmt.Errorf("--metrics %s: %w (choose a free HOST:PORT of this machine)", address, err)
+		return nil, fmt.Errorf("%s %s: %w (choose a free HOST:PORT of this machine)", o.ListenLabel, o.Listen, err)
 	}
 	t.listener = listener
 	registry := prometheus.NewRegistry()
@@ -173,9 +187,14 @@ func exports(signal string, getenv func(string) string) (bool, error) {
 	if endpoint == "" && getenv(variable) == "" {
 		return false, nil
 	}
-	protocol := cmp.Or(getenv("OTEL_EXPORTER_OTLP_"+signal+"_PROTOCOL"), getenv("OTEL_EXPORTER_OTLP_PROTOCOL"), "http/protobuf")
-	if protocol != "http/protobuf" {
-		return false, fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL %q: want http/protobuf, usually port 4318 of a collector", protocol)
+	for _, variable := range []string{"OTEL_EXPORTER_OTLP_" + signal + "_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"} {
+		switch protocol := getenv(variable); protocol {
+		case "":
+		case "http/protobuf":
+			return true, nil
+		default:
+			return false, fmt.Errorf("%s %q: want http/protobuf, usually port 4318 of a collector", variable, protocol)
+		}
 	}
 	return true, nil
 }
@@ -217,11 +236,11 @@ func (t *Telemetry) TemporalMetrics() client.MetricsHandler {
 	if t.provider == nil {
 		return nil
 	}
-	return opentelemetry.NewMetricsHandler(opentelemetry.MetricsHandlerOptions{
-		Meter:                t.provider.Meter("temporal-sdk-go"),
+	return &temporalHandler{base: boundedTags{opentelemetry.NewMetricsHandler(opentelemetry.MetricsHandlerOptions{
+		Meter:                t.provider.Meter(temporalScope),
 		UseMonotonicCounters: true,
 		OnError:              func(error) {}, // of one instrument, which then records nothing
-	})
+	})}}
 }
 
 // Address returns the address of the Prometheus endpoint; empty: none.

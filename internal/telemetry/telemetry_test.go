@@ -5,9 +5,12 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 	collector "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
 	tracecollector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
@@ -15,6 +18,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/internal/metrics"
 	"github.com/seed-9ed7edd4/chronicle/internal/telemetry"
+	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 func environment(values map[string]string) func(string) string {
@@ -41,7 +45,9 @@ func TestNothingStartsUnlessAsked(t *testing.T) {
 
 func TestInvalidSettingsAreExplained(t *testing.T) {
 	for want, o := range map[string]telemetry.Options{
-		`--metrics 256.0.0.1:1`: {Listen: "256.0.0.1:1", Getenv: environment(nil)},
+		`chronicle.toml:3: worker.metrics 256.0.0.1:1: `: {
+			Listen: "256.0.0.1:1", ListenLabel: "chronicle.toml:3: worker.metrics", Getenv: environment(nil),
+		},
 		`OTEL_METRICS_EXPORTER "prometheus": want otlp or none`: {Getenv: environment(map[string]string{
 			"OTEL_METRICS_EXPORTER": "prometheus",
 		})},
@@ -53,6 +59,9 @@ func TestInvalidSettingsAreExplained(t *testing.T) {
 		})},
 		`OTEL_EXPORTER_OTLP_PROTOCOL "grpc": want http/protobuf`: {Getenv: environment(map[string]string{
 			"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4317", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc",
+		})},
+		`OTEL_EXPORTER_OTLP_TRACES_PROTOCOL "grpc": want http/protobuf`: {Getenv: environment(map[string]string{
+			"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4317", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "grpc",
 		})},
 	} {
 		_, err := telemetry.Start(context.Background(), o)
@@ -69,18 +78,62 @@ func TestPrometheusScrapesTheInstruments(t *testing.T) {
 	metrics.New(exported.Meters()).Requests.Add(1, "openai", "gpt-4o", "completed")
 	exported.TemporalMetrics().Counter("temporal_request").Inc(1)
 
+	body := scrape(t, exported)
+	require.Contains(t, body, `chronicle_requests_total{model="gpt-4o",outcome="completed",provider="openai"} 1`)
+	require.Contains(t, body, "temporal_request_total 1")
+	require.Contains(t, body, "go_goroutines")
+
+	require.NoError(t, exported.Close())
+	_, err = http.Get("http://" + exported.Address() + "/metrics")
+	require.Error(t, err, "Close closes the endpoint")
+}
+
+func scrape(t *testing.T, exported *telemetry.Telemetry) string {
+	t.Helper()
 	response, err := http.Get("http://" + exported.Address() + "/metrics")
 	require.NoError(t, err)
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
-	require.Contains(t, string(body), `chronicle_requests_total{model="gpt-4o",outcome="completed",provider="openai"} 1`)
-	require.Contains(t, string(body), "temporal_request_total 1")
-	require.Contains(t, string(body), "go_goroutines")
+	return string(body)
+}
 
-	require.NoError(t, exported.Close())
-	_, err = http.Get("http://" + exported.Address() + "/metrics")
-	require.Error(t, err, "Close closes the endpoint")
+func TestNoLabelOfTemporalHasTheIDOfAProcess(t *testing.T) {
+	exported, err := telemetry.Start(context.Background(), telemetry.Options{Listen: "127.0.0.1:0", Getenv: environment(nil)})
+	require.NoError(t, err)
+	defer exported.Close()
+	for _, process := range []string{uuid.NewString(), uuid.NewString()} {
+		handler := exported.TemporalMetrics().WithTags(map[string]string{"namespace": "default"})
+		handler.WithTags(map[string]string{"task_queue": wire.WorkerQueue("contexts", process)}).Counter("temporal_request").Inc(1)
+	}
+	exported.TemporalMetrics().WithTags(map[string]string{"task_queue": "team/contexts"}).Counter("temporal_request").Inc(1)
+	body := scrape(t, exported)
+	require.Contains(t, body, `temporal_request_total{namespace="default",task_queue="contexts/PROCESS"} 2`)
+	require.Contains(t, body, `temporal_request_total{task_queue="team/contexts"} 1`)
+}
+
+func TestLatenciesOfTemporalHaveTheBoundsOfOthers(t *testing.T) {
+	exported, err := telemetry.Start(context.Background(), telemetry.Options{
+		Service: "test", Listen: "127.0.0.1:0", Getenv: environment(nil),
+	})
+	require.NoError(t, err)
+	defer exported.Close()
+	metrics.New(exported.Meters()).Duration.Observe(.02, "openai", "gpt-4o", "completed")
+	exported.TemporalMetrics().Timer("temporal_request_latency").Record(20 * time.Millisecond)
+
+	response, err := http.Get("http://" + exported.Address() + "/metrics")
+	require.NoError(t, err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	bounds := func(metric string) (found []string) {
+		for _, match := range regexp.MustCompile(metric+`_bucket\{.*le="([^"]+)"`).FindAllStringSubmatch(string(body), -1) {
+			found = append(found, match[1])
+		}
+		return found
+	}
+	require.Contains(t, bounds("temporal_request_latency_seconds"), "0.025")
+	require.Equal(t, bounds("chronicle_request_duration_seconds"), bounds("temporal_request_latency_seconds"))
 }
 
 func TestCloseExportsTheLastMetricsByOTLP(t *testing.T) {
