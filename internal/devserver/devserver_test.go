@@ -137,6 +137,28 @@ func TestAServerThatExitsReportsItsStatus(t *testing.T) {
 	})
 }
 
+func TestStartTriesAgainIfAPortWasTakenInTheMeantime(t *testing.T) {
+	t.Parallel()
+	temporal, err := devserver.Find(t.Context(), func(message string) { t.Log(message) })
+	require.NoError(t, err)
+	for name, line := range map[string]string{
+		"of the Web UI": uiPortTaken,
+		"of the server": `{"level":"ERROR","msg":"Failed to start gRPC listener","error":"listen tcp 127.0.0.1:7233: bind: address already in use"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			command := filepath.Join(dir, "temporal")
+			script := fmt.Sprintf("#!/bin/sh\nmkdir %s/tried 2>/dev/null && echo '%s' >&2 && exit 1\nexec %s \"$@\"\n", dir, line, temporal)
+			require.NoError(t, os.WriteFile(command, []byte(script), 0o755))
+			server, err := devserver.Start(t.Context(), devserver.Options{Command: command, DataDir: dir})
+			require.NoError(t, err)
+			require.DirExists(t, filepath.Join(dir, "tried"))
+			require.NoError(t, server.Stop())
+		})
+	}
+}
+
 func TestACanceledStartLeavesNoProcess(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

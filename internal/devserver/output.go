@@ -2,6 +2,7 @@ package devserver
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -72,7 +73,8 @@ func (o *output) Tail() string {
 	return strings.Join(o.tail, "\n")
 }
 
-// A line that is not JSON, such as one of a stack trace, becomes a message of level info.
+// A line that is not JSON, such as one of a stack trace, becomes a message of level info. The server
+// writes its message as "msg", the Web UI as "message".
 func parseLine(line string) slog.Record {
 	var fields map[string]any
 	if err := json.Unmarshal([]byte(line), &fields); err != nil {
@@ -87,15 +89,22 @@ func parseLine(line string) slog.Record {
 	if err != nil {
 		at = time.Now()
 	}
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(take("level"))); err != nil {
-		level = slog.LevelInfo
-	}
-	record := slog.NewRecord(at, level, take("msg"), 0)
+	record := slog.NewRecord(at, parseLevel(take("level")), cmp.Or(take("msg"), take("message")), 0)
 	for _, key := range slices.Sorted(maps.Keys(fields)) {
 		record.AddAttrs(slog.Any(key, fields[key]))
 	}
 	return record
+}
+
+func parseLevel(text string) slog.Level {
+	if text == "FATAL" || text == "PANIC" { // of the Web UI
+		return slog.LevelError
+	}
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(text)); err != nil {
+		return slog.LevelInfo
+	}
+	return level
 }
 
 func plain(record slog.Record, line string) string {

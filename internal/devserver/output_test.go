@@ -12,6 +12,9 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/devserver"
 )
 
+// uiPortTaken is what the Web UI writes if its port is in use.
+const uiPortTaken = `{"time":"2026-01-02T03:04:05Z","level":"FATAL","prefix":"echo","file":"server.go","line":"152","message":"listen tcp 127.0.0.1:8233: bind: address already in use"}`
+
 func TestOutput(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -31,6 +34,12 @@ func TestOutput(t *testing.T) {
 			writes: []string{`{"time":"2026-01-02T03:04:05Z","lev`, `el":"ERROR","msg":"a"}`, "\n\n"},
 			logged: "time=2026-01-02T03:04:05.000Z level=ERROR msg=a\n",
 			tail:   "ERROR a",
+		},
+		{
+			name:   "the Web UI has other names for the message and for the level",
+			writes: []string{uiPortTaken + "\n"},
+			logged: `time=2026-01-02T03:04:05.000Z level=ERROR msg="listen tcp 127.0.0.1:8233: bind: address already in use" file=server.go line=152 prefix=echo` + "\n",
+			tail:   "ERROR listen tcp 127.0.0.1:8233: bind: address already in use",
 		},
 		{
 			name:   "other text is kept for errors, but is no warning",

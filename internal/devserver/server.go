@@ -50,7 +50,7 @@ type Options struct {
 }
 
 // Tuning is dynamic configuration of the server, JSON values by key:
-//   - By default a shard polls its task queues at most 20 times per second, which delays
+//   - By default a shard polls its internal queues at most 20 times per second, which delays
 //     each task by up to 50 ms, and timers have a resolution of one second. Much more
 //     than 200 polls per second reduces batching and slows down many concurrent contexts.
 //   - Gateways and `starter list` list workflows; the namespace limit is 1000 lists per second
@@ -64,8 +64,9 @@ type Options struct {
 //     it from ever completing. All of them are stored in one transaction.
 //   - The history of a run may have 100 MiB, 50 MiB by default. Runs continue as new long
 //     before; the difference is room for what arrives until a busy worker gets to it.
-//   - A payload in a history has at most 512 KiB, 2 MiB by default. Contexts keep those
-//     from 64 KiB on in the blob store, so that this bounds plain signals.
+//   - A payload in a history has at most 512 KiB, 2 MiB by default. Clients and workers store
+//     payloads of 64 KiB and more in the blob store, so this limit only bounds signals of other
+//     programs, such as the temporal command.
 //
 // A test keeps deploy/dynamicconfig.yaml in sync.
 var Tuning = map[string]string{

@@ -11,7 +11,7 @@ type Version struct {
 	Major, Minor, Patch int
 }
 
-// MinVersion is the oldest server version that the tests cover.
+// MinVersion is the oldest supported server version.
 var MinVersion = Version{Major: 1, Minor: 29}
 
 var serverVersion = regexp.MustCompile(`\(Server (\d+)\.(\d+)\.(\d+)`)
