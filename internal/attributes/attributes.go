@@ -19,7 +19,7 @@ var Types = map[string]enums.IndexedValueType{
 	wire.AttributeModel:  enums.INDEXED_VALUE_TYPE_KEYWORD,
 }
 
-// ErrType reports a search attribute of another type.
+// ErrType reports a registered search attribute of the wrong type.
 var ErrType = errors.New("wrong type of search attribute")
 
 // Missing returns those of [Types] that are not registered.

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"net"
 	"reflect"
 	"slices"
 
@@ -166,6 +167,14 @@ func (c *Config) Label(flag string) string {
 	return "--" + flag
 }
 
+// CheckListen returns an error unless the value of a flag is HOST:PORT.
+func (c *Config) CheckListen(flag, address, example string) error {
+	if _, _, err := net.SplitHostPort(address); err != nil {
+		return fmt.Errorf("%s %q: want HOST:PORT, like %s", c.Label(flag), event.Redact(address, maxShown), example)
+	}
+	return nil
+}
+
 // IsGiven reports whether the command line, the environment or the file sets a flag.
 func (c *Config) IsGiven(flag string) bool {
 	for _, t := range c.tables {
@@ -192,7 +201,7 @@ func (c *Config) CheckOnce(flag string, keys ...string) error {
 	}
 	for _, key := range c.file.keys {
 		if slices.Contains(keys, key[0]) {
-			return fmt.Errorf("%s: the file also has %s in line %d (want one of them)", c.Label(flag), key[0], c.file.lines.Of(key...))
+			return fmt.Errorf("%s: the file also has %s on line %d (want one of them)", c.Label(flag), key[0], c.file.lines.Of(key...))
 		}
 	}
 	return nil

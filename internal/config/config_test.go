@@ -72,7 +72,7 @@ func TestFlagsOverrideTheEnvironmentWhichOverridesTheFile(t *testing.T) {
 	require.Equal(t, "--temporal-port", p.Label("temporal-port"))
 }
 
-func TestAMethodOfAuthenticationReplacesThoseOfWeakerPlaces(t *testing.T) {
+func TestAnAuthenticationMethodOverridesThoseOfLowerPrecedence(t *testing.T) {
 	write(t, "nats_user = \"of-file\"\nnats_password_file = \"/secret\"\nnats_ca = \"/ca.pem\"\n")
 	for _, test := range []struct {
 		env                      map[string]string
@@ -239,11 +239,11 @@ func TestReloadKeepsFlagsAndReadsTheFileAgain(t *testing.T) {
 	require.ErrorContains(t, err, "chronicle.toml")
 }
 
-func TestAFileHasItsProvidersOnce(t *testing.T) {
+func TestProvidersInTheFileConflictWithAProvidersFile(t *testing.T) {
 	write(t, "[worker]\nproviders = \"providers.toml\"\n[providers.ollama]\n")
 	p := newProgram(nil)
 	require.NoError(t, p.load(t, "--config", "chronicle.toml"))
-	require.EqualError(t, p.CheckOnce("providers", llm.ProviderKeys...), "chronicle.toml:2: worker.providers: the file also has providers in line 3 (want one of them)")
+	require.EqualError(t, p.CheckOnce("providers", llm.ProviderKeys...), "chronicle.toml:2: worker.providers: the file also has providers on line 3 (want one of them)")
 	require.NoError(t, p.CheckOnce("hooks", webhook.Key))
 	p = newProgram(nil)
 	require.NoError(t, p.load(t, "--config", "chronicle.toml", "--providers", "other.toml"))

@@ -8,7 +8,8 @@ import (
 
 const fromProfile = "profile of the temporal command"
 
-// Derived returns the address and the namespace of Temporal, and the URL of NATS.
+// Derived returns the address and the namespace of Temporal and the URL of NATS, with which the program
+// connects, for [Config.Print].
 func (c *Connection) Derived(getenv func(string) string) (map[string]Value, error) {
 	options, err := connect.Temporal{Address: c.Address, Namespace: c.Namespace, Profile: c.Profile}.Options()
 	if err != nil {

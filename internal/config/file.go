@@ -50,7 +50,7 @@ func (f *file) value(key []string) (value any, isKnown bool) {
 	return value, isKnown
 }
 
-// check returns an error for the first unknown key, and for the first value of another type. The first
+// check returns an error for the first key that is unknown or has a value of the wrong type. The first
 // table is that of the top level. It ignores the content of [Parts].
 func (f *file) check(tables []*Table) error {
 	for _, key := range f.keys {
@@ -105,7 +105,7 @@ func unknownKey(key toml.Key, name string, of *Table, tables []*Table) error {
 	return fmt.Errorf("unknown key %q %s", key.String(), tomlfile.Suggest(strings.TrimPrefix(of.name+"."+name, "."), known...))
 }
 
-// checkType returns an error for a value that is not one of the flag, to follow the key.
+// checkType returns an error unless a value is valid for a flag. The caller puts the key before it.
 func checkType(f *pflag.Flag, value any) error {
 	if _, ok := textsOf(f.Value.Type(), value); ok {
 		return nil
@@ -120,7 +120,8 @@ func checkType(f *pflag.Flag, value any) error {
 	return fmt.Errorf(": want %s, got %s", exit.Allowed(f), tomlfile.Kind(value))
 }
 
-// textsOf returns a value as a flag of a type would be given, or its elements.
+// textsOf returns a value as the argument of a flag; for a list, one argument per element. It returns
+// false if the value is invalid for the type of the flag.
 func textsOf(kind string, value any) (texts []string, ok bool) {
 	switch v := value.(type) {
 	case bool:

@@ -2,39 +2,29 @@ package config
 
 import (
 	"errors"
-	"log/slog"
+	"slices"
 
 	"go.uber.org/zap/zapcore"
 )
 
 // Level is a level of a log. It is a value of a flag. The zero value is info.
-type Level struct{ level slog.Level }
+type Level struct{ level zapcore.Level }
 
-var levels = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
-
-// Slog returns the level for package slog.
-func (l Level) Slog() slog.Level { return l.level }
+var levels = []zapcore.Level{zapcore.DebugLevel, zapcore.InfoLevel, zapcore.WarnLevel, zapcore.ErrorLevel}
 
 // Zap returns the level for package zap.
-func (l Level) Zap() zapcore.Level { return zapcore.Level(l.level / slog.LevelWarn) }
+func (l Level) Zap() zapcore.Level { return l.level }
 
 // String returns the name of the level.
-func (l *Level) String() string {
-	for name, level := range levels {
-		if level == l.level {
-			return name
-		}
-	}
-	return ""
-}
+func (l *Level) String() string { return l.level.String() }
 
 // Set sets the level by its name.
 func (l *Level) Set(name string) error {
-	level, isKnown := levels[name]
-	if !isKnown {
+	i := slices.IndexFunc(levels, func(level zapcore.Level) bool { return level.String() == name })
+	if i < 0 {
 		return errors.New("unknown level")
 	}
-	l.level = level
+	l.level = levels[i]
 	return nil
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// Connection is the connection of all programs.
+// Connection is the connection settings, which all programs have.
 type Connection struct {
 	Address, Namespace, Profile string
 	NATSURL                     string
@@ -141,7 +141,7 @@ func (w *Worker) Table(presets ...string) *Table {
 	t.DurationVar(&w.OfflineTokenDelay, "offline-token-delay", 25*time.Millisecond, "delay between the tokens of the built-in stand-in for a model; 0: none")
 	t.variables = []Variable{
 		{Name: "OPENAI_API_KEY", Usage: "key of the default provider", IsSecret: true},
-		{Name: "OPENAI_BASE_URL", Usage: "URL of the default provider; alone, for a server that requires no key"},
+		{Name: "OPENAI_BASE_URL", Usage: "URL of the default provider; set it without OPENAI_API_KEY for a server that requires no key"},
 		{Name: "OPENAI_MODEL", Usage: "model of contexts without a provider of their own"},
 	}
 	return t
@@ -152,7 +152,7 @@ func (t *Table) metrics(address *string) {
 }
 
 func (t *Table) level(level *Level) {
-	t.Var(level, "log-level", "least `LEVEL` of the log: debug, info, warn or error")
+	t.Var(level, "log-level", "minimum `LEVEL` of log lines: debug, info, warn or error")
 }
 
 // Gateway is the settings of the gateway, starter serve.

@@ -4,21 +4,21 @@ import (
 	"context"
 	"fmt"
 	"time"
-
-	"github.com/google/uuid"
 )
 
 const (
 	maxSkew = 2 * time.Second
 	// brokenSkew is half of PollTimeout and below the tolerance of webhooks for signatures, 5 minutes.
 	brokenSkew = time.Minute
+	// clockQueue is the same for all checks, because metrics of the Temporal SDK have it as a label.
+	clockQueue = "doctor"
 )
 
 func (d *Deployment) clock() Check {
 	return Check{
 		Name: "clock.skew",
-		Why: "receivers reject webhooks with a wrong time, clouds reject signed requests, keys and certificates count as expired, and polls of " +
-			"workers seem old",
+		Why: "with a wrong clock, receivers reject webhooks, clouds reject signed requests, valid keys and certificates count as expired, and " +
+			"polls of workers seem old",
 		Needs: []string{CheckConnection, checkNamespace},
 		Run: func(ctx context.Context) Result {
 			skew, precision, err := d.skew(ctx)
@@ -51,7 +51,7 @@ func described(skew time.Duration) string {
 func (d *Deployment) skew(ctx context.Context) (skew, precision time.Duration, err error) {
 	ctx, cancel := shortened(ctx)
 	defer cancel()
-	options := startOptions("doctor/" + uuid.NewString())
+	options := startOptions(clockQueue)
 	options.StartDelay = maxLife / 2 // no task for the queue, which nobody polls
 	before := d.now()
 	run, err := d.client().ExecuteWorkflow(ctx, options, workflowName)

@@ -120,3 +120,17 @@ func (d *Deployment) now() time.Time {
 	}
 	return time.Now()
 }
+
+func (d *Deployment) freeBytes(folder string) (free, total uint64, err error) {
+	if d.FreeBytes != nil {
+		return d.FreeBytes(folder)
+	}
+	return freeBytes(folder)
+}
+
+func (d *Deployment) openFiles() (limit uint64, err error) {
+	if d.OpenFiles != nil {
+		return d.OpenFiles()
+	}
+	return openFiles()
+}

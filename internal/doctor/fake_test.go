@@ -38,6 +38,7 @@ type server struct {
 	// onDescribe is called when a workflow is described, which then takes until its context is done. Nil:
 	// it responds at once.
 	onDescribe func()
+	denied     error // of GetSystemInfo
 }
 
 func newServer() *server {
@@ -102,7 +103,7 @@ type service struct {
 }
 
 func (s service) GetSystemInfo(context.Context, *workflowservice.GetSystemInfoRequest, ...grpc.CallOption) (*workflowservice.GetSystemInfoResponse, error) {
-	return &workflowservice.GetSystemInfoResponse{ServerVersion: s.server.version}, nil
+	return &workflowservice.GetSystemInfoResponse{ServerVersion: s.server.version}, s.server.denied
 }
 
 func (s service) DescribeNamespace(_ context.Context, r *workflowservice.DescribeNamespaceRequest, _ ...grpc.CallOption) (*workflowservice.DescribeNamespaceResponse, error) {

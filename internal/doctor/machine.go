@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -42,22 +43,15 @@ func (d *Deployment) disk() Check {
 		Name: "disk.space",
 		Why:  "on a full disk, the blob store accepts no events, and contexts stop",
 		Run: func(context.Context) Result {
-			free := d.FreeBytes
-			if free == nil {
-				free = freeBytes
-			}
 			var measured []string
-			lowest := uint64(1) << 63
+			lowest := uint64(math.MaxUint64)
 			for _, f := range d.Folders {
-				available, total, err := free(existing(f.Path))
-				if errors.Is(err, errUnsupported) {
-					return skipped("free space is %v", err)
-				}
+				free, total, err := d.freeBytes(existing(f.Path))
 				if err != nil {
-					return failure("check the folder", "%s %s: %s", f.Use, f.Path, text(err))
+					return unread(fmt.Sprintf("the free space of %s %s", f.Use, f.Path), "check the folder", err)
 				}
-				lowest = min(lowest, available)
-				measured = append(measured, fmt.Sprintf("%s %s: %s of %s free", f.Use, f.Path, gigabytes(available), gigabytes(total)))
+				lowest = min(lowest, free)
+				measured = append(measured, fmt.Sprintf("%s %s: %s of %s free", f.Use, f.Path, sizeOf(free), sizeOf(total)))
 			}
 			all := strings.Join(measured, "; ")
 			const fix = "free space on the disk, or move the folder to a larger one"
@@ -65,13 +59,21 @@ func (d *Deployment) disk() Check {
 			case len(d.Folders) == 0:
 				return skipped("no local folder is used")
 			case lowest < noBytes:
-				return failure(fix, "%s, less than %s", all, gigabytes(noBytes))
+				return failure(fix, "%s, less than %s", all, sizeOf(noBytes))
 			case lowest < lowBytes:
-				return warning(fix, "%s, less than %s", all, gigabytes(lowBytes))
+				return warning(fix, "%s, less than %s", all, sizeOf(lowBytes))
 			}
 			return ok("%s", all)
 		},
 	}
+}
+
+// unread returns the result for a reading that failed.
+func unread(reading, fix string, err error) Result {
+	if errors.Is(err, errUnsupported) {
+		return skipped("read %s: %v", reading, err)
+	}
+	return failure(fix, "read %s: %s", reading, text(err))
 }
 
 // existing returns the closest folder that exists, since a store creates its own on first use.
@@ -85,23 +87,21 @@ func existing(path string) string {
 	return path
 }
 
-func gigabytes(bytes uint64) string { return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30)) }
+func sizeOf(bytes uint64) string {
+	if bytes < 1<<30 {
+		return fmt.Sprintf("%d MiB", bytes>>20)
+	}
+	return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
+}
 
 func (d *Deployment) files() Check {
 	return Check{
 		Name: "files.limit",
 		Why:  "each running answer, viewer and MCP server needs open files; beyond the limit, new connections fail",
 		Run: func(context.Context) Result {
-			limit := d.OpenFiles
-			if limit == nil {
-				limit = openFiles
-			}
-			n, err := limit()
-			if errors.Is(err, errUnsupported) {
-				return skipped("the limit is %v", err)
-			}
+			n, err := d.openFiles()
 			if err != nil {
-				return failure("check the limits of the process", "read the limit of open files: %s", text(err))
+				return unread("the limit of open files", "check the limits of the process", err)
 			}
 			fix := fmt.Sprintf("raise the limit, with ulimit -n %d, LimitNOFILE=%[1]d of systemd, or ulimits of Docker", usualFiles)
 			switch {

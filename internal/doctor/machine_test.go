@@ -22,9 +22,9 @@ func TestDiskSpace(t *testing.T) {
 	}{
 		{"enough", 50 << 30, nil, OK, "temporary files /small: 50.0 GiB of 100.0 GiB free"},
 		{"low", 1 << 30, nil, Warning, "temporary files /small: 1.0 GiB of 100.0 GiB free, less than 2.0 GiB"},
-		{"full", 100 << 20, nil, Error, "less than 0.2 GiB"},
+		{"full", 100 << 20, nil, Error, "temporary files /small: 100 MiB of 100.0 GiB free, less than 256 MiB"},
 		{"unsupported", 0, errUnsupported, Skipped, "not supported on"},
-		{"unreadable", 0, errors.New("input/output error"), Error, "input/output error"},
+		{"unreadable", 0, errors.New("input/output error"), Error, "read the free space of temporary files /small: input/output error"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -51,7 +51,7 @@ func TestOpenFiles(t *testing.T) {
 		{1024, nil, Warning, "may open 1024 files, less than 4096"},
 		{256, nil, Error, "may open 256 files, less than 512"},
 		{0, errUnsupported, Skipped, "not supported on"},
-		{0, errors.New("denied"), Error, "denied"},
+		{0, errors.New("denied"), Error, "read the limit of open files: denied"},
 	}
 	for _, tt := range tests {
 		d := &Deployment{OpenFiles: func() (uint64, error) { return tt.limit, tt.err }}
@@ -61,7 +61,7 @@ func TestOpenFiles(t *testing.T) {
 
 func TestThisMachineIsMeasured(t *testing.T) {
 	if runtime.GOOS != "linux" && runtime.GOOS != "darwin" {
-		t.Skip("free space and limits are not supported on " + runtime.GOOS)
+		t.Skip("free space and limit tests, not supported on " + runtime.GOOS)
 	}
 	dir := t.TempDir()
 	d, err := ForClient(client.Config{Address: "127.0.0.1:1", BlobURL: "file://" + filepath.ToSlash(filepath.Join(dir, "not", "created"))})

@@ -100,7 +100,7 @@ func isListed(ctx context.Context, store *blobs.Store, want string) error {
 func (d *Deployment) identity() Check {
 	return Check{
 		Name:  "store.identity",
-		Why:   "workers and clients of a namespace share one blob store; those with another one change nothing",
+		Why:   "workers and clients of a namespace share one blob store; workers with another one do not start, and clients with another one cannot change contexts",
 		Needs: []string{checkNamespace, checkAccess},
 		Run: func(ctx context.Context) Result {
 			got, err := d.store.ReadIdentity(ctx)

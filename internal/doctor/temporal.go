@@ -30,6 +30,8 @@ const (
 	checkAccess     = "store.access"
 )
 
+const checkCredentials = "check the credentials (TEMPORAL_API_KEY, TEMPORAL_TLS_* or the TOML profile) and their permissions"
+
 // minRetention is three days, the default of the temporal command.
 const minRetention = 72 * time.Hour
 
@@ -42,8 +44,7 @@ func (d *Deployment) connection() Check {
 			c, err := d.Dial(ctx)
 			switch {
 			case err != nil && isDenied(err):
-				return failure("check the credentials (TEMPORAL_API_KEY, TEMPORAL_TLS_* or the TOML profile)",
-					"%s denies access: %s", d.Address, text(err))
+				return failure(checkCredentials, "%s denies access: %s", d.Address, text(err))
 			case err != nil:
 				r := failure("start Temporal, or set --address or TEMPORAL_ADDRESS", "%s does not respond: %s", d.Address, text(err))
 				r.isUnreachable = true
@@ -58,7 +59,7 @@ func (d *Deployment) connection() Check {
 func (d *Deployment) version() Check {
 	return Check{
 		Name:  "temporal.version",
-		Why:   "older servers lack functions that contexts use",
+		Why:   "older servers lack features that contexts use",
 		Needs: []string{CheckConnection},
 		Run: func(ctx context.Context) Result {
 			info, err := d.client().WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{})
@@ -70,7 +71,7 @@ func (d *Deployment) version() Check {
 			if err == nil && !server.Fine() {
 				return warning(fmt.Sprintf("use a server of version %v or later, below 2", devserver.MinVersion), "%s", measured)
 			}
-			return ok("%s", measured) // a version in another format, as of Temporal Cloud, is not compared
+			return ok("%s", measured) // a version in another format, like that of Temporal Cloud, is not compared
 		},
 	}
 }
@@ -115,14 +116,14 @@ func (d *Deployment) retention() Check {
 func (d *Deployment) attributes() Check {
 	return Check{
 		Name:  "temporal.attributes",
-		Why:   "without its search attributes, lists of contexts show no status, turns and model",
+		Why:   "without search attributes, lists of contexts show no status, turns or model",
 		Needs: []string{checkNamespace},
 		Run: func(ctx context.Context) Result {
 			missing, err := attributes.Missing(ctx, d.client().OperatorService(), d.Namespace)
 			switch {
 			case errors.Is(err, attributes.ErrType):
-				return failure("remove the attribute of the other type, and restart the workers, which register it: "+
-					"temporal operator search-attribute remove --name NAME", "%s", text(err))
+				return failure(fmt.Sprintf("remove the attribute, and restart the workers, which register it with the right type: "+
+					"temporal operator search-attribute remove -n %s --name NAME", d.Namespace), "%s", text(err))
 			case errors.As(err, new(*serviceerror.PermissionDenied)), errors.As(err, new(*serviceerror.Unimplemented)):
 				return skipped("the server does not list search attributes: %s", text(err))
 			case err != nil:
@@ -138,7 +139,11 @@ func (d *Deployment) attributes() Check {
 
 // failed returns the result for an unexpected error of Temporal.
 func failed(operation string, err error) Result {
-	return failure("see the log of the Temporal server", "%s: %s", operation, text(err))
+	fix := "see the log of the Temporal server"
+	if isDenied(err) {
+		fix = checkCredentials
+	}
+	return failure(fix, "%s: %s", operation, text(err))
 }
 
 func text(err error) string { return event.RedactOutput(err.Error(), 500) }

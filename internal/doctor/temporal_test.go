@@ -18,7 +18,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// temporalChecks are those that need no server.
+// temporalChecks are the checks that the in-memory [server] supports.
 func temporalChecks(d *Deployment) []Check {
 	return []Check{d.connection(), d.version(), d.namespace(), d.retention(), d.attributes(), d.polling(), d.workerVersions(), d.clock()}
 }
@@ -57,6 +57,26 @@ func TestAServerThatDeniesAccessIsReachable(t *testing.T) {
 	require.False(t, found.IsUnreachable())
 }
 
+func TestAServerThatDeniesAnOperation(t *testing.T) {
+	s := newServer()
+	s.denied = serviceerror.NewPermissionDenied("no", "")
+	d := s.deployment()
+	found := examine(t, d.connection(), d.version())["temporal.version"]
+	requireFinding(t, found, Error, "get system info: no")
+	require.Contains(t, found.Fix, "credentials")
+}
+
+// The Temporal SDK labels its metrics with the task queue.
+func TestRepeatedChecksUseTheSameTaskQueue(t *testing.T) {
+	s := newServer()
+	for range 2 {
+		d := s.deployment()
+		examine(t, d.connection(), d.clock())
+	}
+	require.Len(t, s.started, 2)
+	require.Equal(t, s.started[0].TaskQueue, s.started[1].TaskQueue)
+}
+
 func TestErrorsOfTheServerContainNoSecrets(t *testing.T) {
 	d := newServer().deployment()
 	d.Dial = func(context.Context) (sdkclient.Client, error) {
@@ -82,7 +102,7 @@ func TestProblemsOfTheServer(t *testing.T) {
 		{"a missing namespace", func(s *server) { s.namespace = "other" }, checkNamespace, Error, `namespace "default" does not exist`, "namespace create -n default"},
 		{"a short retention", func(s *server) { s.retention = 24 * time.Hour }, "temporal.retention", Warning, "kept for 24h0m0s, less than 72h0m0s", "namespace update -n default --retention"},
 		{"a missing search attribute", func(s *server) { s.attributes = withoutModel }, "temporal.attributes", Warning, "not registered: ContextModel", "search-attribute create --namespace default"},
-		{"a search attribute of another type", func(s *server) { s.attributes = otherType }, "temporal.attributes", Error, "ContextTurns is of type Text", "search-attribute remove"},
+		{"a search attribute of another type", func(s *server) { s.attributes = otherType }, "temporal.attributes", Error, "ContextTurns is of type Text", "search-attribute remove -n default"},
 		{"no worker", func(s *server) { s.pollers = nil }, checkPolling, Error, `polled task queue "contexts" for workflow tasks`, "start a worker"},
 		{"no worker for activities", func(s *server) { s.pollers[enums.TASK_QUEUE_TYPE_ACTIVITY] = nil }, checkPolling, Error, "for activity tasks", "start a worker"},
 		{"a worker that stopped", func(s *server) {

@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// hopActivities run in sequence. Each has two hops. A shard with default settings first dispatches
+	// A hop is the time from scheduling a task until a worker gets it. hopActivities run in sequence,
+	// each with two hops: its own task and the workflow task that follows. A shard with default settings first dispatches
 	// 20 tasks without delay, so only the newest measuredHops count.
 	hopActivities = 25
 	measuredHops  = 20
@@ -27,7 +28,7 @@ const (
 
 const applySettings = "apply deploy/dynamicconfig.yaml to the Temporal server (%s); if it is applied, the server or its database is slow"
 
-// hop measures by timestamps of the server only, so that neither the network nor this process count.
+// hop measures by timestamps of the server only, so that neither the network nor this process counts.
 func (d *Deployment) hop() Check {
 	return Check{
 		Name:    checkHop,

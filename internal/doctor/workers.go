@@ -24,7 +24,7 @@ const PollTimeout = 2 * time.Minute
 // Poller is a worker that has polled a task queue within [PollTimeout].
 type Poller struct {
 	Identity string
-	Version  string // empty: unknown, as of workers before 0.2.0
+	Version  string // empty: unknown, as for workers before 0.2.0
 }
 
 // Pollers returns the workers that poll a task queue for tasks of a kind.
@@ -94,7 +94,7 @@ func identities(pollers []Poller) (names []string) {
 func (d *Deployment) workerVersions() Check {
 	return Check{
 		Name:  "workers.versions",
-		Why:   "workers of different versions behave differently, and only those of the newest version can run what it started",
+		Why:   "workers of different versions behave differently, and an older worker may be unable to run what a newer one started",
 		Needs: []string{checkPolling},
 		Run: func(context.Context) Result {
 			versions := map[string][]string{}
@@ -145,7 +145,7 @@ func (d *Deployment) report() Check {
 			var refused *temporal.ApplicationError
 			switch {
 			case errors.As(err, &refused) && strings.Contains(refused.Message(), "unable to find activityType"):
-				return skipped("the worker that received the request has no report, as workers before 0.2.0 and those built with package worker/contexts")
+				return skipped("the worker that received the request does not support reports: it is older than 0.2.0, or was built with package worker/contexts")
 			case err != nil:
 				return failure("see the log of the workers", "no worker reports: %s", text(err))
 			}

@@ -91,13 +91,13 @@ func TestDocumentationNamesFilesThatExist(t *testing.T) {
 func TestDocumentationNamesCommandsThatExist(t *testing.T) {
 	makefile, err := os.ReadFile("Makefile")
 	require.NoError(t, err)
-	targets := regexp.MustCompile(`(?m)^([a-z0-9-]+):`).FindAllStringSubmatch(string(makefile), -1)
+	targets := regexp.MustCompile(`(?m)^([a-z0-9/-]+):`).FindAllStringSubmatch(string(makefile), -1)
 	isTarget := map[string]bool{}
 	for _, target := range targets {
 		isTarget[target[1]] = true
 	}
 	source := flagSources(t)
-	run := regexp.MustCompile(`\bmake ([a-z][a-z0-9-]+)`)
+	run := regexp.MustCompile(`\bmake ([a-z][a-z0-9/-]+)`)
 	ours := regexp.MustCompile(`^(?:\S*/)?(?:worker|starter)\b|^--`)
 	command := regexp.MustCompile(`\bstarter ([a-z]+)\b`)
 	for path, text := range documents(t) {

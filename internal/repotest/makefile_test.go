@@ -17,7 +17,7 @@ import (
 func TestMakeUsesAnInstalledTemporal(t *testing.T) {
 	command, err := exec.LookPath("make")
 	if err != nil {
-		t.Skip("there is no make on PATH")
+		t.Skip("Makefile tests, no make on PATH")
 	}
 	pins, err := os.ReadFile("tools/temporal/go.mod")
 	require.NoError(t, err)

@@ -70,3 +70,20 @@ func TestTheDashboardShowsEachMetric(t *testing.T) {
 		assert.Regexp(t, `\b`+d.PrometheusName()+`(_bucket)?\b`, strings.Join(used, " "))
 	}
 }
+
+var increase = regexp.MustCompile(`increase\(([^\[]+)\[(\w+)\]\)`)
+
+// A counter with labels appears with its first event. Prometheus sees no increase until the second.
+func TestAlertsFireAtTheFirstEvent(t *testing.T) {
+	alerts, err := monitoring.ReadAlerts(".")
+	require.NoError(t, err)
+	found := 0
+	for _, a := range alerts {
+		for _, match := range increase.FindAllStringSubmatch(a.Expr, -1) {
+			found++
+			counter, window := match[1], match[2]
+			require.Contains(t, a.Expr, "("+counter+" unless "+counter+" offset "+window+") > 0", a.Alert)
+		}
+	}
+	require.NotZero(t, found)
+}

@@ -110,7 +110,8 @@ func compileReason(err error) string {
 	}
 	var load *jsonschema.LoadURLError
 	if errors.As(err, &load) {
-		// Redaction would take a text after a colon for a secret, as in a path that ends with passwd.
+		// In the text of the library, a colon follows the URL. If the URL ends with a word like passwd,
+		// redaction would remove what follows.
 		return fmt.Sprintf("%q is another document, and references to other documents are not loaded", load.URL)
 	}
 	return strings.ReplaceAll(err.Error(), url, "")

@@ -1,4 +1,4 @@
-// Package tomlfile decodes the TOML files of a worker.
+// Package tomlfile decodes TOML configuration files.
 package tomlfile
 
 import (
@@ -19,7 +19,7 @@ import (
 var number = regexp.MustCompile(`\S+ is out of (the safe \S+ range|range for \S+)$`)
 
 // Decode decodes text into a struct. Errors name the line or the key, but no value: it may be a
-// misplaced secret. An [Error] has the line of a value of another type.
+// misplaced secret. The error for a value of the wrong type is an [Error] with its line.
 func Decode(text string, into any) (toml.MetaData, error) {
 	var tree map[string]any
 	_, err := toml.Decode(text, &tree)
@@ -39,7 +39,7 @@ func Decode(text string, into any) (toml.MetaData, error) {
 	return meta, err
 }
 
-// mismatch is a value of another type.
+// mismatch is a value of the wrong type.
 type mismatch struct {
 	key               []string // of the value, or of the list that contains it
 	path, want, found string
@@ -133,7 +133,7 @@ func Kind(value any) string {
 	case float64:
 		return "a floating-point number"
 	case bool:
-		return "true or false"
+		return "a boolean"
 	case time.Time:
 		return "a date or time"
 	}

@@ -29,7 +29,7 @@ type embedded struct {
 func TestErrorsNameTheKeyAndBothTypes(t *testing.T) {
 	for text, want := range map[string]string{
 		"name = 5":                             `hooks[1].name: want a string, got an integer`,
-		"name = \"a\"\n[[hooks]]\nname = true": `hooks[2].name: want a string, got true or false`,
+		"name = \"a\"\n[[hooks]]\nname = true": `hooks[2].name: want a string, got a boolean`,
 		"beside = \"yes\"":                     `hooks[1].beside: want true or false, got a string`,
 		"stages = \"before\"":                  `hooks[1].stages: want a list, got a string`,
 		"stages = [1]":                         `hooks[1].stages[1]: want a string, got an integer`,

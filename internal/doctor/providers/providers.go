@@ -67,7 +67,7 @@ func check(ctx context.Context, adapter *llm.Adapter, config reducer.ProviderCon
 	place := fmt.Sprintf("%s at %s", target.ProviderID, target.BaseURL)
 	switch {
 	case !call:
-		return doctor.Result{Severity: doctor.OK, Measured: place + ": configured; no request was sent (--call)"}
+		return doctor.Result{Severity: doctor.OK, Measured: place + ": configured; no request was sent (--call sends one)"}
 	case target.Model == "":
 		return doctor.Result{Severity: doctor.Skipped, Measured: place + ": configured; no request was sent, because the file of --providers names no model of it"}
 	}

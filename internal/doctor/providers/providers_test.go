@@ -13,7 +13,6 @@ import (
 
 const key = "sk-0123456789abcdef0123456789abcdef"
 
-// environment has the key of the provider at a URL.
 func environment(variables map[string]string) func(string) string {
 	return func(name string) string { return variables[name] }
 }
@@ -39,7 +38,7 @@ func TestAProviderIsConfigured(t *testing.T) {
 	model := llmtest.Start(t)
 	found := examine(t, configured(model.URL), false)["provider.default"]
 	require.Equal(t, doctor.OK, found.Severity)
-	require.Equal(t, "openai at "+model.URL+": configured; no request was sent (--call)", found.Measured)
+	require.Equal(t, "openai at "+model.URL+": configured; no request was sent (--call sends one)", found.Measured)
 }
 
 func TestAProviderIsCalledWithFewTokens(t *testing.T) {
