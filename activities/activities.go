@@ -59,7 +59,7 @@ type Activities struct {
 // observer is a hook with OnEvent.
 type observer struct {
 	hook.Hook
-	deliveries atomic.Int64 // that run
+	deliveries atomic.Int64 // running now
 }
 
 // New returns the activities of a worker.

@@ -62,18 +62,12 @@ func (r *attempts) traceOf(key attemptKey) string {
 	return ""
 }
 
-// isRunning reports whether an attempt runs in this process. The server can give up on it before it
-// ends.
-func (r *attempts) isRunning(key attemptKey) bool {
-	a := r.find(key)
-	if a == nil {
-		return false
-	}
+func (a *attempt) hasEnded() bool {
 	select {
 	case <-a.done:
-		return false
-	default:
 		return true
+	default:
+		return false
 	}
 }
 
@@ -132,24 +126,28 @@ func (a *attempt) wait(ctx context.Context, w *workflow.Execution) (GenerateResu
 	// A failed heartbeat cancels ctx, which is no reason to stop the request.
 	beating, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	heartbeats.Go(func() { a.heartbeat(beating, *w) })
+	hasReported := false // guarded by heartbeats
+	givenUp := make(chan error, 1)
+	heartbeats.Go(func() { hasReported = a.heartbeat(beating, ctx, *w, givenUp) })
 	cancelled := ctx.Done()
 	for {
+		var cause error
 		select {
 		case <-a.done:
-			if a.nextRepair != nil || a.err != nil && a.isBudgeted {
-				heartbeats.Wait()
+			stop()
+			heartbeats.Wait()
+			if a.err != nil && (hasReported || a.lost != nil || a.isBudgeted || a.nextRepair != nil) {
 				a.recordHeartbeat(ctx, cmp.Or(a.nextRepair, a.repair)) // for the worker of the next attempt
 			}
 			a.traceOutcome(ctx)
 			return a.result, a.err
 		case <-cancelled:
-			cancelled = nil
+			cancelled, cause = nil, context.Cause(ctx)
+		case cause = <-givenUp:
 		}
-		cause := context.Cause(ctx)
 		switch {
 		case !isFinal(cause):
-		case a.isContinued(ctx, *w):
+		case a.isContinued(ctx, cause, *w):
 			a.removeWaiter(w)
 			return GenerateResult{}, activity.ErrResultPending // the run is closed
 		default:
@@ -166,8 +164,8 @@ func isFinal(cause error) bool {
 }
 
 // isContinued reports whether the run has continued as new, instead of cancelling the activity.
-func (a *attempt) isContinued(ctx context.Context, run workflow.Execution) bool {
-	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+func (a *attempt) isContinued(ctx context.Context, cause error, run workflow.Execution) bool {
+	if errors.Is(cause, context.DeadlineExceeded) {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), describeTimeout)
@@ -182,15 +180,22 @@ func (a *attempt) progress(ctx context.Context) LostAttempt {
 	usage := a.usage.get(ctx)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	lost := LostAttempt{Attempted: a.attempted, Usage: usage, Trace: a.trace}
+	if a.lost != nil && !a.attempted.Sent {
+		return *a.lost
+	}
+	lost := LostAttempt{Attempted: a.attempted, Usage: usage, Trace: a.trace, Ended: a.hasEnded()}
 	if len(a.options.Budgets) > 0 {
-		lost.RunID = a.info.WorkflowExecution.RunID
+		lost.RunID, lost.Deadline = a.info.WorkflowExecution.RunID, a.deadline
 	}
 	return lost
 }
 
-// heartbeat sends heartbeats, and cancels the attempt on hand-back or if a stop check says so.
-func (a *attempt) heartbeat(ctx context.Context, run workflow.Execution) {
+// heartbeat sends heartbeats, and cancels the attempt on hand-back or if a stop check says so. It
+// reports whether it sent any.
+//
+// The SDK cancels ofActivity once: when a heartbeat fails, even if Temporal is only unreachable for some
+// seconds. From then on, heartbeat sends an error to givenUp if the server has given up on the activity.
+func (a *attempt) heartbeat(ctx, ofActivity context.Context, run workflow.Execution, givenUp chan<- error) (hasReported bool) {
 	ctx, stop := context.WithCancel(ctx)
 	var checks sync.WaitGroup
 	defer checks.Wait()
@@ -201,14 +206,20 @@ func (a *attempt) heartbeat(ctx context.Context, run workflow.Execution) {
 	for {
 		select {
 		case <-ctx.Done():
-			return
+			return hasReported
 		case <-a.done:
-			return
+			return hasReported
 		case <-a.options.HandBack:
 			a.cancel(errShutdown)
-			return
+			return hasReported
 		case <-ticker.C:
-			a.recordHeartbeat(ctx, a.repair)
+			if ofActivity.Err() == nil {
+				a.recordHeartbeat(ctx, a.repair)
+			} else if err := a.sendHeartbeat(ctx); isFinal(err) {
+				givenUp <- err
+				return hasReported
+			}
+			hasReported = true
 			// A query that waits for a worker must not delay the next heartbeat.
 			select {
 			case isChecking <- struct{}{}:
@@ -220,6 +231,16 @@ func (a *attempt) heartbeat(ctx context.Context, run workflow.Execution) {
 			}
 		}
 	}
+}
+
+func (a *attempt) sendHeartbeat(ctx context.Context) error {
+	sending, cancel := context.WithTimeout(ctx, HeartbeatTimeout)
+	defer cancel()
+	err := a.options.Temporal.RecordActivityHeartbeat(sending, activity.GetInfo(ctx).TaskToken, a.heartbeatDetails(ctx, a.repair))
+	if sending.Err() != nil {
+		return nil // the server did not answer
+	}
+	return err
 }
 
 // checkStop ignores the error of a stop check: another check follows.

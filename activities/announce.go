@@ -31,7 +31,7 @@ type announcement struct {
 	guard       *guard
 
 	mu       sync.Mutex
-	ended    *wire.AttemptEnd // nil: its result reports the end
+	ended    *wire.AttemptEnd // nil: the result of the attempt reports the end
 	hasEnded bool             // the signal included ended
 }
 
@@ -56,6 +56,7 @@ func (a *attempt) isStep() bool { return a.in.Steps > 0 && a.attempted.Attempt =
 func (a *attempt) announce(ctx context.Context, policy event.Policy) {
 	a.mu.Lock()
 	a.attempted.Sent = true
+	a.deadline, _ = ctx.Deadline()
 	// The signal is sent at once for a retry, which should show its reason; under a policy that depends
 	// on whether an attempt was sent; with reports of hooks; and if a stop message may not have arrived.
 	isUrgent := !a.isStep() && (a.attempted.Attempt > 1 || !reducer.RuleOf(policy).Interrupts) ||
@@ -106,7 +107,7 @@ func (a *attempt) signalStarted(ctx context.Context, started wire.RequestStarted
 			}
 		}
 		if err != nil && !errors.Is(ctx.Err(), context.Canceled) {
-			activity.GetLogger(ctx).Warn("Cannot signal the workflow that its request was sent", "request", started.RequestID, "error", err)
+			activity.GetLogger(ctx).Warn("cannot signal the workflow that its request was sent", "request", started.RequestID, "error", err)
 		}
 		return
 	}

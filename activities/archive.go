@@ -8,6 +8,8 @@ import (
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/worker"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
 // ArchiveTimeout bounds one attempt of [Activities.Archive].
@@ -20,17 +22,22 @@ type ArchiveInput struct {
 	Earlier     bool   `json:"earlier,omitempty"` // the archive may also lack events of earlier runs
 }
 
-// Archive writes the events that the archive lacks as one segment, so that the server may delete
-// the history. It is idempotent. Its heartbeats let another worker replace a killed one. It
+// Archive writes the events that the archive lacks, as one segment per run, so that the server may
+// delete the history. It is idempotent. Its heartbeats let another worker replace a killed one. It
 // completes even if its run closes in the meantime.
 func (a *Activities) Archive(ctx context.Context, in ArchiveInput) error {
 	ctx, stop := withHeartbeats(ctx)
 	defer stop()
+	var err error
 	if in.Earlier {
-		_, err := a.log.Archive(ctx, in.ContextName, in.Through)
-		return err
+		_, err = a.log.Archive(ctx, in.ContextName, in.Through)
+	} else {
+		err = a.log.ArchiveRun(ctx, in.ContextName, activity.GetInfo(ctx).WorkflowExecution.RunID, in.Through)
 	}
-	return a.log.ArchiveRun(ctx, in.ContextName, activity.GetInfo(ctx).WorkflowExecution.RunID, in.Through)
+	if err == nil {
+		activity.GetLogger(ctx).Info("events archived", "through", event.FormatID(in.ContextName, in.Through))
+	}
+	return err
 }
 
 // withHeartbeats sends heartbeats until stop is called. Work ends with the attempt or the worker,

@@ -44,13 +44,14 @@ type attempt struct {
 	guard        *guard            // nil: no hooks
 	isBudgeted   bool              // a budget allowed the request
 	omitted      int               // covered messages that the summary lacks
-	refused      *reducer.Overflow // of a refusal of the request as too long; nil: none
+	refused      *reducer.Overflow // of a rejection of the request as too long; nil: none
 
 	usage    usageMeter
 	measured measurement
 
 	mu          sync.Mutex // guards the fields below
 	attempted   Attempted
+	deadline    time.Time             // zero before the request is sent
 	newestInput int                   // counter of the newest input of stop messages
 	stopHooks   context.CancelFunc    // cancels the hooks before the request; nil while none run
 	waiters     []*workflow.Execution // runs whose activities wait for the result
@@ -66,7 +67,7 @@ func (a *attempt) run(ctx context.Context) {
 	defer func() {
 		if p := recover(); p != nil {
 			a.err = fmt.Errorf("generate: panic: %v", p)
-			activity.GetLogger(ctx).Error("Generate panicked", "request", a.in.RequestID, "panic", p, "stack", string(debug.Stack()))
+			activity.GetLogger(ctx).Error("attempt panicked", "request", a.in.RequestID, "attempt", a.attempted.Attempt, "panic", event.Redact(fmt.Sprint(p), 2000), "stack", string(debug.Stack()))
 		}
 	}()
 	a.measured.Running.Add(1)
@@ -82,22 +83,25 @@ func (a *attempt) generate(ctx context.Context) (result GenerateResult, err erro
 	defer a.broadcast.Close()
 	defer func() { a.finishAnnouncement(ctx, err) }()
 	p, err := a.prepare(ctx)
-	ctx, cancel := context.WithDeadlineCause(ctx, p.deadline, errTimeout)
+	preparing, cancel := context.WithDeadlineCause(ctx, p.deadline, errTimeout)
 	defer cancel()
 	if err != nil {
-		return a.outcome(ctx, Answer{}, err)
+		return a.outcome(preparing, Answer{}, err)
 	}
-	overflow, err := a.overflow(ctx, p)
+	overflow, err := a.overflow(preparing, p)
 	if err != nil {
-		return a.outcome(ctx, Answer{}, err)
+		return a.outcome(preparing, Answer{}, err)
 	}
 	if overflow != nil {
 		return a.tooLong(*overflow), nil
 	}
+	reserving := time.Now()
 	settle, err := a.reserve(ctx, p.session, p.model, &p.request)
 	if err != nil {
 		return a.outcome(ctx, Answer{}, err)
 	}
+	ctx, cancel = context.WithDeadlineCause(ctx, p.deadline.Add(time.Since(reserving)), errTimeout) // waiting for a budget does not count
+	defer cancel()
 	a.usage.start(p.model)
 	a.announce(ctx, p.policy)
 	a.measured.sent(a)

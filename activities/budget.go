@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
@@ -23,12 +25,16 @@ type LabelBudget struct {
 // maxBudgetedOutput limits an answer under a budget if no setting does, in tokens.
 const maxBudgetedOutput = 4096
 
+// grantableRetry is the interval at which a reservation that waits for a lost attempt is retried. The
+// attempt can end at any time.
+const grantableRetry = time.Second
+
 type exceededError struct{ event.BudgetExceeded }
 
 func (e *exceededError) Error() string {
 	advice := `raise the budget with "starter budget"`
 	if e.Day != "" {
-		advice = "wait until the next day in UTC, or let the worker's operator raise the budget in the file of --providers"
+		advice = "wait until the next day in UTC, or let the worker's operator raise the budget in the --providers or --config file"
 	}
 	switch isUsedUp := !e.Limit.Allows(e.Used.Plus(event.Amount{Tokens: 1, CostMicros: 1})); {
 	case !isUsedUp && e.Day == "":
@@ -47,13 +53,14 @@ func (a *attempt) exceeded(e event.BudgetExceeded) error {
 func unpriced(budget string, model Model) error {
 	providerID, name := model.ID()
 	return &ModelError{Kind: "budget", Failure: event.FailureConfiguration, Err: fmt.Errorf(
-		"budget %s: the price of %s %s is unknown (let the worker's operator add it to the file of --providers, or limit tokens instead of the cost)",
+		"budget %s: the price of %s %s is unknown (let the worker's operator add it to the --providers or --config file, or limit tokens instead of the cost)",
 		budget, providerID, name)}
 }
 
 // reserve reserves the usage of the request in all budgets of the attempt, and limits the output of
 // the request. It returns an error if a budget does not allow it. The caller calls settle with the
-// actual usage.
+// actual usage. It waits while only reservations of lost attempts prevent the reservation, but not
+// longer than the timeout of an attempt.
 func (a *attempt) reserve(ctx context.Context, session reducer.Session, model Model, request *ModelRequest) (settle func(event.Usage), err error) {
 	own, ofLabels := session.Reduced.Config.Budget, budgetsOf(a.options.Budgets, request.Settings.Labels)
 	if own == nil && len(ofLabels) == 0 {
@@ -76,17 +83,19 @@ func (a *attempt) reserve(ctx context.Context, session reducer.Session, model Mo
 			return nil, a.exceeded(*exceeded)
 		}
 	}
+	waiting, cancel := context.WithTimeout(ctx, milliseconds(a.in.TimeoutMs))
+	defer cancel()
 	reserved := 0
 	settle = func(used event.Usage) {
 		for _, b := range ofLabels[:reserved] {
-			a.ledgers.settle(ctx, b.id(), a.reservationKey(a.attempted.Attempt, ""), event.AmountOf(used))
+			a.ledgers.settle(ctx, b.id(), wire.Settle{Key: a.reservationKey(a.attempted.Attempt, ""), Used: event.AmountOf(used)})
 		}
 	}
 	for _, b := range ofLabels {
 		if b.Limit.CostMicros != nil && usage.CostMicros == nil {
 			err = unpriced(b.name(), model)
 		} else {
-			err = a.reserveOf(ctx, b, wanted)
+			err = a.reserveOf(ctx, waiting, b, wanted)
 		}
 		if err != nil {
 			settle(event.Usage{})
@@ -98,20 +107,32 @@ func (a *attempt) reserve(ctx context.Context, session reducer.Session, model Mo
 	return settle, nil
 }
 
-func (a *attempt) reserveOf(ctx context.Context, b LabelBudget, wanted event.Amount) error {
-	if a.lost != nil && !a.running.isRunning(attemptKey{a.key.contextName, a.key.requestID, a.lost.Attempt}) {
-		a.ledgers.settle(ctx, b.id(), a.reservationKey(a.lost.Attempt, a.lost.RunID), event.AmountOf(a.lost.Usage))
+// reserveOf reserves the wanted amount. If only reservations of lost attempts prevent that, it retries
+// until the context waiting is done.
+func (a *attempt) reserveOf(ctx, waiting context.Context, b LabelBudget, wanted event.Amount) error {
+	if a.lost != nil {
+		lost := wire.Settle{Key: a.reservationKey(a.lost.Attempt, a.lost.RunID), Used: event.AmountOf(a.lost.Usage)}
+		if !a.lost.Ended {
+			lost.LostUntil = a.lost.Deadline
+		}
+		a.ledgers.settle(ctx, b.id(), lost)
 	}
-	day, answer, err := a.ledgers.reserve(ctx, b.id(), a.info.TaskQueue, reducer.Reservation{
-		Key: a.reservationKey(a.attempted.Attempt, ""), Wanted: wanted, Limit: b.Limit,
-	})
-	if err != nil {
-		return fmt.Errorf("reserve the budget %s: %w", b.name(), err)
+	for {
+		day, answer, err := a.ledgers.reserve(ctx, b.id(), a.info.TaskQueue, reducer.Reservation{
+			Key: a.reservationKey(a.attempted.Attempt, ""), Wanted: wanted, Limit: b.Limit,
+		})
+		switch {
+		case err != nil:
+			return fmt.Errorf("reserve the budget %s: %w", b.name(), err)
+		case answer.Granted:
+			return nil
+		case answer.IsGrantableLater && pause.For(waiting, grantableRetry):
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		default:
+			return a.exceeded(event.BudgetExceeded{Budget: b.name(), Day: day, Limit: b.Limit, Used: answer.Used, Wanted: wanted})
+		}
 	}
-	if !answer.Granted {
-		return a.exceeded(event.BudgetExceeded{Budget: b.name(), Day: day, Limit: b.Limit, Used: answer.Used, Wanted: wanted})
-	}
-	return nil
 }
 
 // reservationKey contains the run, because a reset run sends its requests again.

@@ -15,8 +15,8 @@ import (
 
 func tokens(n int64) event.BudgetSet { return event.BudgetSet{Tokens: &n} }
 
-// refusal requires that an attempt was not sent and is not retried.
-func refusal(t *testing.T, err error) (failed *temporal.ApplicationError, details activities.Failure) {
+// unsent requires that an attempt was not sent and is not retried.
+func unsent(t *testing.T, err error) (failed *temporal.ApplicationError, details activities.Failure) {
 	t.Helper()
 	failed, attempt := failure(t, err)
 	require.True(t, failed.NonRetryable())
@@ -28,7 +28,7 @@ func refusal(t *testing.T, err error) (failed *temporal.ApplicationError, detail
 // exceeded requires that an attempt was not sent because of a budget, and returns it.
 func exceeded(t *testing.T, err error) event.BudgetExceeded {
 	t.Helper()
-	failed, details := refusal(t, err)
+	failed, details := unsent(t, err)
 	require.Equal(t, event.FailureBudgetExceeded, details.Kind)
 	require.NotNil(t, details.Exceeded)
 	require.Contains(t, failed.Message(), "budget exceeded: "+details.Exceeded.String()+" (")
@@ -80,7 +80,7 @@ func TestALimitOfTheCostRequiresAPrice(t *testing.T) {
 	budget := event.BudgetSet{CostMicros: new(int64(500))}
 	model := &caller{needs: event.Usage{InputTokens: 10, OutputTokens: 20}, answer: activities.Answer{Text: "Hi", FinishReason: "stop"}}
 	_, err := answered(t, nil, model, budget)
-	failed, details := refusal(t, err)
+	failed, details := unsent(t, err)
 	require.Equal(t, event.FailureConfiguration, details.Kind)
 	require.Contains(t, failed.Message(), "the price of openai scripted is unknown")
 

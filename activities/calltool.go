@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
@@ -45,6 +46,10 @@ func (a *Activities) CallTool(ctx context.Context, in CallToolInput) (CallToolRe
 	a.metrics.ToolDuration.Observe(time.Since(startedAt).Seconds(), in.Name)
 	a.metrics.ToolCalls.Add(1, in.Name, callOutcome(result, err))
 	if err != nil {
+		if !temporal.IsCanceledError(err) {
+			failSpan(trace.SpanFromContext(ctx), err)
+			activity.GetLogger(ctx).Warn("attempt of a tool call failed; it is repeated", "request", in.RequestID, "tool", in.Name, "call", in.ToolCallID)
+		}
 		return CallToolResult{}, err
 	}
 	out := CallToolResult{Value: result.Value, Error: result.Error, IsError: result.IsError}.recordable()
@@ -85,7 +90,7 @@ func (a *Activities) call(ctx context.Context, in CallToolInput) ToolCallResult 
 	go func() {
 		defer func() {
 			if p := recover(); p != nil {
-				activity.GetLogger(ctx).Error("A tool panicked", "tool", in.Name, "call", in.ToolCallID, "panic", event.Redact(fmt.Sprint(p), 2000), "stack", string(debug.Stack()))
+				activity.GetLogger(ctx).Error("tool panicked", "request", in.RequestID, "tool", in.Name, "call", in.ToolCallID, "panic", event.Redact(fmt.Sprint(p), 2000), "stack", string(debug.Stack()))
 				done <- failed("the tool panicked: %v", p)
 			}
 		}()
@@ -139,7 +144,7 @@ func (a *Activities) outcomeOfCall(ctx context.Context, in CallToolInput, result
 	case !result.IsError:
 		return result, nil
 	case errors.Is(cause, errShutdown) && in.MaxAttempts > 0:
-		return result, temporal.NewApplicationError("the worker shut down", "handed-back")
+		return result, retriedCall("the worker shut down", "handed-back")
 	case errors.Is(cause, errShutdown):
 		return failed(event.OutcomeUnknown), nil
 	case errors.Is(cause, errToolTimeout):
@@ -147,9 +152,14 @@ func (a *Activities) outcomeOfCall(ctx context.Context, in CallToolInput, result
 	case cause != nil:
 		return result, temporal.NewCanceledError()
 	case result.Retryable && attempt < in.MaxAttempts:
-		return result, temporal.NewApplicationError(event.RedactOutput(plainText(result.Error), 1000), "tool")
+		return result, retriedCall(event.RedactOutput(plainText(result.Error), 1000), "tool")
 	}
 	return result, nil
+}
+
+// retriedCall returns an error that the SDK does not log: it may quote the result of a tool.
+func retriedCall(text, kind string) error {
+	return temporal.NewApplicationErrorWithOptions(text, kind, temporal.ApplicationErrorOptions{Category: temporal.ApplicationErrorCategoryBenign})
 }
 
 // beatDuring sends heartbeats until end is called, and calls cancel on hand-back.

@@ -58,7 +58,8 @@ func (a *Activities) Deliver(ctx context.Context, in DeliverInput) (DeliverResul
 	}
 	defer h.deliveries.Add(-1)
 	if h.deliveries.Add(1) > a.deliveriesPerHook() {
-		return DeliverResult{}, deliveryError(h, fmt.Errorf("%d deliveries run on this worker", a.deliveriesPerHook()))
+		return DeliverResult{}, deliveryError(h, fmt.Errorf(
+			"this worker already runs %d deliveries of the hook, its maximum (Temporal retries this one)", a.deliveriesPerHook()))
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -83,7 +84,7 @@ func withoutHook(ctx context.Context, in DeliverInput) (DeliverResult, error) {
 		return DeliverResult{}, temporal.NewApplicationError(
 			fmt.Sprintf("hook %s: this worker does not have it (give all workers of the task queue the same hooks)", in.Hook), "hook")
 	}
-	activity.GetLogger(ctx).Warn("Events wait for a worker with their hook", "hook", in.Hook, "through", in.Through)
+	activity.GetLogger(ctx).Warn("events wait for a worker with their hook", "hook", in.Hook, "through", in.Through)
 	return DeliverResult{Through: in.Through, NotDelivered: true}, nil
 }
 
@@ -220,7 +221,7 @@ func (d *delivery) claim(ctx context.Context) error {
 // error unless it has skipped the whole batch.
 func (d *delivery) fail(ctx context.Context, b batch, err error) error {
 	logger := activity.GetLogger(ctx)
-	logger.Warn("A hook failed", "hook", d.hook.Name, "stage", "event", "error", event.Redact(err.Error(), maxHookError))
+	logger.Warn("hook failed", "hook", d.hook.Name, "stage", "event", "error", event.Redact(err.Error(), maxHookError))
 	progress := d.cursor.Progress
 	if progress.FailingSince.IsZero() {
 		progress.FailingSince = time.Now().UTC().Round(0)
@@ -229,7 +230,7 @@ func (d *delivery) fail(ctx context.Context, b batch, err error) error {
 	n := skippable(d.hook.Hook, b.events, progress.FailingSince, time.Now())
 	if n > 0 {
 		progress.Position = b.end(n)
-		logger.Warn("Events were skipped", "hook", d.hook.Name, "first", b.events[0].ID, "last", b.events[n-1].ID)
+		logger.Warn("events were skipped", "hook", d.hook.Name, "first", b.events[0].ID, "last", b.events[n-1].ID)
 	}
 	if n == len(b.events) {
 		progress.Through, err = 0, nil

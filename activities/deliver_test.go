@@ -398,7 +398,7 @@ func TestASlowHookLeavesRoomForOthers(t *testing.T) {
 	_, err := d.deliverOn(a, "slow", 1)
 	var failed *temporal.ApplicationError
 	require.ErrorAs(t, err, &failed)
-	require.Equal(t, "hook slow: 100 deliveries run on this worker", failed.Message())
+	require.Equal(t, "hook slow: this worker already runs 100 deliveries of the hook, its maximum (Temporal retries this one)", failed.Message())
 	require.Zero(t, failed.NextRetryDelay(), "the delay doubles")
 	_, err = d.deliverOn(a, "crm", 1)
 	require.NoError(t, err)

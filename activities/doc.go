@@ -18,10 +18,11 @@
 //
 // Guarantees:
 //
-//   - An attempt is sent to the provider at most once. Temporal retries as the settings of the
-//     context say; see [ModelError].
+//   - An attempt is sent to the provider at most once, and once more without provider state if the
+//     provider rejects that. Temporal retries by the settings of the context; see [ModelError].
 //   - A stopped attempt is a result with the text so far, not an error.
-//   - A tool call is made at most once, unless its tool is idempotent. A failed call is a result.
+//   - A tool call is made at most once, unless its tool is idempotent or a reset repeats the call. A
+//     failed call is a result.
 //   - When a run continues as new, the attempt keeps running, and an activity of the next run
 //     adopts it. If none does, it stops after two minutes.
 //   - The package depends on neither a model library nor NATS: it declares [Models] and [Stream].

@@ -53,3 +53,5 @@ type Batch = batch
 func (b *batch) Add(e eventlog.Recorded) bool { return b.add(e) }
 
 var IsDuringTurn = isDuringTurn
+
+var Describe = GenerateInput.describe

@@ -32,7 +32,7 @@ type GenerateInput struct {
 	Limit        string `json:"limit,omitempty"` // as in [reducer.StartRequest]
 	Fallback     bool   `json:"fallback,omitempty"`
 	// MayCompact and Compaction are as in [reducer.StartRequest]. With a Compaction, the attempt
-	// summarises [reducer.MessagesOf] the session, and its text is the summary.
+	// summarises the messages that [reducer.MessagesOf] returns, and its text is the summary.
 	MayCompact bool                `json:"mayCompact,omitempty"`
 	Compaction *reducer.Compaction `json:"compaction,omitempty"`
 	Through    string              `json:"throughEventId"`     // newest event at scheduling; older sessions are stale
@@ -41,6 +41,8 @@ type GenerateInput struct {
 	// depend on it.
 	TimeoutMs int64       `json:"timeoutMs"`
 	Links     []TraceLink `json:"links,omitempty"` // of the span of the first attempt
+	// Lost is an attempt of an earlier activity whose worker did not report the end. Nil: none.
+	Lost *LostAttempt `json:"lost,omitempty"`
 	// Adopt waits for attempt FirstAttempt, which the previous run started in this process.
 	Adopt bool `json:"adopt,omitempty"`
 }
@@ -74,7 +76,7 @@ type GenerateResult struct {
 	FinishReason string              `json:"finishReason,omitempty"`
 	Overflow     *reducer.Overflow   `json:"overflow,omitempty"` // if the outcome is [reducer.TooLong]
 	Omitted      int                 `json:"omitted,omitempty"`  // messages that a summary omits, see [event.Compacted]
-	Lost         *LostAttempt        `json:"lost,omitempty"`     // a preceding attempt whose worker died; nil: none
+	Lost         *LostAttempt        `json:"lost,omitempty"`     // a preceding attempt, whose end may not be recorded; nil: none
 	Hooks        []event.HookApplied `json:"hooks,omitempty"`
 	Offered      *event.ToolsOffered `json:"offered,omitempty"` // if the log lacks them; nil: it does not
 	Trace        string              `json:"trace,omitempty"`   // traceparent of the attempt, unless it completed the answer
@@ -87,7 +89,7 @@ type Failure struct {
 	Retryable  bool              `json:"retryable,omitempty"` // the same request may succeed later
 	DurationMs int64             `json:"durationMs,omitempty"`
 	event.Usage
-	Overflow *reducer.Overflow     `json:"overflow,omitempty"` // if the provider refused the request as too long
+	Overflow *reducer.Overflow     `json:"overflow,omitempty"` // if the provider rejected the request as too long
 	Exceeded *event.BudgetExceeded `json:"exceeded,omitempty"` // a budget that prevented the attempt; nil: none
 	Repairs  bool                  `json:"repairs,omitempty"`  // the next attempt repairs the answer, and does not count as a retry
 	Lost     *LostAttempt          `json:"lost,omitempty"`     // as in [GenerateResult]
@@ -96,12 +98,17 @@ type Failure struct {
 	Trace    string                `json:"trace,omitempty"`    // as in [GenerateResult]
 }
 
-// LostAttempt is the last heartbeat of an attempt whose worker died.
+// LostAttempt is the last heartbeat of an attempt. If the attempt has not ended, its worker stopped
+// sending heartbeats. An attempt that is not sent yet repeats the heartbeat of the one before it.
 type LostAttempt struct {
 	Attempted
 	event.Usage
-	RunID string `json:"runId,omitempty"` // that started it; empty: the worker has no budgets of labels
+	Ended bool   `json:"ended,omitempty"` // its worker saw the end, and counted the attempt in metrics
 	Trace string `json:"trace,omitempty"` // as in [GenerateResult]
+	// RunID is the run that started it, and Deadline its timeout. Both are zero if the worker has no
+	// budgets of labels.
+	RunID    string    `json:"runId,omitempty"`
+	Deadline time.Time `json:"deadline,omitzero"`
 }
 
 var (
@@ -125,7 +132,7 @@ func (a *Activities) Generate(ctx context.Context, in GenerateInput) (GenerateRe
 	number := in.FirstAttempt + int(info.Attempt) - 1
 	key := attemptKey{in.ContextName, in.RequestID, number}
 	handedBack := GenerateResult{
-		Attempted: Attempted{Attempt: number}, Outcome: reducer.HandedBack, Lost: lostBefore(ctx, number), Trace: tracing.Traceparent(ctx),
+		Attempted: Attempted{Attempt: number}, Outcome: reducer.HandedBack, Lost: in.lostBefore(ctx, number), Trace: tracing.Traceparent(ctx),
 	}
 	span := trace.SpanFromContext(ctx)
 	in.describe(span, number, info.Attempt == 1, a.running.traceOf(attemptKey{in.ContextName, in.RequestID, number - 1}), handedBack.Lost)
@@ -159,11 +166,18 @@ func (a *Activities) Generate(ctx context.Context, in GenerateInput) (GenerateRe
 	return started.wait(ctx, w)
 }
 
-// lostBefore returns the attempt in the last heartbeat, if it was sent. It may have ended since.
-func lostBefore(ctx context.Context, number int) *LostAttempt {
-	var lost LostAttempt
-	if !activity.HasHeartbeatDetails(ctx) || activity.GetHeartbeatDetails(ctx, &lost) != nil || !lost.Sent || lost.Attempt >= number {
+// lostBefore returns the attempt in the last heartbeat, or else that of an earlier activity, if it was
+// sent.
+func (in GenerateInput) lostBefore(ctx context.Context, number int) *LostAttempt {
+	lost := in.Lost
+	if activity.HasHeartbeatDetails(ctx) {
+		lost = &LostAttempt{}
+		if activity.GetHeartbeatDetails(ctx, lost) != nil {
+			return nil
+		}
+	}
+	if lost == nil || !lost.Sent || lost.Attempt >= number {
 		return nil
 	}
-	return &lost
+	return lost
 }

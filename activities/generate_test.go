@@ -39,7 +39,7 @@ func newStep() reducer.Session {
 	return s
 }
 
-func TestEveryAttemptOfAStepBeginsWithAReset(t *testing.T) {
+func TestEveryAttemptOfAStepBeginsWithAResetDelta(t *testing.T) {
 	again, _ := reducer.Step(newStep(), reducer.RequestEnded{
 		At: time.Now(), Outcome: reducer.HandedBack, Attempted: reducer.Attempted{RequestID: "demo:r0001", Attempt: 2},
 	})
@@ -79,11 +79,11 @@ func TestCachedSessionIsUsedIfItIsCommitted(t *testing.T) {
 		here    reducer.Session
 		queries int
 	}{
-		"here":                      {session, 0},
-		"behind":                    {reducer.NewSession("demo"), 1},
-		"ahead of the server":       {withInput(session, "lost"), 2},
-		"of a task that was lost":   {lost, 2},
-		"of an unknown time of day": {unknown, 2},
+		"committed":                              {session, 0},
+		"behind":                                 {reducer.NewSession("demo"), 1},
+		"ahead of the server":                    {withInput(session, "lost"), 2},
+		"of a task that was lost":                {lost, 2},
+		"with an unknown time of its last event": {unknown, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, session, llmtest.Answer("Hi"))

@@ -200,8 +200,8 @@ func (g *guard) ask(ctx context.Context, h hook.Hook, stage event.HookStage, che
 	isSent := stage != event.HookBefore
 	verdict, err := g.verdict(ctx, h, stage, check)
 	for n := 1; err != nil && isSent && h.OnFailure != hook.Open && !errors.Is(err, hook.ErrBroken) && n <= g.retry.MaxRetries; n++ {
-		// Another attempt would cost again.
-		warnOf(ctx, h, stage, err)
+		// Only the hook is called again: another attempt would be billed again.
+		g.warn(ctx, h, stage, err)
 		if !pause.For(ctx, delayAfter(g.retry, n)) {
 			break
 		}
@@ -218,7 +218,7 @@ func (g *guard) ask(ctx context.Context, h hook.Hook, stage event.HookStage, che
 	case ctx.Err() != nil && (stage == event.HookBefore || context.Cause(ctx) == context.Canceled):
 		return hook.Verdict{}, context.Cause(ctx) // not a failure of the hook
 	}
-	warnOf(ctx, h, stage, err)
+	g.warn(ctx, h, stage, err)
 	if h.OnFailure == hook.Open {
 		g.report(h, stage, event.HookFailed, err.Error(), nil)
 		return hook.Verdict{}, nil
@@ -230,8 +230,8 @@ func (g *guard) ask(ctx context.Context, h hook.Hook, stage event.HookStage, che
 	}
 }
 
-func warnOf(ctx context.Context, h hook.Hook, stage event.HookStage, err error) {
-	activity.GetLogger(ctx).Warn("A hook failed", "hook", h.Name, "stage", stage, "error", event.Redact(err.Error(), maxHookError))
+func (g *guard) warn(ctx context.Context, h hook.Hook, stage event.HookStage, err error) {
+	activity.GetLogger(ctx).Warn("hook failed", "request", g.request.RequestID, "attempt", g.request.Attempt, "hook", h.Name, "stage", stage, "error", event.Redact(err.Error(), maxHookError))
 }
 
 func (g *guard) measure(h hook.Hook, stage event.HookStage, v hook.Verdict, err error, began time.Time) {
@@ -286,7 +286,7 @@ func call(ctx context.Context, timeout time.Duration, check func(context.Context
 	go func() {
 		defer func() {
 			if p := recover(); p != nil {
-				activity.GetLogger(ctx).Error("A hook panicked", "panic", event.Redact(fmt.Sprint(p), 2000), "stack", string(debug.Stack()))
+				activity.GetLogger(ctx).Error("hook panicked", "panic", event.Redact(fmt.Sprint(p), 2000), "stack", string(debug.Stack()))
 				ended <- outcome{err: fmt.Errorf("the hook panicked: %v", p)}
 			}
 		}()

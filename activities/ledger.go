@@ -13,7 +13,6 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 
-	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/wire"
@@ -167,15 +166,15 @@ func (l *ledgers) update(id string, batch []*reservation) (reserved wire.Reserve
 
 // settle reports the usage of an attempt. It ignores the error of a completed workflow: the day of
 // the reservation is over.
-func (l *ledgers) settle(ctx context.Context, id, key string, used event.Amount) {
+func (l *ledgers) settle(ctx context.Context, id string, in wire.Settle) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
-	err := l.temporal.SignalWorkflow(ctx, id, "", wire.SignalSettle, wire.Settle{Key: key, Used: used})
+	err := l.temporal.SignalWorkflow(ctx, id, "", wire.SignalSettle, in)
 	if err != nil && !errors.As(err, new(*serviceerror.NotFound)) {
-		warnUnsettled(ctx, id, key, err)
+		warnUnsettled(ctx, id, in.Key, err)
 	}
 }
 
 func warnUnsettled(ctx context.Context, id, key string, err error) {
-	activity.GetLogger(ctx).Warn("Cannot settle the usage of an attempt: its reservation counts for the rest of the day", "budget", id, "key", key, "error", err)
+	activity.GetLogger(ctx).Warn("cannot settle the usage of an attempt: its reservation counts for the rest of the day", "budget", id, "key", key, "error", err)
 }

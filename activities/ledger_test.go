@@ -35,6 +35,8 @@ type bank struct {
 	isSlow   bool          // accepts updates only when their timeout has passed
 	timeout  time.Duration // of updates; 0: the default
 	released chan struct{} // receives after each release; nil: none is expected
+	denied   chan struct{} // receives after each denied reservation; nil: nobody waits
+	late     time.Duration // how far the clock is ahead
 }
 
 const bankDay = "2026-01-02"
@@ -69,10 +71,15 @@ func (b *bank) UpdateWithStartWorkflow(ctx context.Context, o client.UpdateWithS
 		return nil, errors.New("the workflow has completed")
 	}
 	out := wire.Reserved{Day: bankDay}
-	ledger := b.ledgers[o.UpdateOptions.WorkflowID].On(bankDay)
+	ledger := b.ledgers[o.UpdateOptions.WorkflowID].On(bankDay).Expire(time.Now().Add(b.late))
 	for _, r := range o.UpdateOptions.Args[0].(wire.Reserve).Reservations {
 		answer := wire.ReservationState{Used: ledger.Used()}
-		ledger, answer.Granted = ledger.Reserve(r)
+		if ledger, answer.Granted = ledger.Reserve(r); !answer.Granted {
+			answer.IsGrantableLater = ledger.IsGrantableLater(r)
+			if b.denied != nil {
+				b.denied <- struct{}{}
+			}
+		}
 		out.Answers = append(out.Answers, answer)
 	}
 	b.ledgers[o.UpdateOptions.WorkflowID] = ledger
@@ -99,7 +106,11 @@ func (b *bank) SignalWorkflow(ctx context.Context, id, run, name string, input a
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	in := input.(wire.Settle)
-	b.ledgers[id] = b.ledgers[id].Settle(in.Key, in.Used)
+	if in.LostUntil.IsZero() {
+		b.ledgers[id] = b.ledgers[id].Settle(in.Key, in.Used)
+	} else {
+		b.ledgers[id] = b.ledgers[id].Lose(in.Key, reducer.LostUsage{Used: in.Used, Until: in.LostUntil})
+	}
 	return nil
 }
 
@@ -160,7 +171,7 @@ func TestTheUsageOfALabelIsReservedAndSettled(t *testing.T) {
 	require.Len(t, b.ledgers, 2)
 
 	err := b.generate(budgets, 71, 30)
-	failed, details := refusal(t, err)
+	failed, details := unsent(t, err)
 	require.Equal(t, event.FailureBudgetExceeded, details.Kind)
 	require.Equal(t, &event.BudgetExceeded{
 		RequestID: "demo:r0001", Budget: "team=support", Day: bankDay, Limit: event.Budget{Tokens: new(int64(100))},
@@ -195,7 +206,7 @@ func TestConcurrentAttemptsUseABudgetUpAndNoMore(t *testing.T) {
 func TestAnAttemptThatOneBudgetDeniesUsesNoOther(t *testing.T) {
 	b := newBank(labelled(map[string]string{"team": "support", "user": "ann"}))
 	err := b.generate([]activities.LabelBudget{limited("team", "", 100), limited("user", "", 10)}, 50, 30)
-	_, details := refusal(t, err)
+	_, details := unsent(t, err)
 	require.Equal(t, "user=ann", details.Exceeded.Budget)
 	require.Zero(t, b.used(t, "budget:team=support"))
 }
@@ -209,7 +220,7 @@ func TestRequestsWithoutALimitedLabelReserveNothing(t *testing.T) {
 func TestALimitOfTheCostOfALabelRequiresAPrice(t *testing.T) {
 	b := newBank(labelled(map[string]string{"team": "support", "user": "ann"}))
 	err := b.generate([]activities.LabelBudget{limited("team", "", 100), {Label: "user", Limit: event.Budget{CostMicros: new(int64(5))}}}, 50, 30)
-	failed, details := refusal(t, err)
+	failed, details := unsent(t, err)
 	require.Equal(t, event.FailureConfiguration, details.Kind)
 	require.Contains(t, failed.Message(), "budget user=ann: the price of openai scripted is unknown")
 	require.Zero(t, b.used(t, "budget:team=support"))
@@ -254,6 +265,51 @@ func TestALostAttemptIsSettledByTheNextOne(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Equal(t, int64(50), b.used(t, "budget:team=support"))
+}
+
+func TestAnAttemptWaitsForTheReservationOfALostOne(t *testing.T) {
+	const id, key = "budget:team=support", "demo:r0001/1@run"
+	for name, c := range map[string]struct {
+		settled int64 // by its worker, which is alive; 0: it is not, and the deadline passes
+		used    int64 // by both attempts
+		denied  bool
+	}{
+		"its deadline passes":           {used: 20 + 30},
+		"its worker settles it":         {settled: 50, used: 50 + 30},
+		"its worker used more than fit": {settled: 60, used: 60, denied: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBank(labelled(map[string]string{"team": "support"}))
+			b.denied = make(chan struct{}, 100)
+			b.ledgers[id] = reducer.Ledger{Day: bankDay, Reserved: map[string]event.Amount{key: {Tokens: 80}}}
+			settled := make(chan error, 1)
+			go func() {
+				<-b.denied
+				if c.settled > 0 {
+					settled <- b.SignalWorkflow(context.Background(), id, "", wire.SignalSettle, wire.Settle{Key: key, Used: event.Amount{Tokens: c.settled}})
+					return
+				}
+				b.mu.Lock()
+				defer b.mu.Unlock()
+				b.late = time.Hour
+				settled <- nil
+			}()
+			err := b.generate([]activities.LabelBudget{limited("team", "", 100)}, 50, 30, func(in *activities.GenerateInput, env *testsuite.TestActivityEnvironment) {
+				in.FirstAttempt = 2
+				env.SetHeartbeatDetails(activities.LostAttempt{
+					Attempted: sent, Usage: event.Usage{InputTokens: 20}, RunID: "run", Deadline: time.Now().Add(time.Hour),
+				})
+			})
+			require.NoError(t, <-settled)
+			if c.denied {
+				require.ErrorContains(t, err, "budget exceeded: team=support")
+			} else {
+				require.NoError(t, err)
+			}
+			require.Equal(t, c.used, b.used(t, id))
+		})
+	}
 }
 
 // held returns ledgers whose first update waits until the gate opens.

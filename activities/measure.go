@@ -26,7 +26,7 @@ func (m *measurement) sent(a *attempt) {
 	m.sentAt = time.Now()
 	isFirst := a.attempted.Attempt == a.in.FirstAttempt
 	switch lost := a.lost; {
-	case lost != nil && lost.Attempt == a.attempted.Attempt-1:
+	case lost != nil && !lost.Ended:
 		m.Requests.Add(1, lost.ProviderID, lost.Model, string(event.AttemptLost))
 		m.use(lost.ProviderID, lost.Model, lost.Usage)
 	case !isFirst:
@@ -57,11 +57,10 @@ func (m *measurement) streamed() {
 }
 
 func (m *measurement) use(providerID, model string, u event.Usage) {
-	for kind, tokens := range map[string]int{
-		"input": u.InputTokens, "cached": u.CachedTokens, "output": u.OutputTokens, "reasoning": u.ReasoningTokens,
-	} {
-		m.Tokens.Add(float64(tokens), providerID, model, kind)
-	}
+	m.Tokens.Add(float64(u.InputTokens), providerID, model, "input")
+	m.Tokens.Add(float64(u.CachedTokens), providerID, model, "cached")
+	m.Tokens.Add(float64(u.OutputTokens), providerID, model, "output")
+	m.Tokens.Add(float64(u.ReasoningTokens), providerID, model, "reasoning")
 	if u.CostMicros != nil {
 		m.Cost.Add(float64(*u.CostMicros)/1e6, providerID, model)
 	}
@@ -107,7 +106,7 @@ func (m *measurement) ended(a *attempt, result GenerateResult, err error) {
 	m.Requests.Add(1, m.providerID, m.model, outcome)
 	m.Duration.Observe(time.Since(m.sentAt).Seconds(), m.providerID, m.model, outcome)
 	m.use(m.providerID, m.model, usage)
-	if a.lost != nil && (result.Outcome == reducer.Completed || result.Outcome == reducer.Called) {
+	if a.lost != nil && !a.lost.Ended && (result.Outcome == reducer.Completed || result.Outcome == reducer.Called) {
 		m.Recovered.Add(1, m.providerID, m.model)
 	}
 }

@@ -80,7 +80,7 @@ type ModelError struct {
 	Final                bool          // no attempt follows, even if Retryable
 	RetryAfter           time.Duration // requested by the provider; 0: none
 	Answer               string        // the answer, if its format is invalid; else empty
-	Window, InputTokens  int           // stated in the refusal of a long request; Window as in [Model].MaxInput; 0: not stated
+	Window, InputTokens  int           // stated in the rejection of a long request; Window as in [Model].MaxInput; 0: not stated
 	Repair               *Repair       // set if the answer was invalid and a repair may succeed
 	Err                  error
 }

@@ -43,7 +43,7 @@ func (a *attempt) offer(ctx context.Context, session reducer.Session) (toolbox, 
 	}
 	for _, tool := range config.Tools {
 		if tool.IsClient() {
-			// The context names it, so it replaces a tool of the worker that matches a pattern.
+			// The context declares this tool by its name, so it replaces a tool of the worker with that name.
 			box.tools = slices.DeleteFunc(box.tools, func(t offeredTool) bool { return t.Name == tool.Name })
 			definition := ToolDefinition{Name: tool.Name, Description: tool.Description, Parameters: tool.Parameters}
 			if definition.Parameters == nil {
@@ -156,7 +156,8 @@ func (b toolbox) resolve(ctx context.Context, call ModelCall, room int) CalledTo
 	return called
 }
 
-// arguments returns an object that an event can contain; {} for an empty text, and with an error.
+// arguments returns the text as an object that an event can contain. It returns {} if the text is
+// empty, and also with each error.
 func arguments(text string, room int) (json.RawMessage, error) {
 	none := json.RawMessage(`{}`)
 	if strings.TrimSpace(text) == "" {
@@ -186,7 +187,7 @@ func matches(ctx context.Context, tool string, parameters event.Object, argument
 	}
 	compiled, err := schema.Compile(parameters)
 	if err != nil {
-		activity.GetLogger(ctx).Warn("The arguments of a tool are not validated: its schema is invalid", "tool", tool, "error", err)
+		activity.GetLogger(ctx).Warn("the arguments of a tool are not validated: its schema is invalid", "tool", tool, "error", err)
 		return nil
 	}
 	if err = compiled.Check(string(arguments)); err != nil {

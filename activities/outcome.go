@@ -36,7 +36,7 @@ func (a *attempt) outcome(ctx context.Context, answer Answer, err error) (Genera
 	}
 	text, isCut := truncate(answer.Text, MaxAnswerBytes, wire.MaxEventBytes)
 	if isCut {
-		result.Text, result.FinishReason = text, "length" // even with an error: one piece may be too long
+		result.Text, result.FinishReason = text, "length" // also after an error: a single delta may be too long
 	}
 	room := wire.MaxEventBytes - envelopeBytes - jsonSize(result.Text)
 	if err == nil {
@@ -143,7 +143,8 @@ func (a *attempt) failure(err error, usage event.Usage) error {
 		Attempted: a.attempted, Kind: event.FailureUnavailable, Retryable: true,
 		DurationMs: time.Since(a.startedAt).Milliseconds(), Usage: usage, Lost: a.lost, Hooks: a.guard.reported(), Trace: a.trace,
 	}
-	var options temporal.ApplicationErrorOptions
+	// The workflow records and logs the failure; the SDK need not log it as an error.
+	options := temporal.ApplicationErrorOptions{Category: temporal.ApplicationErrorCategoryBenign}
 	kind, text := "internal", err.Error()
 	var modelErr *ModelError
 	if errors.As(err, &modelErr) {

@@ -1,10 +1,12 @@
 package activities_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/hook"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/wire"
@@ -131,6 +134,31 @@ func TestHeartbeatsReportTheUsageSoFar(t *testing.T) {
 	require.Equal(t, activities.LostAttempt{Attempted: sent, Usage: event.Usage{InputTokens: 8, OutputTokens: 1, Estimated: true}}, reported)
 }
 
+// The worker of an attempt can die before it is sent, for example while its hooks run.
+func TestHeartbeatsOfAnUnsentAttemptRepeatTheOneBeforeIt(t *testing.T) {
+	lost := activities.LostAttempt{Attempted: sent, Usage: event.Usage{InputTokens: 8, OutputTokens: 1}, RunID: "run", Deadline: time.Unix(1, 0).UTC()}
+	beats := make(chan activities.LostAttempt, 100)
+	w := newWorld(t, newSession(), llmtest.Answer("One"))
+	w.use(hook.Hook{Name: "slow", Before: func(ctx context.Context, _ hook.Request) (hook.Verdict, error) {
+		select {
+		case beat := <-beats:
+			assert.Equal(t, lost, beat)
+			return hook.Verdict{}, nil
+		case <-ctx.Done():
+			return hook.Verdict{}, ctx.Err()
+		}
+	}})
+	w.env.SetOnActivityHeartbeatListener(func(_ *activity.Info, details converter.EncodedValues) {
+		var beat activities.LostAttempt
+		assert.NoError(t, details.Get(&beat))
+		beats <- beat
+	})
+	w.in.FirstAttempt = 2
+	w.env.SetHeartbeatDetails(lost)
+	_, err := w.generate()
+	require.NoError(t, err)
+}
+
 func TestAnAttemptReportsTheOneThatItsWorkerLost(t *testing.T) {
 	lost := activities.LostAttempt{Attempted: sent, Usage: event.Usage{InputTokens: 8, OutputTokens: 1, Estimated: true}}
 	unsent, same := lost, lost
@@ -138,17 +166,24 @@ func TestAnAttemptReportsTheOneThatItsWorkerLost(t *testing.T) {
 	same.Attempt = 2
 	for name, test := range map[string]struct {
 		heartbeat any
+		earlier   *activities.LostAttempt // of an earlier activity
 		want      *activities.LostAttempt
 	}{
-		"the attempt before":            {lost, &lost},
-		"an attempt that was not sent":  {unsent, nil},
-		"the same attempt":              {same, nil},
-		"a heartbeat of another format": {"hello", nil},
+		"the attempt before":            {lost, nil, &lost},
+		"an attempt that was not sent":  {unsent, nil, nil},
+		"the same attempt":              {same, nil, nil},
+		"a heartbeat of another format": {"hello", nil, nil},
+		"an earlier activity":           {nil, &lost, &lost},
+		"a newer heartbeat":             {lost, &same, &lost},
+		"no attempt":                    {nil, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, newSession(), llmtest.Answer("One"), llmtest.Error(400, "invalid_request", "bad"))
 			w.in.FirstAttempt = 2
-			w.env.SetHeartbeatDetails(test.heartbeat)
+			w.in.Lost = test.earlier
+			if test.heartbeat != nil {
+				w.env.SetHeartbeatDetails(test.heartbeat)
+			}
 			result, err := w.generate()
 			require.NoError(t, err)
 			require.Equal(t, test.want, result.Lost)
@@ -227,9 +262,9 @@ func TestAFailedSessionQueryIsNoTimeout(t *testing.T) {
 func TestLongAnswerIsTruncated(t *testing.T) {
 	half := strings.Repeat("ü", activities.MaxAnswerBytes/4)
 	for name, step := range map[string]llmtest.Step{
-		"in many pieces":    llmtest.Answer(half, half, half, "never read").HoldAfter(3, llmtest.NewGate()),
-		"in one piece":      llmtest.Answer("x" + half + half + half),
-		"by its last piece": llmtest.Answer("x"+half, half),
+		"in many deltas":    llmtest.Answer(half, half, half, "never read").HoldAfter(3, llmtest.NewGate()),
+		"in one delta":      llmtest.Answer("x" + half + half + half),
+		"by its last delta": llmtest.Answer("x"+half, half),
 	} {
 		t.Run(name, func(t *testing.T) {
 			result, err := newWorld(t, newSession(), step).generate()

@@ -107,5 +107,9 @@ type heartbeatDetails struct {
 }
 
 func (a *attempt) recordHeartbeat(ctx context.Context, next *repair) {
-	activity.RecordHeartbeat(ctx, heartbeatDetails{a.progress(ctx), next.details(a.checksAnswers())})
+	activity.RecordHeartbeat(ctx, a.heartbeatDetails(ctx, next))
+}
+
+func (a *attempt) heartbeatDetails(ctx context.Context, next *repair) heartbeatDetails {
+	return heartbeatDetails{a.progress(ctx), next.details(a.checksAnswers())}
 }

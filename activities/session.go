@@ -8,6 +8,7 @@ import (
 
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
 
@@ -40,7 +41,10 @@ func (a *attempt) debounce(ctx context.Context) (reducer.Session, error) {
 		}
 	}
 	if err == nil && a.in.Steps == 0 && !session.TriggerAt.IsZero() {
-		a.metrics.Debounce.Observe(max(0, a.serverNow().Sub(session.TriggerAt).Seconds()))
+		waited := max(0, a.serverNow().Sub(session.TriggerAt))
+		a.metrics.Debounce.Observe(waited.Seconds())
+		activity.GetLogger(ctx).Debug("request debounced", "request", a.in.RequestID, "attempt", a.attempted.Attempt,
+			"through", reducer.ThroughOf(session), "waited_ms", waited.Milliseconds())
 	}
 	if err == nil && session.Reduced.Config.Budget != nil && !session.HasEnd(a.attempted.Attempt-1) {
 		session, err = a.sessionAfterSignals(ctx)

@@ -38,7 +38,7 @@ type StreamAttempt struct {
 type Stop struct {
 	RequestID string       `json:"requestId"`
 	Reason    event.Reason `json:"reason"`
-	// Through is the newest event that wants an answer. New input does not stop an attempt that
+	// Through is the newest event that requires an answer. New input does not stop an attempt that
 	// includes this event.
 	Through string `json:"throughEventId,omitempty"`
 }

@@ -29,20 +29,25 @@ func summarySettings(settings event.RequestSettings, window int) event.RequestSe
 	settings.ResponseFormat, settings.Stop = nil, nil
 	settings.ToolChoice = &event.ToolChoice{Mode: event.ToolChoiceNone}
 	settings.MaxTokens = new(summaryTokens(window))
-	settings.Extra = summaryExtra(settings.Extra)
+	settings.Extra = summaryExtra(settings.Extra, *settings.MaxTokens)
 	return settings
 }
 
-// summaryExtra removes the fields that would override other settings of a summary.
-func summaryExtra(extra event.Object) event.Object {
-	fields, n := extra.Fields(), 0
+// summaryExtra removes the fields that would override other settings of a summary, and those that
+// let reasoning take all of its output, which providers reject.
+func summaryExtra(extra event.Object, maxTokens int) event.Object {
+	fields := extra.Fields()
+	n := len(fields)
 	for _, name := range []string{"response_format", "stop", "tool_choice", "max_tokens", "max_completion_tokens"} {
-		if _, ok := fields[name]; ok {
+		delete(fields, name)
+	}
+	for name, limit := range map[string]string{"thinking": "budget_tokens", "reasoning": "max_tokens"} {
+		var tokens int
+		if json.Unmarshal(event.Object(fields[name]).Fields()[limit], &tokens) == nil && tokens >= maxTokens {
 			delete(fields, name)
-			n++
 		}
 	}
-	if n == 0 {
+	if len(fields) == n {
 		return extra
 	}
 	data, err := json.Marshal(fields)
@@ -74,7 +79,7 @@ func (a *attempt) summaryMessages(ctx context.Context, model Model, r ModelReque
 	with := func(covered []reducer.Message) []reducer.Message {
 		return append(slices.Concat(system, covered), instruction)
 	}
-	r.Conversation = "" // keeps the rendering of the whole conversation in the cache
+	r.Conversation = "" // counting must not replace the cached rendering of the whole conversation
 	var failure error
 	fits := func(covered []reducer.Message) bool {
 		r.Messages = with(covered)

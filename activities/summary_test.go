@@ -79,6 +79,27 @@ func TestExtraFieldsDoNotReplaceTheSettingsOfASummary(t *testing.T) {
 	require.Contains(t, string(request.Body), `"top_k":3`)
 }
 
+// Providers reject a request whose reasoning may take all of the output.
+func TestTheReasoningOfASummaryIsBelowItsOutputLimit(t *testing.T) {
+	for extra, isSent := range map[string]bool{
+		`{"thinking":{"type":"enabled","budget_tokens":4095}}`: true,
+		`{"thinking":{"type":"enabled","budget_tokens":4096}}`: false,
+		`{"thinking":{"type":"disabled"}}`:                     true,
+		`{"reasoning":{"max_tokens":2000}}`:                    true,
+		`{"reasoning":{"max_tokens":8000}}`:                    false,
+		`{"reasoning":{"effort":"high"}}`:                      true,
+		`{"reasoning":"high"}`:                                 true,
+	} {
+		t.Run(extra, func(t *testing.T) {
+			w := summarise(t, longSession(5, event.SetRequestSettings{Extra: event.Object(extra)}), 40_000, llmtest.Answer("They said word."))
+			_, err := w.generate()
+			require.NoError(t, err)
+			body := string(w.model.Requests()[0].Body)
+			require.Equal(t, isSent, strings.Contains(body, strings.Trim(extra, "{}")), body)
+		})
+	}
+}
+
 func TestASummaryOmitsTheOldestMessages(t *testing.T) {
 	w := summarise(t, longSession(9, event.SystemPrompt{Content: "Be brief."}), 6000, llmtest.Answer("They said word."))
 	result, err := w.generate()

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
 	"go.opentelemetry.io/otel/trace"
 
@@ -29,6 +30,8 @@ func (in GenerateInput) describe(span trace.Span, number int, isFirst bool, prev
 		}
 	case previous != "":
 		tracing.Link(span, tracing.LinkRetries, previous)
+	case lost != nil && lost.Ended:
+		tracing.Link(span, tracing.LinkRetries, lost.Trace)
 	case lost != nil:
 		tracing.Link(span, tracing.LinkReplaces, lost.Trace)
 	}
@@ -44,11 +47,22 @@ func (a *attempt) traceResult() {
 
 // traceOutcome adds the outcome to the span of an activity that waited for the attempt.
 func (a *attempt) traceOutcome(ctx context.Context) {
-	outcome := a.result.Outcome
+	span, outcome := trace.SpanFromContext(ctx), a.result.Outcome
 	if a.err != nil {
 		outcome = reducer.Failed
+		failSpan(span, a.err)
 	}
-	trace.SpanFromContext(ctx).SetAttributes(tracing.Outcome.String(outcomeName(outcome)))
+	span.SetAttributes(tracing.Outcome.String(outcomeName(outcome)))
+}
+
+const maxSpanError = 500 // bytes
+
+// failSpan sets the status of the span of an activity. The interceptor of the SDK does not do that for
+// benign errors.
+func failSpan(span trace.Span, err error) {
+	if span.IsRecording() {
+		span.SetStatus(codes.Error, event.Redact(err.Error(), maxSpanError))
+	}
 }
 
 // startCall starts the span of a tool call.

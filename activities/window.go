@@ -42,7 +42,7 @@ func (a *attempt) tooLong(o reducer.Overflow) GenerateResult {
 	return GenerateResult{Attempted: a.attempted, Outcome: reducer.TooLong, Overflow: &o, Lost: a.lost}
 }
 
-// learn sets the overflow that a refusal shows.
+// learn sets the overflow that a rejection by the provider shows.
 func (a *attempt) learn(ctx context.Context, p prepared, err error) {
 	var refusal *ModelError
 	if !errors.As(err, &refusal) || refusal.Failure != event.FailureContextTooLong {
@@ -60,8 +60,8 @@ func (a *attempt) learn(ctx context.Context, p prepared, err error) {
 	}
 }
 
-// learnedWindow returns the window that a refusal shows, in tokens as this worker counts them. window
-// and input are the numbers in the refusal; 0: not stated. The result is 0 if the input fits,
+// learnedWindow returns the window that a rejection shows, in tokens as this worker counts them. window
+// and input are the numbers in the rejection; 0: not stated. The result is 0 if the input fits,
 // and only the output is too long.
 func learnedWindow(counted, window, input int) int {
 	switch {

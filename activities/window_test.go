@@ -106,7 +106,7 @@ func TestTheSmallerWindowCounts(t *testing.T) {
 	}
 }
 
-func TestARefusalShowsTheWindow(t *testing.T) {
+func TestARejectionShowsTheWindow(t *testing.T) {
 	for name, test := range map[string]struct {
 		configured int
 		refusal    string

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/metric"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
@@ -125,7 +126,8 @@ type world struct {
 	// handBack is Options.HandBack.
 	handBack chan struct{}
 	hooks    []hook.Hook
-	window   int // of the model; 0: not configured
+	window   int                  // of the model; 0: not configured
+	meters   metric.MeterProvider // nil: none
 }
 
 func newWorld(t *testing.T, session reducer.Session, steps ...llmtest.Step) *world {
@@ -152,7 +154,7 @@ func (w *world) reset(cache *activities.SessionCache) {
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	w.env = suite.NewTestActivityEnvironment()
 	w.env.RegisterActivity(activities.New(activities.Options{
-		Temporal: w.server, Cache: cache, Stream: backend.Stream(w.stream), HandBack: w.handBack, Hooks: w.hooks,
+		Temporal: w.server, Cache: cache, Meters: w.meters, Stream: backend.Stream(w.stream), HandBack: w.handBack, Hooks: w.hooks,
 		Models: backend.Models(llm.New(llm.Options{
 			Getenv:        func(string) string { return "" },
 			AllowLoopback: true,
