@@ -60,7 +60,7 @@ type validated struct {
 }
 
 // take returns the events of an update. In a replay, no validator has decoded them, and Open may not
-// have returned the rules yet, so take tries the rules of each release until they are valid.
+// have returned the rules yet, so take tries the rules of each release until the events are valid.
 func (a *appends) take(in converter.RawValue, updateID string) ([]event.Event, error) {
 	v := a.validated
 	a.validated = validated{}
@@ -154,5 +154,5 @@ func rejectionOf(recorded []pendingEvent, events []event.Event) error {
 			return appendError(wire.ErrorRefused, body.Reason, e.ID)
 		}
 	}
-	return appendError(wire.ErrorRefused, "the session did not take it")
+	return appendError(wire.ErrorRefused, "the context recorded neither the event nor a rejection")
 }

@@ -95,6 +95,8 @@ type run struct {
 	deliveries   deliveries
 	visibility   visibility
 	trace        traces
+	cause        string            // traceparent of the input that is being applied; empty: none
+	callers      map[string]caller // of the tool calls without a result, by call id, for the log
 }
 
 // opened holds results of Open, fixed for a run.
@@ -128,7 +130,8 @@ type answer struct {
 	future  workflow.Future // nil: no request is running
 	cancel  workflow.CancelFunc
 	start   reducer.StartRequest
-	attempt workflow.Future // that the coroutine of adoptRequest awaits; nil: none
+	attempt workflow.Future         // that the coroutine of adoptRequest awaits; nil: none
+	lost    *activities.LostAttempt // of the previous activity of the same request; nil: none
 }
 
 type archived struct {
@@ -172,7 +175,7 @@ func newRun(ctx workflow.Context, step reducer.Stepper, cache *activities.Sessio
 	r := &run{
 		ctx: detached, cancellable: ctx, step: step, inbox: box, cacheEntry: cache.Entry(info.WorkflowExecution.RunID),
 		name: name, session: reducer.NewSession(name), opened: opened{rules: reducer.CurrentRules},
-		trace: traces{Parent: received(ctx)},
+		trace: traces{Parent: received(ctx)}, cause: received(ctx), callers: map[string]caller{},
 	}
 	return r, r.setHandlers(ctx)
 }
@@ -294,12 +297,14 @@ func (r *run) receive() {
 	for !r.inbox.empty() && r.pending.bytes < maxTaskBytes && !r.continuesAtOnce() {
 		in := r.inbox.take()
 		in.append.findKnown(r.session)
-		r.trace.receive(in.trace)
+		r.trace.receive(in)
+		r.cause = in.trace
 		r.apply(decode(in, r.now(), workflow.GetInfo(r.ctx).TaskQueueName, r.opened.rules))
 		if in.append != nil {
 			r.appends.pending = append(r.appends.pending, in.append.resolve(r.session, r.pending.events))
 		}
 	}
+	r.cause = ""
 	if r.inbox.empty() || r.isUrgent() {
 		r.receiveResults()
 	}
@@ -313,6 +318,7 @@ func (r *run) receiveResults() {
 	if r.answer.future != nil && r.answer.future.IsReady() {
 		ended := r.result()
 		r.answer.future = nil
+		r.answer.cancel() // releases the child of r.ctx
 		r.apply(ended)
 	}
 	r.endCalls()
@@ -334,6 +340,7 @@ func (r *run) apply(in reducer.Input) {
 		if record, ok := effect.(reducer.Record); ok {
 			for _, e := range record.Events {
 				p := newPendingEvent(e)
+				p.trace = r.cause
 				r.pending.events = append(r.pending.events, p)
 				r.pending.bytes += p.size()
 			}
@@ -364,6 +371,7 @@ func (r *run) recordPending() {
 	if len(r.pending.events) > 0 {
 		r.updatedAt = r.pending.events[len(r.pending.events)-1].Timestamp
 		record(r.ctx, r.pending.events, r.register)
+		r.logEvents(r.pending.events)
 		r.observeTask()
 		r.task.recorded += r.pending.bytes
 		r.pending.events, r.pending.bytes = nil, 0

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
@@ -300,7 +301,7 @@ func TestAFailedRequestRecordsTheReason(t *testing.T) {
 		err  error
 		want []string
 	}{
-		"the provider refuses": {
+		"the provider rejects the request": {
 			temporal.NewNonRetryableApplicationError("openai: unauthorized (401)", "unauthorized", nil,
 				activities.Attempted{Attempt: 1, Sent: true, Through: "demo:0003", ProviderID: "openai", Model: "scripted"}),
 			[]string{"LLMRequestStarted attempt 1", "LLMRequestFailed openai: unauthorized (401)"},
@@ -375,15 +376,27 @@ func TestTheLastHeartbeatOfADeadWorkerIsTheUsageOfItsAttempt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(activities.OpenResult{Rules: test.rules}, nil).Once()
-			w.OnActivity(acts.Generate, mock.Anything, mock.Anything).Return(activities.GenerateResult{}, temporal.NewHeartbeatTimeoutError(activities.LostAttempt{
+			lost := activities.LostAttempt{
 				Attempted: activities.Attempted{Attempt: 1, Sent: true, Through: "demo:0002", ProviderID: "openai", Model: "scripted"},
 				Usage:     event.Usage{InputTokens: 8, OutputTokens: 2, Estimated: true},
-			})).Times(1 + reducer.Initial().Config.Retry.MaxRetries + reducer.SpareAttempts)
-			w.generates(answers("Hi"))
+				RunID:     "run", Deadline: time.Unix(1, 0).UTC(),
+			}
+			w.OnActivity(acts.Generate, mock.Anything, mock.Anything).Return(activities.GenerateResult{}, temporal.NewHeartbeatTimeoutError(lost)).
+				Times(1 + reducer.Initial().Config.Retry.MaxRetries + reducer.SpareAttempts)
+			w.generates(func(ctx context.Context, in activities.GenerateInput) (activities.GenerateResult, error) {
+				assert.Equal(t, &lost, in.Lost)
+				return answers("Hi")(ctx, in)
+			})
+			w.generates(func(ctx context.Context, in activities.GenerateInput) (activities.GenerateResult, error) {
+				assert.Nil(t, in.Lost)
+				return answers("Again")(ctx, in)
+			})
+			w.at(time.Hour/2, func() { w.says("And now?") })
 			w.at(time.Minute, func() { w.says("Hello") })
 			w.at(time.Hour, w.close)
 			want := append([]string{"SessionStarted", "UserMessage Hello"}, test.want...)
-			w.run(append(want, "AssistantMessage Hi", "LLMRequestCompleted", "SessionEnded done")...)
+			w.run(append(want, "AssistantMessage Hi", "LLMRequestCompleted",
+				"UserMessage And now?", "LLMRequestStarted attempt 1", "AssistantMessage Again", "LLMRequestCompleted", "SessionEnded done")...)
 		})
 	}
 }

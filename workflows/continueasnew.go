@@ -219,6 +219,7 @@ func (r *run) measureContinuation() {
 		return
 	}
 	used := r.usage()
+	r.log(line{info, "run continues as new", []any{"history_events", used.entries, "history_bytes", used.bytes}})
 	r.metrics.Continuations.Add(1)
 	r.metrics.HistoryEvents.Observe(float64(used.entries))
 	r.metrics.HistoryBytes.Observe(float64(used.bytes))
@@ -250,8 +251,8 @@ func (r *run) taskTimeout() time.Duration {
 }
 
 // isArchived reports whether the archive lags so little that the next run can complete it. If not,
-// it archives in the background, and waits up to archiveWait. While the store is unavailable, no run
-// continues as new, since the next run could not open.
+// it archives in the background, and waits up to archiveWait. A run that has archived nothing continues
+// as new only if it is urgent: the store may be unavailable, and the next run could not open.
 func (r *run) isArchived() bool {
 	if r.archived.running == nil && !r.isArchivedEnough(r.archived.through) {
 		r.startArchiving()

@@ -209,7 +209,7 @@ func TestARunOverItsSizeLimitRecordsInOneTaskOnly(t *testing.T) {
 	require.ErrorAs(t, w.GetWorkflowError(), &next)
 	var input map[string]any
 	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(next.Input, &input))
-	const recorded = 6 // of two in each turn of the loop
+	const recorded = 6 // two signals of 3.5 MB in each iteration of the loop, until 16 MiB are recorded
 	require.Len(t, w.log, 1+recorded)
 	require.Len(t, input["inbox"], signals-recorded)
 }

@@ -17,7 +17,8 @@ func (w *world) opensWith(deliveries ...activities.Delivery) {
 	w.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(activities.OpenResult{Rules: reducer.CurrentRules, Deliveries: deliveries}, nil).Once()
 }
 
-// delivers expects one delivery through an event, which delivers more.
+// delivers expects one activity Deliver with the input through. Its result, delivered, can be higher or
+// lower.
 func (w *world) delivers(hook string, through, delivered int) {
 	w.OnActivity(acts.Deliver, mock.Anything, activities.DeliverInput{ContextName: "demo", Hook: hook, Through: through}).
 		Return(activities.DeliverResult{Through: delivered}, nil).Once()

@@ -9,7 +9,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/seed-9ed7edd4/chronicle/internal/tracing/intercept"
-	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 // signal is an undecoded signal or update. Temporal's signal channels do not preserve the order
@@ -92,10 +91,7 @@ func (i *signalInterceptor) HandleSignal(ctx workflow.Context, in *interceptor.H
 	if workflow.GetInfo(ctx).WorkflowType.Name != workflowType {
 		return i.Next.HandleSignal(ctx, in)
 	}
-	s := signal{name: in.SignalName, payloads: in.Arg}
-	if s.name == wire.SignalEvent {
-		s.trace = intercept.Received(ctx)
-	}
+	s := signal{name: in.SignalName, payloads: in.Arg, trace: intercept.Received(ctx)}
 	i.inbox.signalled++
 	if size := s.size(); size <= maxPlainBytes {
 		i.inbox.plainBytes += size

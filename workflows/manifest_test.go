@@ -34,8 +34,8 @@ func TestReplayHistoriesAreUnchanged(t *testing.T) {
 	require.NoError(t, verifyManifests(historiesDir))
 }
 
-// An end-to-end test names the story of a history. A name that is computed is checked when the test
-// runs, except for its prefix.
+// An end-to-end test names the story of a history. Of a computed name, only the literal prefix is
+// checked here; the end-to-end test checks the rest when it runs.
 func TestReplayHistoriesOfAllStoriesAreRecorded(t *testing.T) {
 	files, err := filepath.Glob("../e2e/*_test.go")
 	require.NoError(t, err)

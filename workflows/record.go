@@ -14,7 +14,8 @@ import (
 
 type pendingEvent struct {
 	event.Event
-	json []byte
+	json  []byte
+	trace string // traceparent of the input that caused the event, for the log; empty: none
 }
 
 func newPendingEvent(e event.Event) pendingEvent {
@@ -22,18 +23,18 @@ func newPendingEvent(e event.Event) pendingEvent {
 	if err != nil {
 		panic(fmt.Sprintf("an event has no JSON: %v", err)) // it was validated on receipt
 	}
-	return pendingEvent{e, data}
+	return pendingEvent{Event: e, json: data}
 }
 
 // size is exact, in bytes: the server would reject a record that is too large, which would block the
 // context. Estimates are wrong for control characters and for many small events.
 func (p pendingEvent) size() int { return len(p.json) + len(",") }
 
-// record writes events to SideEffect markers, each of which contains a [wire.Record]. Before each
-// marker, it calls before with the counter of the newest recorded event.
-func record(ctx workflow.Context, events []pendingEvent, before func(after int)) {
+// record writes events to SideEffect markers, each of which contains a [wire.Record]. It calls
+// register before each marker, with the counter of the newest recorded event.
+func record(ctx workflow.Context, events []pendingEvent, register func(after int)) {
 	for len(events) > 0 {
-		before(event.Counter(events[0].ID) - 1)
+		register(event.Counter(events[0].ID) - 1)
 		n := fitting(events)
 		recordOne(ctx, events[:n])
 		events = events[n:]
@@ -53,14 +54,16 @@ func recordOne(ctx workflow.Context, events []pendingEvent) {
 		panic(fmt.Sprintf("the log cannot be read: %v", err))
 	}
 	if len(recorded.Events) != len(events) {
-		panic(fmt.Sprintf("the log has %d events where this code makes %d", len(recorded.Events), len(events)))
+		panic(fmt.Sprintf("the log has %d events where this code makes %d"+wantMatchingCode, len(recorded.Events), len(events)))
 	}
 	for i, e := range recorded.Events {
 		if e.ID != events[i].ID || e.Tag() != events[i].Tag() {
-			panic(fmt.Sprintf("the log has %s %s where this code makes %s %s", e.Tag(), e.ID, events[i].Tag(), events[i].ID))
+			panic(fmt.Sprintf("the log has %s %s where this code makes %s %s"+wantMatchingCode, e.Tag(), e.ID, events[i].Tag(), events[i].ID))
 		}
 	}
 }
+
+const wantMatchingCode = " (run a worker with the code that recorded the log)"
 
 func recordJSON(events []pendingEvent) []byte {
 	var data bytes.Buffer
@@ -78,8 +81,9 @@ func recordJSON(events []pendingEvent) []byte {
 const (
 	// A workflow task ends after maxTaskBytes of events, so that few signals arrive while it runs.
 	maxTaskBytes = 4 << 20
-	// maxLastTaskBytes applies to an urgent run, whose signals are delayed. The task has to
-	// complete within its timeout: 10 s, or 30 s in a run that begins with a backlog.
+	// maxLastTaskBytes applies to an urgent run instead: the server would accept more signals before
+	// another task. The task has to complete within its timeout: 10 s, or 30 s in a run that begins
+	// with a backlog.
 	maxLastTaskBytes = 16 << 20
 )
 

@@ -53,7 +53,7 @@ func TestARecordExceedsItsLimitOnlyForOneLargeEvent(t *testing.T) {
 		"nothing but quotes":            many(3, "demo", event.UserMessage{Content: strings.Repeat(`"`, 500_000)}),
 		"nothing but escape characters": many(8, "demo", event.UserMessage{Content: strings.Repeat("\x1b", 60_000)}),
 		"thousands of small events":     many(2500, longName, event.LLMRequestCompleted{RequestID: longName + ":r0001"}),
-		"thousands of refusals": many(1000, longName, event.InputRejected{
+		"thousands of rejections": many(1000, longName, event.InputRejected{
 			Reason: strings.Repeat("r", 1000), Input: strings.Repeat("i", event.MaxRejectedInput),
 		}),
 		"one event that is larger than a record": many(1, "demo", event.UserMessage{Content: strings.Repeat("x", wire.MaxEventBytes-200)}),
@@ -104,7 +104,7 @@ func TestDetailsShowTheEndOfTheConversation(t *testing.T) {
 			reducer.Session{Reduced: reducer.ReducedContext{Messages: []reducer.Message{message(reducer.RoleUser, strings.Repeat("ü", 601))}}},
 			"**idle** · 0 events · 0 turns\n\n**user**: " + strings.Repeat("ü", 600) + "…",
 		},
-		"of many messages the last": {
+		"only the newest messages are shown": {
 			reducer.Session{Reduced: reducer.ReducedContext{Messages: append(
 				[]reducer.Message{message(reducer.RoleUser, "first"), message(reducer.RoleAssistant, "second")}, tenTimes(message(reducer.RoleUser, "x"))...)}},
 			"**idle** · 0 events · 0 turns\n\n_2 earlier messages_" + strings.Repeat("\n\n**user**: x", 10),

@@ -15,21 +15,26 @@ import (
 )
 
 func (r *run) startRequest(start reducer.StartRequest) {
-	r.answer.start = start
+	lost := r.answer.lost
+	if start.RequestID != r.answer.start.RequestID {
+		lost = nil
+	}
+	r.answer.start, r.answer.lost = start, nil
 	links := r.trace.begin(start)
+	r.logRequest(line{info, "request scheduled", []any{"attempt", start.FirstAttempt, "fallback", start.Fallback}}, start.RequestID)
 	var ctx workflow.Context
 	ctx, r.answer.cancel = workflow.WithCancel(r.traced(r.ctx))
-	r.answer.future = r.executeGenerate(ctx, start, start.FirstAttempt, links...)
+	r.answer.future = r.executeGenerate(ctx, start, start.FirstAttempt, lost, links...)
 }
 
 // executeGenerate schedules the attempts of a request from firstAttempt on.
-func (r *run) executeGenerate(ctx workflow.Context, start reducer.StartRequest, firstAttempt int, links ...activities.TraceLink) workflow.Future {
+func (r *run) executeGenerate(ctx workflow.Context, start reducer.StartRequest, firstAttempt int, lost *activities.LostAttempt, links ...activities.TraceLink) workflow.Future {
 	attempts := attemptsFrom(start, firstAttempt)
 	options := r.generateOptions(start)
 	options.RetryPolicy = retryPolicy(start)
 	options.RetryPolicy.MaximumAttempts = int32(attempts + reducer.SpareAttempts)
 	in := r.generateInput(start, firstAttempt, attempts)
-	in.Links = links
+	in.Lost, in.Links = lost, links
 	return workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, options), acts.Generate, in)
 }
 
@@ -64,8 +69,8 @@ func (r *run) generateOptions(start reducer.StartRequest) workflow.ActivityOptio
 		what = "summary of " + count(start.Compaction.Messages, "message")
 	}
 	return workflow.ActivityOptions{
-		// For a stuck worker; Generate has timeouts of its own.
-		StartToCloseTimeout: milliseconds(start.TimeoutMs+start.MaxWaitMs) + 30*time.Second,
+		// This detects only a stuck worker: Generate has timeouts of its own. It can wait for a budget as long as for the model.
+		StartToCloseTimeout: milliseconds(2*start.TimeoutMs+start.MaxWaitMs) + 30*time.Second,
 		HeartbeatTimeout:    activities.HeartbeatTimeout,
 		WaitForCancellation: true,
 		Summary:             fmt.Sprintf("turn %d · %s · %s", start.Turn, model, what),
@@ -110,7 +115,7 @@ func (r *run) adoptRequest(adopt reducer.AdoptRequest) {
 		if errors.As(err, &failed) && !failed.NonRetryable() && (attempts > 1 || repairs(failed)) {
 			delay := max(failed.NextRetryDelay(), milliseconds(start.Retry.InitialDelayMs))
 			if err = workflow.Sleep(ctx, delay); err == nil {
-				err = get(r.executeGenerate(ctx, start, adopt.Attempt+1))
+				err = get(r.executeGenerate(ctx, start, adopt.Attempt+1, nil))
 			}
 		}
 		done.Set(result, err)
@@ -130,8 +135,9 @@ func (r *run) awaitAdopted() {
 	}
 }
 
-// tellRequest tells the worker about new input, which stops an attempt without it. Without an
-// acknowledgement, Generate sees the input in the session that it reads next, or in a stop check.
+// tellRequest tells the worker about new input. The worker stops an attempt that was sent without it.
+// Without an acknowledgement, Generate sees the input in the session that it reads next, or in a stop
+// check.
 func (r *run) tellRequest(tell reducer.TellRequest) {
 	r.sendStop(activities.Stop{RequestID: tell.RequestID, Reason: event.ReasonNewUserInput, Through: tell.Through})
 }

@@ -35,12 +35,30 @@ func (r *run) result() reducer.RequestEnded {
 		ended.Exceeded, ended.Overflow = failure.Exceeded, failure.Overflow
 	}
 	r.trace.end(ended.Outcome, trace)
+	r.answer.lost = lostOf(err, attempted, lost)
 	requestID := r.answer.start.RequestID
 	ended.Attempted = attemptedOf(requestID, attempted)
 	if lost != nil {
 		ended.Lost = &reducer.LostAttempt{Attempted: attemptedOf(requestID, lost.Attempted), Usage: lost.Usage}
 	}
 	return ended
+}
+
+// lostOf returns the attempt whose worker did not end it, unless a later attempt was sent.
+func lostOf(err error, attempted activities.Attempted, before *activities.LostAttempt) *activities.LostAttempt {
+	var timeout *temporal.TimeoutError
+	var last activities.LostAttempt
+	switch {
+	case errors.As(err, &timeout):
+		if timeout.HasLastHeartbeatDetails() && timeout.LastHeartbeatDetails(&last) == nil && last.Sent {
+			return &last
+		}
+		return nil
+	case attempted.Sent:
+		return nil
+	default:
+		return before
+	}
 }
 
 func attemptedOf(requestID string, a activities.Attempted) reducer.Attempted {

@@ -18,6 +18,7 @@ type toolCalls []toolCall
 
 type toolCall struct {
 	requestID, callID string
+	tool              string
 	future            workflow.Future
 	cancel            workflow.CancelFunc
 	isCancelled       bool // no request waits for the result; a late one is still recorded
@@ -49,7 +50,12 @@ func (r *run) callTool(effect reducer.CallTool) {
 		in.MaxAttempts = max(1, call.Attempts)
 		retry.MaximumAttempts = int32(in.MaxAttempts + reducer.SpareAttempts)
 	}
-	started := toolCall{requestID: effect.RequestID, callID: call.ID}
+	message := "tool call started"
+	if effect.Schema != nil {
+		message = "edited arguments are validated" // the client executes the call
+	}
+	r.logRequest(line{info, message, []any{"tool", name(call.Name), "call", name(call.ID)}}, effect.RequestID)
+	started := toolCall{requestID: effect.RequestID, callID: call.ID, tool: call.Name}
 	var ctx workflow.Context
 	ctx, started.cancel = workflow.WithCancel(r.traced(r.ctx))
 	started.future = workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
@@ -65,6 +71,7 @@ func (r *run) callTool(effect reducer.CallTool) {
 func (r *run) cancelTools(cancel reducer.CancelTools) {
 	for i, call := range r.calls {
 		if call.requestID == cancel.RequestID && !call.isCancelled {
+			r.logRequest(line{info, "tool call cancelled", []any{"tool", name(call.tool), "call", name(call.callID)}}, call.requestID)
 			r.calls[i].isCancelled = true
 			call.cancel()
 		}
@@ -79,6 +86,7 @@ func (r *run) endCalls() {
 			continue
 		}
 		r.calls = slices.Delete(r.calls, i, i+1)
+		call.cancel()
 		r.apply(r.resultOf(call))
 	}
 }
@@ -131,6 +139,7 @@ func (r *run) woken() {
 	if at.Before(r.wake.at) {
 		at = r.wake.at // the clocks of the server's hosts may differ
 	}
+	r.wake.cancel()
 	r.wake = wake{}
 	r.apply(reducer.Woken{At: at})
 }

@@ -137,12 +137,12 @@ func TestACallIsRepeatedOnlyIfItIsIdempotent(t *testing.T) {
 		times   int
 		outcome reducer.CallOutcome
 	}{
-		"a dead worker":                         {reducer.Call{}, temporal.NewHeartbeatTimeoutError(), 1, reducer.CallLost},
-		"a stuck worker":                        {reducer.Call{}, temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_START_TO_CLOSE, nil), 1, reducer.CallLost},
-		"an error":                              {reducer.Call{}, errors.New("no"), 1, reducer.CallLost},
-		"dead workers of an idempotent tool":    {reducer.Call{Idempotent: true}, temporal.NewHeartbeatTimeoutError(), 1 + reducer.SpareAttempts, reducer.CallLost},
-		"attempts of an idempotent tool":        {reducer.Call{Idempotent: true, Attempts: 3}, errors.New("no"), 3 + reducer.SpareAttempts, reducer.CallLost},
-		"attempts of a tool that cannot repeat": {reducer.Call{Attempts: 3}, errors.New("no"), 1, reducer.CallLost},
+		"a dead worker":                             {reducer.Call{}, temporal.NewHeartbeatTimeoutError(), 1, reducer.CallLost},
+		"a stuck worker":                            {reducer.Call{}, temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_START_TO_CLOSE, nil), 1, reducer.CallLost},
+		"an error":                                  {reducer.Call{}, errors.New("no"), 1, reducer.CallLost},
+		"dead workers of an idempotent tool":        {reducer.Call{Idempotent: true}, temporal.NewHeartbeatTimeoutError(), 1 + reducer.SpareAttempts, reducer.CallLost},
+		"attempts of an idempotent tool":            {reducer.Call{Idempotent: true, Attempts: 3}, errors.New("no"), 3 + reducer.SpareAttempts, reducer.CallLost},
+		"attempts of a tool that is not idempotent": {reducer.Call{Attempts: 3}, errors.New("no"), 1, reducer.CallLost},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, p := newPuppet(t, map[string][]reducer.Effect{"call": {calling(test.call)}})

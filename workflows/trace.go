@@ -9,6 +9,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/tracing"
 	"github.com/seed-9ed7edd4/chronicle/internal/tracing/intercept"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
+	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 // maxTracedInputs bounds the inputs that a turn refers to besides its parent.
@@ -29,8 +30,12 @@ type traces struct {
 	Ended activities.TraceLink `json:"ended,omitzero"`
 }
 
-// receive is called with the traceparent of an input; empty: it has none.
-func (t *traces) receive(parent string) {
+// receive is called with each signal and update. An input without a trace context begins a new trace.
+func (t *traces) receive(in signal) {
+	if in.name != wire.SignalEvent {
+		return
+	}
+	parent := in.trace
 	t.IsUntraced = parent == "" && len(t.Inputs) > 0
 	if parent == "" {
 		return

@@ -44,7 +44,7 @@ func (r *run) updateVisibility() {
 		updates = append(updates, attributeModel.ValueSet(cut(r.session.Model, shownModel)))
 	}
 	if err := workflow.UpsertTypedSearchAttributes(r.ctx, updates...); err != nil {
-		workflow.GetLogger(r.ctx).Warn("The search attributes were not set", "error", err)
+		workflow.GetLogger(r.ctx).Warn("the search attributes were not set", "error", err)
 	}
 }
 
