@@ -26,6 +26,7 @@ import (
 const (
 	maxSignals      = 10_000
 	maxWaiting      = 9_000
+	maxHistory      = 51_200 // events
 	maxHistoryMiB   = 50
 	maxWaitingBytes = 20 << 20
 	// These apply when no signal waits for a worker. Runs continue as new long before.
@@ -133,10 +134,12 @@ func isTimeout(ctx context.Context, err error) bool {
 func checkSize(d *workflowservice.DescribeWorkflowExecutionResponse, length, size int) error {
 	isWaiting := d.GetPendingWorkflowTask() != nil
 	switch {
-	case length >= maxLength || isWaiting && length >= maxWaiting:
+	case length >= maxLength:
+		return &fullError{fmt.Sprintf("%s of %s history events", thousands(length), thousands(maxHistory))}
+	case isWaiting && length >= maxWaiting:
 		return &fullError{fmt.Sprintf("%s of %s signals", thousands(length), thousands(maxSignals))}
 	case size >= maxBytes || isWaiting && size >= maxWaitingBytes:
-		return &fullError{fmt.Sprintf("%.1f of %d MiB, the rest of which is reserved for a worker", float64(size)/(1<<20), maxHistoryMiB)}
+		return &fullError{fmt.Sprintf("%.1f of %d MiB of history, the rest of which is reserved for a worker", float64(size)/(1<<20), maxHistoryMiB)}
 	}
 	return nil
 }

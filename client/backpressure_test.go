@@ -41,10 +41,10 @@ func TestSendReturnsErrFullBeforeTheServerTerminatesTheRun(t *testing.T) {
 		"almost the maximum of waiting signals":  {running(8_999, mib, true), ""},
 		"the maximum of waiting signals":         {running(9_200, mib, true), "send to context demo: full until a worker runs: 9,200 of 10,000 signals (start a worker, then send again)"},
 		"almost the maximum of waiting bytes":    {running(300, 20*mib-1000, true), ""},
-		"the maximum of waiting bytes":           {running(300, 20*mib, true), "send to context demo: full until a worker runs: 20.0 of 50 MiB, the rest of which is reserved for a worker (start a worker, then send again)"},
+		"the maximum of waiting bytes":           {running(300, 20*mib, true), "send to context demo: full until a worker runs: 20.0 of 50 MiB of history, the rest of which is reserved for a worker (start a worker, then send again)"},
 		"a long history without waiting signals": {running(9_200, 21*mib, false), ""},
-		"the maximum length":                     {running(50_000, 21*mib, false), "full until a worker runs: 50,000 of 10,000 signals"},
-		"the maximum size":                       {running(9_200, 45*mib, false), "full until a worker runs: 45.0 of 50 MiB"},
+		"the maximum length":                     {running(50_000, 21*mib, false), "full until a worker runs: 50,000 of 51,200 history events"},
+		"the maximum size":                       {running(9_200, 45*mib, false), "full until a worker runs: 45.0 of 50 MiB of history"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &temporal{run: test.run}

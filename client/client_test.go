@@ -87,7 +87,7 @@ func TestSendReturnsTheOutcomeOfTheUpdate(t *testing.T) {
 		f.update = func(sdkclient.UpdateWorkflowOptions) (wire.Appended, error) { return wire.Appended{}, err }
 		return open(t, f).Send(t.Context(), message)
 	}
-	t.Run("refused", func(t *testing.T) {
+	t.Run("rejected", func(t *testing.T) {
 		f := &temporal{}
 		sent, err := send(f, failure(wire.ErrorRefused))
 		require.ErrorIs(t, err, client.ErrRefused)

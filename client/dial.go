@@ -46,6 +46,10 @@ type Config struct {
 	// Tracers makes spans of the calls to Temporal, and sends their trace context to the workers.
 	// Nil: none.
 	Tracers trace.TracerProvider
+	// OnDisconnect is called when the connection to NATS breaks. OnConnect is called when it is restored,
+	// or established after the first use. Optional.
+	OnDisconnect func(error)
+	OnConnect    func()
 }
 
 // Tracing returns an interceptor for the Temporal client of [Options], which does what
@@ -100,8 +104,8 @@ func Dial(ctx context.Context, config Config) (*Client, error) {
 		return nil, err
 	}
 	if url := connect.NATSURL(config.NATSURL, os.Getenv); url != "" {
-		auth := config.NATSAuth.WithEnv(os.Getenv)
-		c.stream.connect = func() (*stream.Conn, error) { return dialStream(url, auth, options.Namespace) }
+		config.NATSAuth = config.NATSAuth.WithEnv(os.Getenv)
+		c.stream.connect = func() (*stream.Conn, error) { return dialStream(url, config, options.Namespace) }
 	}
 	return c, nil
 }
@@ -112,8 +116,10 @@ func isDenied(err error) bool {
 }
 
 // dialStream waits up to natsTimeout; then connecting continues in the background.
-func dialStream(url string, auth stream.Auth, namespace string) (*stream.Conn, error) {
-	conn, err := stream.Connect(url, stream.Options{Namespace: namespace, Auth: auth, Name: "chronicle client"})
+func dialStream(url string, config Config, namespace string) (*stream.Conn, error) {
+	conn, err := stream.Connect(url, stream.Options{
+		Namespace: namespace, Auth: config.NATSAuth, Name: "chronicle client", OnDisconnect: config.OnDisconnect, OnConnect: config.OnConnect,
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -35,10 +35,24 @@ var (
 	ErrOtherStore   = blobs.ErrOtherStore
 )
 
+// StoreAdvice is the advice in errors of a client without a blob store.
+const StoreAdvice = eventlog.StoreAdvice
+
 // nameError is an ErrName whose text is that of the validation.
 type nameError struct{ error }
 
 func (nameError) Is(target error) bool { return target == ErrName }
+
+// errStoreRequired is the ErrNoArchive of an operation that a gateway does not offer.
+var errStoreRequired error = storeRequiredError{}
+
+type storeRequiredError struct{}
+
+func (storeRequiredError) Error() string {
+	return "the client has no blob store (set --blob-url or BLOB_URL to the blob store of the workers)"
+}
+
+func (storeRequiredError) Is(target error) bool { return target == ErrNoArchive }
 
 // onTimeout is the error for a call without a response.
 func (c *Context) explain(ctx context.Context, operation string, err, onTimeout error) error {

@@ -21,6 +21,8 @@ func Merge(contextName, from string, recorded <-chan Entry, deltas <-chan stream
 	}
 }
 
+var DialStream = dialStream
+
 // Check returns the problems of a log.
 func Check(contextName string, log ...event.Event) []Problem {
 	var problems []Problem

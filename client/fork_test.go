@@ -69,7 +69,7 @@ func TestForkErrors(t *testing.T) {
 		want           error
 		text           string
 	}{
-		"without an archive":             {"demo", "demo:0001", "copy", &temporal{}, nil, client.ErrNoArchive, ""},
+		"without an archive":             {"demo", "demo:0001", "copy", &temporal{}, nil, client.ErrNoArchive, "fork as context copy: the client has no blob store (set --blob-url or BLOB_URL to the blob store of the workers)"},
 		"as an existing context":         {"demo", "demo:0001", "copy", &temporal{known: true}, logs, client.ErrExists, ""},
 		"as an archived context":         {"demo", "demo:0001", "taken", &temporal{}, logs, client.ErrExists, ""},
 		"as an invalid name":             {"demo", "demo:0001", "..", &temporal{}, logs, client.ErrName, ""},

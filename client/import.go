@@ -56,7 +56,7 @@ func (c *Context) Import(ctx context.Context, events []event.Event) error {
 
 func (c *Context) checkNotExists(ctx context.Context, operation string) error {
 	if c.client.options.Archive == nil {
-		return fmt.Errorf("%s context %s: %w", operation, c.name, ErrNoArchive)
+		return fmt.Errorf("%s context %s: %w", operation, c.name, errStoreRequired)
 	}
 	if err := c.client.checkNamespace(ctx); err != nil {
 		return err

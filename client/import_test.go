@@ -144,3 +144,9 @@ func TestImportErrors(t *testing.T) {
 		})
 	}
 }
+
+func TestImportWithoutABlobStoreSaysWhatToSet(t *testing.T) {
+	err := archived(t, &temporal{}, nil, "copy").Import(t.Context(), nil)
+	require.ErrorIs(t, err, client.ErrNoArchive)
+	require.EqualError(t, err, "import context copy: the client has no blob store (set --blob-url or BLOB_URL to the blob store of the workers)")
+}

@@ -35,8 +35,8 @@ type Schedule struct {
 	Every    time.Duration
 	Timezone string // of Cron, a name of the IANA database; empty: UTC
 	Message  event.UserMessage
-	IsPaused bool      // a result
-	Next     time.Time // a result; zero if the schedule sends no further messages
+	IsPaused bool      // output only
+	Next     time.Time // output only; zero if the schedule sends no further messages
 }
 
 // DefaultScheduleID is the id of a schedule without one.
@@ -135,7 +135,7 @@ func (s Schedule) spec() (sdkclient.ScheduleSpec, error) {
 		spec.Intervals = []sdkclient.ScheduleIntervalSpec{{Every: s.Every}}
 		return spec, nil
 	case cron == "" || len(s.Cron) > maxCronBytes:
-		return invalid("cron", fmt.Sprintf("want 1 to %d bytes", maxCronBytes))
+		return invalid("cron", fmt.Sprintf("missing or too long (want a cron expression of at most %d bytes, including its comment)", maxCronBytes))
 	}
 	// The server compiles the expression and keeps only its comment as text.
 	spec.CronExpressions = []string{cron + " # " + cron}

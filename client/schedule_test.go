@@ -283,7 +283,7 @@ func TestInvalidSchedulesNameTheField(t *testing.T) {
 		"half a second":      {client.Schedule{Every: 1500 * time.Millisecond}, nil, "every: 1.5s is invalid (want whole seconds, at least 1s)"},
 		"a negative one":     {client.Schedule{Every: -time.Hour}, nil, "every: -1h0m0s is invalid (want whole seconds, at least 1s)"},
 		"a time zone":        {client.Schedule{Every: time.Hour, Timezone: "UTC"}, nil, "timezone: requires a cron expression"},
-		"only a comment":     {client.Schedule{Cron: "# daily"}, nil, "cron: want 1 to 1000 bytes"},
+		"only a comment":     {client.Schedule{Cron: "# daily"}, nil, "cron: missing or too long (want a cron expression of at most 1000 bytes, including its comment)"},
 		"an id":              {client.Schedule{ID: "a/b", Every: time.Hour}, nil, `id: "a/b" is invalid (want 1-64 of A-Z a-z 0-9 . _ -, first a letter or digit)`},
 		"a long message": {client.Schedule{Every: time.Hour, Message: event.UserMessage{Content: strings.Repeat("x", wire.MaxScheduledBytes)}}, nil,
 			"message: 32808 bytes of JSON (at most 32768)"},

@@ -34,8 +34,8 @@ type Receipt struct {
 //
 // Events without a ClientEventID are assigned one. To repeat a Send with an unknown outcome, use
 // the ids of its receipt; the context deduplicates them among its newest thousand. Events of one
-// input with the same id must be equal. Files of 8 KiB and more are replaced by references to the
-// blob store, if the client has one.
+// input with the same id must be equal. If the client has a blob store, files of 8 KiB and more
+// in [event.MediaTypes] are replaced by references to it.
 //
 // The error is a *event.FieldError for invalid events, ErrRefused if the context rejects them, or
 // ErrFull if no worker runs and the history has no room. After ErrFull, use the same ids again: a

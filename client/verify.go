@@ -22,7 +22,7 @@ type Verification struct {
 
 // Problem is a defect of a log or of its archive.
 type Problem struct {
-	Place string `json:"place"` // id of an event, or key of an archive entry
+	Place string `json:"place"` // id of an event, or name of an object or folder in the blob store
 	Text  string `json:"text"`
 }
 

@@ -81,7 +81,7 @@ func TestOneEventIsReadWithoutThoseBeforeIt(t *testing.T) {
 	}
 }
 
-func TestARefusedTokenRestartsAtTheBeginning(t *testing.T) {
+func TestARejectedTokenRestartsAtTheBeginning(t *testing.T) {
 	for name, refuse := range map[string]func(s *server) error{
 		"as invalid":  func(s *server) error { s.tokens = map[string]token{}; return nil },
 		"as internal": func(*server) error { return serviceerror.NewInternal("unknown version of the token") },
@@ -98,7 +98,7 @@ func TestARefusedTokenRestartsAtTheBeginning(t *testing.T) {
 	}
 }
 
-func TestAServerThatRefusesEverythingIsAnError(t *testing.T) {
+func TestAServerThatRejectsEverythingIsAnError(t *testing.T) {
 	s := longRun(t, 500)
 	log := eventlog.New(s, "", nil)
 	part(t, log, 0, 500)

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
 )
 
-// followRun formats the log of a run with the run of each event, and "|" where there are no more so
-// far.
+// followRun formats the log of a run with the run of each event, and each element without an event as
+// "|".
 func followRun(t *testing.T, log *eventlog.Log, runID string, from archive.Position) string {
 	t.Helper()
 	var texts []string

@@ -67,7 +67,7 @@ type server struct {
 	client.Client
 	t    testing.TB
 	runs []*run
-	// read counts the pages that were read by run, and entries their entries.
+	// read counts the pages read of each run, and entries their history entries.
 	read    map[string]int
 	entries int
 	// fail is called before each page is read.

@@ -27,8 +27,8 @@ type Progress struct {
 	// Epoch is the [Run.Number] of the newest run that delivers to this reader. The run sets it before
 	// its first delivery. 0: none yet.
 	Epoch int `json:"epoch,omitempty"`
-	// FailingSince is when the reader began to fail, and Through is the counter at the end of the
-	// events that failed last. Zero: it does not fail.
+	// FailingSince is when the reader began to fail; zero: it does not fail. Through is the counter of
+	// the last event in the newest batch that failed; 0: none.
 	FailingSince time.Time `json:"failingSince,omitzero"`
 	Through      int       `json:"through,omitempty"`
 }

@@ -27,7 +27,7 @@
 //	{"version":1,"first":1,"last":50,"blob":"sha256/…","bytes":2810,"rawBytes":19204}
 //
 // The entry is written after the blob. Encoding is deterministic and contains neither time nor
-// host, so a killed writer can repeat its work. Segments may overlap. Nothing is changed or
+// host, so a killed writer can repeat its work. Segments may overlap, and are never changed or
 // deleted.
 //
 // A cursor is the position of a hook in the log, under the hash of its name. Each change is an object

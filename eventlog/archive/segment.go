@@ -27,7 +27,7 @@ type Segment struct {
 const version = 1 // of all entries
 
 // SegmentError reports a segment that cannot be read. Err wraps [blobs.ErrNotFound],
-// [blobs.ErrCorrupt] or [blobs.ErrUnavailable], unless access is refused or the format is newer.
+// [blobs.ErrCorrupt] or [blobs.ErrUnavailable], unless access is denied or the format is newer.
 type SegmentError struct {
 	ContextName string
 	First, Last int // event counters

@@ -15,11 +15,11 @@ import (
 )
 
 // TestABucketIsAStore checks the features of an S3 server that stores need, like
-// conditional writes. `make e2e-s3` sets the bucket.
+// conditional writes. `make e2e-postgres` sets the bucket.
 func TestABucketIsAStore(t *testing.T) {
 	const variable = "CHRONICLE_E2E_BLOB_URL"
 	if os.Getenv(variable) == "" {
-		t.Skip("S3 tests, run by make e2e-s3")
+		t.Skip("S3 tests, run by make e2e-postgres")
 	}
 	u, err := url.Parse(os.Getenv(variable))
 	require.NoError(t, err)

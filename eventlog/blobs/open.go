@@ -21,8 +21,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Open opens the store of a Temporal namespace at a URL, and creates its folder. It does not connect
-// to clouds.
+// Open opens the store of a Temporal namespace at a URL. It creates a missing folder. For a bucket, it
+// sends no request.
 func Open(ctx context.Context, rawURL, namespace string) (*Store, error) {
 	return openStore(ctx, rawURL, namespace, true)
 }

@@ -125,7 +125,7 @@ func (s *Store) Put(ctx context.Context, data []byte) (Ref, error) {
 }
 
 // Get returns the bytes of a reference. Errors: [ErrNotFound], [ErrCorrupt], [ErrUnavailable], or
-// another error of the driver, such as refused access.
+// another error of the driver, such as denied access.
 func (s *Store) Get(ctx context.Context, ref Ref) ([]byte, error) {
 	data, err := s.Read(ctx, string(ref))
 	if err == nil && RefOf(data) != ref {

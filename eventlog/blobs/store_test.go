@@ -228,7 +228,7 @@ func TestErrorsOfAnUnavailableStoreContainNoSecrets(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestRefusedAccessIsNotUnavailability(t *testing.T) {
+func TestDeniedAccessIsNotUnavailability(t *testing.T) {
 	bucket := blobstest.New(t)
 	bucket.Fail(fs.ErrPermission)
 	_, err := bucket.Store.Put(t.Context(), []byte("hello"))

@@ -54,7 +54,7 @@ func Open() *Bucket {
 	return b
 }
 
-// Fail makes all operations fail until Fail(nil): fs.ErrPermission means refused access, any other
+// Fail makes all operations fail until Fail(nil): fs.ErrPermission means denied access, any other
 // error an unavailable store.
 func (b *Bucket) Fail(err error) {
 	b.mu.Lock()
