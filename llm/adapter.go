@@ -32,8 +32,9 @@ type Options struct {
 	// ReadBlob reads an [event.Source.Ref] within [BlobTimeout]. Nil: such attachments become notes.
 	ReadBlob func(ctx context.Context, ref string) ([]byte, error)
 	Logger   *slog.Logger // for attachments that cannot be read; nil: discard
-	// TraceContent adds messages and answers to the span of a request, up to 128 KiB and without
-	// strings that look like secrets. A request has a span if its ctx has one.
+	// TraceContent adds the newest messages, up to 128 KiB, and the answer to the span of a request.
+	// Each text is cut at 16 KiB, and strings that look like secrets are removed. A request has a span
+	// if its ctx has one.
 	TraceContent bool
 }
 

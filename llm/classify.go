@@ -100,7 +100,7 @@ func contentKind(header http.Header) string {
 	case "":
 		return "none"
 	}
-	return "another"
+	return "other"
 }
 
 // connectionProblem omits the text of the error, which may contain internal addresses, names in a

@@ -10,13 +10,14 @@
 // The conversation is rendered for the provider (render.go, message.go, attachment.go), reusing the
 // unchanged part (rendered.go). transport.go inserts it and the request settings (parameters.go,
 // format.go) into requests of go-openai, and eventbody.go filters their event streams. reasoning.go
-// reads reasoning and provider state, and state.go returns that state in later requests. Failures
+// reads reasoning and provider state, and state.go sends that state back in later requests. Failures
 // become an [Error] (classify.go, media.go, tokentimeout.go).
 //
 // Guarantees:
 //   - A stream without a finish reason is an error, never an answer. The text before an error is in
 //     the [Result] returned with it.
-//   - The package does not retry: see [Error.Retryable] and [Error.RetryAfter].
+//   - The package does not retry: see [Error.Retryable] and [Error.RetryAfter]. The one exception is
+//     rejected provider state, see [Target.Stream].
 //   - No [Error], and no error that it wraps, contains the API key or a probable secret.
 //   - A key is sent only to the base URL that it is configured for. Requests go to configured
 //     providers and to base URLs that the operator allows, see [Adapter.Resolve].

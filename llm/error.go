@@ -67,7 +67,7 @@ type Error struct {
 	ProviderID string
 	Status     int // HTTP status, or the one in an error inside a stream; 0 without a response
 	Kind       Kind
-	// Message has at most about 500 bytes and no secrets. It may be the error message of a
+	// Message has at most about 700 bytes and no secrets. It may be the error message of a
 	// configured provider.
 	Message    string
 	RetryAfter time.Duration // requested by the provider; 0: not requested

@@ -55,7 +55,7 @@ func TestErrorResponsesAreClassified(t *testing.T) {
 		"no code at all":              {step: llmtest.Status(400, `{"error":{"message":"no"}}`), kind: llm.KindBadRequest},
 		"an error that is a string":   {step: llmtest.Status(404, `{"error":"model \"x\" not found, try pulling it first"}`), kind: llm.KindNotFound, says: `model "x" not found`},
 		"a message that is an array":  {step: llmtest.Status(400, `{"error":{"message":["a","b"]}}`), kind: llm.KindBadRequest, says: `["a","b"]`},
-		"a message outside":           {step: llmtest.Status(422, `{"object":"error","message":{"detail":[{"msg":"Extra inputs are not permitted"}]}}`), kind: llm.KindBadRequest, says: "Extra inputs are not permitted"},
+		"a message at the top level":  {step: llmtest.Status(422, `{"object":"error","message":{"detail":[{"msg":"Extra inputs are not permitted"}]}}`), kind: llm.KindBadRequest, says: "Extra inputs are not permitted"},
 		"400 for an unknown model":    {step: llmtest.Error(400, "invalid_request_error", "Model Not Exist"), kind: llm.KindNotFound, says: `(model "model-1" at`},
 		"no such model, says a 500":   {step: llmtest.Status(500, `{"error":{"message":"model \"x\" not found, try pulling it first","code":500}}`), kind: llm.KindNotFound},
 		"status only in the code":     {step: llmtest.Error(503, "model_not_found", "No available channel"), kind: llm.KindNotFound},

@@ -33,7 +33,8 @@ type Repair struct {
 	Problem string // see [Error.Problem]
 }
 
-// prompt appends the repair, and adds to the system message a schema that the provider does not support.
+// prompt appends the repair. If the provider does not support the format json_schema, it also adds the
+// schema to the system message.
 func (t *Target) prompt(messages []reducer.Message) []reducer.Message {
 	messages = t.withSchema(messages)
 	if t.Repair == nil {
@@ -62,8 +63,8 @@ func (t *Target) withSchema(messages []reducer.Message) []reducer.Message {
 // formatCheck returns why a text does not match the response format; nil if it does.
 type formatCheck func(text string) error
 
-// Check validates the response format and the tools without sending a request. The error is of
-// [KindConfiguration], or for tools of [KindBadRequest].
+// Check validates the response format and the tools without sending a request. Errors of the
+// format are of [KindConfiguration], those of the tools of [KindBadRequest].
 func (t *Target) Check() error {
 	if failure := t.checkTools(); failure != nil {
 		return failure
@@ -74,7 +75,7 @@ func (t *Target) Check() error {
 	return nil
 }
 
-// formatCheck returns nil if any text is valid.
+// formatCheck returns a nil check if every text is valid.
 func (t *Target) formatCheck() (formatCheck, *Error) {
 	check, err := schema.OfFormat(t.settings().ResponseFormat)
 	if err != nil {

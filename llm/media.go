@@ -49,7 +49,7 @@ var mediaRefusals = []struct {
 	{audio, KindNoAudio, "audio file", refusalOf(`audio`, `(input_)?audio`)},
 }
 
-// refusalOf matches refusals of a kind of media, by words for it or the type of its content parts.
+// refusalOf matches rejections of a kind of media, by words for it or the type of its content parts.
 func refusalOf(words, part string, more ...string) *regexp.Regexp {
 	return regexp.MustCompile(`(?i)` + strings.Join(append(more,
 		`(does not|doesn't|not) (currently )?(support|accept|take|allow|have)\w* ?(for )?\W?(`+words+`|multi-?modal)`,

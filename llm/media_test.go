@@ -188,7 +188,7 @@ func TestServerThatRejectsPDFsOrAudio(t *testing.T) {
 		"the audio file of two files":   {[]reducer.Message{user("", pdf, sound)}, 400, "audio is not supported", llm.KindNoAudio, "each audio file", false},
 		"a 500 without a reason":        {[]reducer.Message{user("", pdf, sound)}, 500, "", llm.KindServer, "each PDF and audio file", true},
 		"a 500 after an answer":         {[]reducer.Message{user("", pdf), answer, user("And?")}, 500, "", llm.KindServer, "", false},
-		"the refusal of a missing part": {[]reducer.Message{user("", pdf)}, 400, "audio is not supported", llm.KindBadRequest, "", false},
+		"a rejection of absent audio":   {[]reducer.Message{user("", pdf)}, 400, "audio is not supported", llm.KindBadRequest, "", false},
 		"an invalid PDF":                {[]reducer.Message{user("", pdf)}, 400, "Invalid value: 'file_data' is not base64.", llm.KindBadRequest, "", false},
 	}
 	for name, test := range tests {

@@ -14,7 +14,7 @@ type message struct {
 	parts      []part
 	toolCalls  []openai.ToolCall
 	toolCallID string
-	state      returned // provider state to return with an answer
+	state      returned // provider state to send back with an answer
 }
 
 // part is a content part, in the formats of the providers in [presets].

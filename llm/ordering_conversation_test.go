@@ -333,7 +333,8 @@ func (c *conversation) tooLong() {
 	}
 }
 
-// longTurn makes a few steps, whose results are then too long for a strategy.
+// longTurn makes a few steps with long results, then an attempt that is too long, so that the strategy is
+// applied.
 func (c *conversation) longTurn(strategy event.Strategy) {
 	c.input(event.SetCompaction{Strategies: []event.Strategy{strategy}})
 	c.message()
@@ -352,7 +353,7 @@ func (c *conversation) longTurn(strategy event.Strategy) {
 	c.tooLong()
 }
 
-// longResult is worth dropping.
+// longResult is longer than [event.DroppedResult], so compaction drops it.
 var longResult = json.RawMessage(`"` + strings.Repeat("long ", 200) + `"`)
 
 func (c *conversation) interrupt() { c.step(reducer.InterruptAsked{At: c.now}) }

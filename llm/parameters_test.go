@@ -49,7 +49,7 @@ func TestEachSettingIsSent(t *testing.T) {
 		"penalties":            {event.RequestSettings{FrequencyPenalty: new(-1.5), PresencePenalty: new(2.0)}, `{"frequency_penalty":-1.5,"presence_penalty":2}`},
 		"zero penalties":       {event.RequestSettings{FrequencyPenalty: new(0.0), PresencePenalty: new(0.0)}, `{"frequency_penalty":0,"presence_penalty":0}`},
 		"reasoningEffort":      {event.RequestSettings{ReasoningEffort: "high"}, `{"reasoning_effort":"high"}`},
-		"what is kept":         {event.RequestSettings{Reasoning: event.ReasoningFull}, `{}`},
+		"recorded reasoning":   {event.RequestSettings{Reasoning: event.ReasoningFull}, `{}`},
 		"no tools are offered": {event.RequestSettings{ToolChoice: &event.ToolChoice{Mode: "auto"}, ParallelToolCalls: new(true)}, `{}`},
 		"text":                 {event.RequestSettings{ResponseFormat: &event.ResponseFormat{Type: event.FormatText}}, `{"response_format":{"type":"text"}}`},
 		"any JSON":             {event.RequestSettings{ResponseFormat: &event.ResponseFormat{Type: event.FormatJSONObject}}, `{"response_format":{"type":"json_object"}}`},

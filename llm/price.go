@@ -17,7 +17,9 @@ type Price struct {
 	Input, CachedInput, Output float64
 }
 
-const priceUnit = 1_000_000 // units in a millionth of a dollar
+// priceUnit is the number of internal units in a millionth of a US dollar. The price of a token is a
+// whole number of units.
+const priceUnit = 1_000_000
 
 func (p Price) units() (input, cached, output int64) {
 	unit := func(price float64) int64 { return int64(math.Round(price * priceUnit)) }

@@ -122,7 +122,7 @@ type quirks struct {
 	toolsAsText     bool
 	tools           toolQuirks
 	userLast        bool      // the last message must be a user message or a result
-	state           stateRule // to be returned with answers
+	state           stateRule // sent back with answers in later requests
 	noStreamOptions bool      // stream_options is rejected; usage is always sent
 	// maxCompletionTokens replaces max_tokens, but not on other servers under the provider's name.
 	maxCompletionTokens bool
@@ -172,7 +172,8 @@ func (q quirks) fetches(media event.Media) bool {
 	return false
 }
 
-// stateRule is the provider state that must be returned with an answer ([event.ProviderState]).
+// stateRule is the provider state that later requests must send back with an answer
+// ([event.ProviderState]).
 type stateRule uint8
 
 const (

@@ -82,7 +82,8 @@ type ProviderFile struct {
 	Budgets      []Budget
 }
 
-// ReadProviders reads a file like providers.example.toml. Errors name file, line, provider and field.
+// ReadProviders reads a file like providers.example.toml. Errors name the file, the provider or budget,
+// the field and, if it is known, the line.
 func ReadProviders(name string) (ProviderFile, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
@@ -248,7 +249,7 @@ func (table providerTable) provider(id string) (Provider, error) {
 
 var partMedia = map[string]event.Media{"image": event.MediaImage, "pdf": event.MediaPDF, "audio": event.MediaAudio}
 
-// accepts never returns nil.
+// accepts returns an empty slice for an empty list, because nil stands for the default.
 func (table providerTable) accepts() ([]event.Media, error) {
 	if table.TextOnly && len(*table.Accepts) > 0 {
 		return nil, errors.New("set together with text_only = true (want only one of them)")

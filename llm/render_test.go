@@ -104,7 +104,7 @@ func TestConversationIsRenderedForItsProvider(t *testing.T) {
 			messages: []reducer.Message{system("Be brief."), user(" Hi \n"), assistant("Hello"), user("Bye")},
 			want:     []string{"system: Be brief.", "user:  Hi \n", "assistant: Hello", "user: Bye"},
 		},
-		"an unfinished answer keeps its text": {
+		"a partial answer keeps its text": {
 			messages: []reducer.Message{user("Tell"), {Role: reducer.RoleAssistant, Content: "Once upon ", Partial: true}, user("Stop")},
 			want:     []string{"user: Tell", "assistant: Once upon ", "user: Stop"},
 		},

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// statedLimit has the numbers of tokens in the refusal of a request that is too long. 0: not stated.
+// statedLimit has the numbers of tokens in the rejection of a request that is too long. 0: not stated.
 type statedLimit struct {
 	window int // maximum input: the context window without the requested output
 	input  int // of the request
 }
 
-// limitTexts match the numbers in refusals. The test cites the sources of the texts. The first match
-// of a name counts: window and input as in [statedLimit]; functions, which are part of the input;
-// output, which is part of the window; and total, the sum of input and output.
+// limitTexts match the numbers in rejections. The test cites the sources of the texts. The names are
+// window and input, as in [statedLimit]; functions, which are part of the input; output, which is part
+// of the window; and total, the sum of input and output. The first match of each name counts.
 var limitTexts = compileLimitTexts(
 	`maximum (?:context|prompt) length is <window>`,
 	`context length (?:is|of) only <window>`,

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 )
 
-func TestARefusalStatesTheWindow(t *testing.T) {
+func TestARejectionStatesTheWindow(t *testing.T) {
 	openAI := func(message string) llmtest.Step { return llmtest.Error(400, "invalid_request_error", message) }
 	for name, test := range map[string]struct {
 		refusal       llmtest.Step
@@ -46,7 +46,7 @@ func TestARefusalStatesTheWindow(t *testing.T) {
 		"vLLM, with an output as large as the window": {openAI("'max_tokens' or 'max_completion_tokens' is too large: 1000. This model's maximum context length is 1000 tokens and your request has 203 input tokens (1000 > 1000 - 203). None"), 1000, 203},
 		// https://github.com/vllm-project/vllm/issues/42474
 		"vLLM, with an output": {openAI("This model's maximum context length is 128000 tokens. However, you requested 65535 output tokens and your prompt contains at least 62466 input tokens, for a total of at least 128001 tokens."), 62465, 62466},
-		// https://github.com/agentscope-ai/AgentTeams/issues/346 has the characters, the text is otherwise the same.
+		// https://github.com/agentscope-ai/AgentTeams/issues/346 states characters instead of input tokens.
 		"vLLM, with a maximum input": {openAI("You passed 99073 input tokens and requested 32000 output tokens. However, the model's context length is only 131072 tokens, resulting in a maximum input length of 99072 tokens. Please reduce the length of the input prompt. (parameter=input_tokens, value=99073)"), 99072, 99073},
 		// https://github.com/ggml-org/llama.cpp/pull/15780
 		"llama.cpp": {llmtest.Status(500, `{"error":{"code":500,"message":"the request exceeds the available context size. try increasing the context size or enable context shift","type":"exceed_context_size_error","n_prompt_tokens":1407,"n_ctx":256}}`), 256, 1407},
@@ -88,7 +88,7 @@ func TestARefusalStatesTheWindow(t *testing.T) {
 	}
 }
 
-func TestOtherRefusalsStateNoWindow(t *testing.T) {
+func TestOtherRejectionsStateNoWindow(t *testing.T) {
 	for _, step := range []llmtest.Step{
 		llmtest.Error(429, "rate_limit_exceeded", "Request too large on tokens per minute (TPM): Limit 6000, Requested 14810"),
 		llmtest.Error(429, "ThrottlingException", "Too many tokens, please wait before trying again."),
@@ -111,7 +111,7 @@ func TestTheStatedWindowMayFollowALongText(t *testing.T) {
 }
 
 // Some servers quote the request in their errors.
-func TestAQuotedSummaryIsNoRefusalAsTooLong(t *testing.T) {
+func TestAQuotedSummaryDoesNotClassifyAnErrorAsTooLong(t *testing.T) {
 	quoted := fmt.Sprintf("invalid input: %q, %q", event.SummaryIntroduction+"Trains.", event.DroppedResult)
 	_, err := target(t, llmtest.Start(t, llmtest.Error(400, "invalid_request_error", quoted))).Stream(within(t), hello, nil)
 	requireKind(t, llm.KindBadRequest, err)

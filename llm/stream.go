@@ -26,7 +26,7 @@ type Result struct {
 	// FinishReason is the provider's ("stop", "length", "content_filter", …), "other" if it is not
 	// a word, "tool_calls" if there are calls, and empty if the answer is incomplete.
 	FinishReason string
-	event.Usage  // of the request, see [Target.Usage]; zero if no answer began
+	event.Usage  // of the request, see [Target.Usage]; zero if it failed before the answer, other than by cancellation or timeout
 }
 
 const finishError = "error" // reported by some servers for a failure
@@ -40,8 +40,8 @@ const finishError = "error" // reported by some servers for a failure
 //     passes, or no token arrives within FirstToken or Stall, it is of [KindTimeout].
 //   - The finish reason completes an answer. Later failures of the connection are ignored.
 //   - A content filter causes [KindContentFilter] before any text; later, it ends the answer.
-//   - An answer that does not match the response format causes [KindInvalidAnswer]; a refusal is a
-//     valid answer. An invalid schema causes [KindConfiguration].
+//   - An answer that does not match the response format causes [KindInvalidAnswer]; a refusal of
+//     the model is a valid answer. An invalid schema causes [KindConfiguration].
 //   - An answer with tool calls needs no text, and is not compared with the response format. If the
 //     length limit or a content filter stops it, its text is the answer, without the calls.
 //     Reaching the length limit without text, and more than [MaxArgumentBytes] of arguments, cause

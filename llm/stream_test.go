@@ -229,13 +229,13 @@ func TestDeadlineIsATimeout(t *testing.T) {
 		step llmtest.Step
 		text string
 	}{
-		"before the headers":  {step: llmtest.Stall()},
-		"in the middle of it": {step: llmtest.Answer("one", "two").HoldAfter(1, llmtest.NewGate()), text: "one"},
+		"before the headers":          {step: llmtest.Stall()},
+		"in the middle of the answer": {step: llmtest.Answer("one", "two").HoldAfter(1, llmtest.NewGate()), text: "one"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			model := llmtest.Start(t, test.step)
-			// The test ends the deadline.
+			// A cancellation with this cause stands for a deadline that passes.
 			ctx, cancel := context.WithCancelCause(within(t))
 			go func() {
 				_, _ = model.Request(ctx, 1)

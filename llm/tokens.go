@@ -77,7 +77,7 @@ func (c *tokenCounter) conversation(e encoding, sent [][]byte) int {
 	return requestTokens + c.messages(e, sent...)
 }
 
-// messages counts JSON objects that are separated by commas.
+// messages counts the tokens of JSON objects that are separated by commas.
 func (c *tokenCounter) messages(e encoding, pieces ...[]byte) (tokens int) {
 	readers := []io.Reader{strings.NewReader("[")}
 	for _, piece := range pieces {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// tokenTimeout is the cause of a request that ends without a token for too long.
+// tokenTimeout is why a request was cancelled: no token arrived for too long.
 type tokenTimeout struct {
 	limit time.Duration
 	begun bool // a token was received

@@ -123,11 +123,11 @@ func TestInvalidToolsAreNotSent(t *testing.T) {
 		choice string
 		says   string
 	}{
-		"an invalid name":      {[]llm.Tool{{Name: "files/read"}}, "", `the name of the tool "files/read" is invalid (want 1 to 64 of A-Z a-z 0-9 _ -)`},
-		"no name":              {[]llm.Tool{{}}, "", `the name of the tool "" is invalid`},
-		"a name twice":         {[]llm.Tool{{Name: "a"}, {Name: "a"}}, "", `the tool "a" is offered twice`},
-		"no schema":            {[]llm.Tool{{Name: "a", Parameters: event.Object(`[]`)}}, "", `the parameters of the tool "a" are not a JSON Schema (want an object)`},
-		"a choice that is not": {[]llm.Tool{{Name: "a"}, {Name: "b"}}, "c", `toolChoice names the tool "c", which is not offered (want one of a, b)`},
+		"an invalid name":              {[]llm.Tool{{Name: "files/read"}}, "", `the name of the tool "files/read" is invalid (want 1 to 64 of A-Z a-z 0-9 _ -)`},
+		"no name":                      {[]llm.Tool{{}}, "", `the name of the tool "" is invalid`},
+		"a name twice":                 {[]llm.Tool{{Name: "a"}, {Name: "a"}}, "", `the tool "a" is offered twice`},
+		"no schema":                    {[]llm.Tool{{Name: "a", Parameters: event.Object(`[]`)}}, "", `the parameters of the tool "a" are not a JSON Schema (want an object)`},
+		"a choice that is not offered": {[]llm.Tool{{Name: "a"}, {Name: "b"}}, "c", `toolChoice names the tool "c", which is not offered (want one of a, b)`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			to := withTools(t, llmtest.Start(t), reducer.ProviderConfig{})

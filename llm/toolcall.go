@@ -108,7 +108,7 @@ func (c *partialCall) isRepeated(name, arguments string) bool {
 func (r *callReader) tooLarge() string {
 	switch {
 	case len(r.calls) > MaxCalls:
-		return fmt.Sprintf("the answer calls more than %d tools", MaxCalls)
+		return fmt.Sprintf("the answer has more than %d tool calls", MaxCalls)
 	case r.size > MaxArgumentBytes:
 		return fmt.Sprintf("the arguments of the tool calls exceed %d KiB", MaxArgumentBytes>>10)
 	}

@@ -218,7 +218,7 @@ func TestAnAnswerNeverHasAnIncompleteCall(t *testing.T) {
 		"failed":                         {llmtest.Answer("Hm").Calls(call).Finish("error"), llm.KindServer, "failed in the middle", "Hm", ""},
 		"without a finish reason":        {llmtest.Answer("Hm").Calls(call).Finish(""), llm.KindTruncated, "without a finish reason", "Hm", ""},
 		"too many calls": {
-			llmtest.Calls(make([]llmtest.Call, llm.MaxCalls+1)...), llm.KindInvalidAnswer, "calls more than 128 tools", "", "",
+			llmtest.Calls(make([]llmtest.Call, llm.MaxCalls+1)...), llm.KindInvalidAnswer, "has more than 128 tool calls", "", "",
 		},
 		"too large arguments": {
 			llmtest.Calls(llmtest.Call{Name: "weather", Arguments: strings.Repeat("1", llm.MaxArgumentBytes+1)}), llm.KindInvalidAnswer, "exceed 768 KiB", "", "",

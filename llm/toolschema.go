@@ -122,8 +122,8 @@ type adapter struct {
 	open    []string // references that are being followed
 }
 
-// merge replaces a combination of objects by one object with the properties of all. Only what allOf
-// requires remains required.
+// merge replaces a combination of objects by one object with the properties of all. What the object
+// itself and the parts of allOf require remains required.
 func (a *adapter) merge(object fields, name string) fields {
 	var parts []json.RawMessage
 	if json.Unmarshal(object.get(name), &parts) != nil {

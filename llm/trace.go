@@ -33,13 +33,13 @@ func (t *Target) startSpan(ctx context.Context, messages []reducer.Message) (con
 	if !span.IsRecording() {
 		return ctx, span
 	}
-	span.SetAttributes(semconv.GenAIOperationNameChat, semconv.GenAIRequestModel(t.Model), semconv.GenAIRequestStream(true),
-		semconv.GenAIProviderNameKey.String(cmp.Or(providerNames[t.ProviderID], t.ProviderID)))
+	attributes := append(make([]attribute.KeyValue, 0, 16), semconv.GenAIOperationNameChat, semconv.GenAIRequestModel(t.Model),
+		semconv.GenAIRequestStream(true), semconv.GenAIProviderNameKey.String(cmp.Or(providerNames[t.ProviderID], t.ProviderID)))
 	if t.Conversation != "" {
-		span.SetAttributes(semconv.GenAIConversationID(t.Conversation))
+		attributes = append(attributes, semconv.GenAIConversationID(t.Conversation))
 	}
-	span.SetAttributes(t.addressAttributes()...)
-	span.SetAttributes(t.settingAttributes()...)
+	attributes = append(attributes, t.addressAttributes()...)
+	span.SetAttributes(append(attributes, t.settingAttributes()...)...)
 	if t.traceContent {
 		span.SetAttributes(inputContent(messages)...)
 	}
@@ -85,13 +85,14 @@ func traceChunk(span trace.Span, sentAt time.Time, chunk openai.ChatCompletionSt
 	if !span.IsRecording() {
 		return
 	}
-	span.SetAttributes(semconv.GenAIResponseTimeToFirstChunk(time.Since(sentAt).Seconds()))
+	attributes := append(make([]attribute.KeyValue, 0, 3), semconv.GenAIResponseTimeToFirstChunk(time.Since(sentAt).Seconds()))
 	if chunk.Model != "" {
-		span.SetAttributes(semconv.GenAIResponseModel(event.Redact(chunk.Model, maxTracedName)))
+		attributes = append(attributes, semconv.GenAIResponseModel(event.Redact(chunk.Model, maxTracedName)))
 	}
 	if chunk.ID != "" {
-		span.SetAttributes(semconv.GenAIResponseID(event.Redact(chunk.ID, maxTracedName)))
+		attributes = append(attributes, semconv.GenAIResponseID(event.Redact(chunk.ID, maxTracedName)))
 	}
+	span.SetAttributes(attributes...)
 }
 
 const maxTracedName = 200 // bytes
@@ -102,28 +103,30 @@ func (t *Target) endSpan(span trace.Span, result Result, err error) {
 		span.End()
 		return
 	}
+	attributes := make([]attribute.KeyValue, 0, 8)
 	if result.InputTokens+result.OutputTokens > 0 {
-		span.SetAttributes(semconv.GenAIUsageInputTokens(result.InputTokens), semconv.GenAIUsageOutputTokens(result.OutputTokens))
+		attributes = append(attributes, semconv.GenAIUsageInputTokens(result.InputTokens), semconv.GenAIUsageOutputTokens(result.OutputTokens))
 	}
 	if result.CachedTokens > 0 {
-		span.SetAttributes(semconv.GenAIUsageCacheReadInputTokens(result.CachedTokens))
+		attributes = append(attributes, semconv.GenAIUsageCacheReadInputTokens(result.CachedTokens))
 	}
 	if result.ReasoningTokens > 0 {
-		span.SetAttributes(semconv.GenAIUsageReasoningOutputTokens(result.ReasoningTokens))
+		attributes = append(attributes, semconv.GenAIUsageReasoningOutputTokens(result.ReasoningTokens))
 	}
 	if result.FinishReason != "" {
-		span.SetAttributes(semconv.GenAIResponseFinishReasons(result.FinishReason))
+		attributes = append(attributes, semconv.GenAIResponseFinishReasons(result.FinishReason))
 	}
 	var failed *Error
 	if errors.As(err, &failed) && failed.Kind != KindCanceled {
-		span.SetAttributes(semconv.ErrorTypeKey.String(string(failed.Kind)))
+		attributes = append(attributes, semconv.ErrorTypeKey.String(string(failed.Kind)))
 		if failed.Status != 0 {
-			span.SetAttributes(semconv.HTTPResponseStatusCode(failed.Status))
+			attributes = append(attributes, semconv.HTTPResponseStatusCode(failed.Status))
 		}
 	}
 	if t.traceContent {
-		span.SetAttributes(outputContent(result)...)
+		attributes = append(attributes, outputContent(result)...)
 	}
+	span.SetAttributes(attributes...)
 	tracing.End(span, err)
 }
 

@@ -178,7 +178,7 @@ func (s Step) NoUsage() Step {
 
 func (s Step) withAnswer(change func(*answer)) Step {
 	if s.answer == nil {
-		panic("llmtest: only an Answer has a finish reason and usage")
+		panic("llmtest: this method of a Step requires an Answer")
 	}
 	copied := *s.answer
 	change(&copied)

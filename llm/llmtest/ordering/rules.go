@@ -83,7 +83,7 @@ var rules = []Rule{
 		}
 		for i, m := range r.Messages {
 			if !slices.Contains(openaiRoles, m.Role) {
-				report("message %d has the role %q", i, m.Role)
+				report("message %d has the unknown role %q", i, m.Role)
 			}
 		}
 	}},
@@ -147,7 +147,7 @@ var rules = []Rule{
 			for _, c := range m.ToolCalls {
 				var text string
 				if c.Type != "function" || !namePattern.MatchString(c.Function.Name) || json.Unmarshal(c.Function.Arguments, &text) != nil {
-					report("message %d has a call of type %q, function %q and arguments %s", i, c.Type, c.Function.Name, c.Function.Arguments)
+					report("message %d has a call of type %q, function %q and arguments %s, want type function, a name of 1 to 64 of a-z A-Z 0-9 _ -, and arguments in a string", i, c.Type, c.Function.Name, c.Function.Arguments)
 				}
 			}
 		}
@@ -156,12 +156,12 @@ var rules = []Rule{
 		seen := map[string]bool{}
 		for _, t := range r.Tools {
 			if t.Type != "function" || !namePattern.MatchString(t.Function.Name) || seen[t.Function.Name] {
-				report("the tool %q of type %q has no valid name (1 to 64 of a-z A-Z 0-9 _ -), or the name of another", t.Function.Name, t.Type)
+				report("the tool %q of type %q, want type function and a name of 1 to 64 of a-z A-Z 0-9 _ -, unique", t.Function.Name, t.Type)
 			}
 			seen[t.Function.Name] = true
 		}
 		if len(r.Tools) > 128 {
-			report("%d tools", len(r.Tools))
+			report("%d tools, want at most 128", len(r.Tools))
 		}
 	}},
 	{"openai/tool-schemas", openaiSchemas, func(r request, report func(string, ...any)) {
@@ -242,9 +242,10 @@ var rules = []Rule{
 	}},
 	{"gemini/call-turn", geminiReported, func(r request, report func(string, ...any)) {
 		all := r.withoutSystem()
+		first := len(r.Messages) - len(all)
 		for i, m := range all {
 			if len(m.ToolCalls) > 0 && (i == 0 || all[i-1].Role != "user" && all[i-1].Role != "tool") {
-				report("function calls in message %d follow neither a user message nor a result", i)
+				report("function calls in message %d follow neither a user message nor a result", first+i)
 			}
 		}
 	}},
@@ -287,7 +288,7 @@ var rules = []Rule{
 		}
 		for _, name := range names {
 			if !geminiName.MatchString(name) {
-				report("the function %q does not begin with a letter or an underscore", name)
+				report("the function %q, want 1 to 64 of a-z A-Z 0-9 _ . : -, first a letter or an underscore", name)
 			}
 		}
 	}},
@@ -304,7 +305,7 @@ var rules = []Rule{
 			walk(schema, func(schema map[string]any) {
 				for name := range schema {
 					if !slices.Contains(geminiKnown, name) {
-						report("the schema of %q has the field %q", t.Function.Name, name)
+						report("the schema of %q has the unsupported field %q", t.Function.Name, name)
 					}
 				}
 			})
@@ -320,12 +321,12 @@ var rules = []Rule{
 	}},
 	{"mistral/last-role", mistralRules, func(r request, report func(string, ...any)) {
 		if last := len(r.Messages) - 1; last > 0 && r.Messages[last].Role != "user" && r.Messages[last].Role != "tool" {
-			report("the last message has the role %s", r.Messages[last].Role)
+			report("the last message has the role %s, want user or tool", r.Messages[last].Role)
 		}
 	}},
 	{"mistral/only-message", mistralRules, func(r request, report func(string, ...any)) {
 		if len(r.Messages) == 1 && r.Messages[0].Role != "user" && r.Messages[0].Role != "system" {
-			report("the only message has the role %s", r.Messages[0].Role)
+			report("the only message has the role %s, want user or system", r.Messages[0].Role)
 		}
 	}},
 	{"mistral/answer", mistralRules, func(r request, report func(string, ...any)) {
@@ -384,7 +385,7 @@ var rules = []Rule{
 	}},
 	{"deepseek/last-role", deepseekChat, func(r request, report func(string, ...any)) {
 		if last := len(r.Messages) - 1; last >= 0 && r.Messages[last].Role != "user" && r.Messages[last].Role != "tool" {
-			report("the last message has the role %s, without a prefix", r.Messages[last].Role)
+			report("the last message has the role %s, want user or tool", r.Messages[last].Role)
 		}
 	}},
 	{"deepseek/reasoning", deepseekThought, func(r request, report func(string, ...any)) {
@@ -413,10 +414,11 @@ var rules = []Rule{
 		}
 	}},
 	{"templates/alternate", chatTemplates, func(r request, report func(string, ...any)) {
-		before := "assistant"
-		for i, m := range r.withoutSystem() {
+		all, before := r.withoutSystem(), "assistant"
+		first := len(r.Messages) - len(all)
+		for i, m := range all {
 			if m.Role == before && m.Role != "tool" {
-				report("message %d with the role %q is the first, or follows another with this role", i, m.Role)
+				report("message %d with the role %q is the first, or follows another with this role", first+i, m.Role)
 			}
 			before = m.Role
 		}

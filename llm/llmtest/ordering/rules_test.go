@@ -146,3 +146,14 @@ func TestEachPresetHasRules(t *testing.T) {
 		require.NotEmpty(t, ordering.Check(provider, body("")), provider)
 	}
 }
+
+func TestMessageNumbersCountTheSystemMessage(t *testing.T) {
+	for provider, request := range map[string][]byte{
+		"gemini": body(tools, system, user, answer, calling, result),
+		"vllm":   body("", system, user, answer, answer, user),
+	} {
+		violations := ordering.Check(provider, request)
+		require.Len(t, violations, 1, provider)
+		require.Contains(t, violations[0].Problem, "message 3 ", provider)
+	}
+}
