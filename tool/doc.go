@@ -15,7 +15,8 @@
 // need no code.
 //
 // Each call is a Temporal activity. Functions with effects use [CallID] with [ContextName] as an
-// idempotency key. Only a call of an [Idempotent] tool is ever repeated. Guarantees:
+// idempotency key. Only calls of [Idempotent] tools are repeated, except that a reset of the workflow
+// repeats all calls that were running at the reset point. Guarantees:
 //   - A function receives only arguments that match the schema.
 //   - An error, a panic or a timeout of a function is an error result for the model. It ends
 //     neither the request nor the worker. A function that ignores the end of its context is

@@ -37,7 +37,8 @@ func (s *Set) bounded(ctx context.Context, t Tool, value any) (json.RawMessage, 
 	case len(text) <= t.maxResult:
 		return encoded, nil
 	}
-	// Redact now: the worker does not see the stored copy, and finds no field names in an excerpt.
+	// Redact before storing: CallTool redacts only the abridged text, in which it cannot recognize the
+	// fields of an object.
 	if encoded, err = event.RedactJSON(encoded); err == nil {
 		_, text, err = encode(encoded)
 	}

@@ -33,8 +33,8 @@ func parametersOf(in reflect.Type) (event.Object, error) {
 	return event.Object(data), nil
 }
 
-// withoutNull removes null from the types of pointers, slices and maps; some providers accept one
-// type only. A pointer becomes optional instead.
+// withoutNull removes null from the types of pointers and slices; some providers accept one type
+// only. A pointer becomes optional instead.
 func withoutNull(s *jsonschema.Schema) {
 	if s == nil {
 		return

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/tool"
 )
 
-// named returns tools with some canonical names; name is the one for models.
+// named returns tools with canonical names; nameOf returns their names for models.
 func named(t *testing.T, canonical ...string) (tools []tool.Tool) {
 	t.Helper()
 	for _, c := range canonical {

@@ -124,7 +124,7 @@ func (t Tool) validate() error {
 	case t.spec.Timeout < time.Millisecond || t.spec.Timeout > MaxTimeout:
 		return fmt.Errorf("timeout %v is out of range (1ms to %v)", t.spec.Timeout, MaxTimeout)
 	case t.spec.Attempts < 1 || t.spec.Attempts > MaxAttempts:
-		return fmt.Errorf("%d attempts is out of range (1 to %d)", t.spec.Attempts, MaxAttempts)
+		return fmt.Errorf("%d attempts are out of range (1 to %d)", t.spec.Attempts, MaxAttempts)
 	case t.spec.Attempts > 1 && !t.spec.Idempotent:
 		return fmt.Errorf("%d attempts require the option Idempotent", t.spec.Attempts)
 	case t.maxResult < MinMaxResult || t.maxResult > MaxMaxResult:

@@ -108,7 +108,7 @@ func TestInvalidToolsAreErrors(t *testing.T) {
 			func() (tool.Tool, error) { return tool.New("weather", "Weather", weather, tool.Canonical("")) }},
 		{"a timeout of zero", `tool "weather": timeout 0s is out of range (1ms to 24h0m0s)`,
 			func() (tool.Tool, error) { return tool.New("weather", "Weather", weather, tool.Timeout(0)) }},
-		{"no attempts", `tool "weather": 0 attempts is out of range (1 to 10)`,
+		{"no attempts", `tool "weather": 0 attempts are out of range (1 to 10)`,
 			func() (tool.Tool, error) { return tool.New("weather", "Weather", weather, tool.Attempts(0)) }},
 		{"attempts that are not idempotent", `tool "weather": 2 attempts require the option Idempotent`,
 			func() (tool.Tool, error) { return tool.New("weather", "Weather", weather, tool.Attempts(2)) }},

@@ -29,7 +29,7 @@ import (
 
 const (
 	fetchTimeout    = 30 * time.Second // of a fetch with its redirects
-	maxBodyBytes    = 2 << 20          // of a body that are read
+	maxBodyBytes    = 2 << 20          // read from a body
 	maxFailureBytes = 500              // of a failed response for the model
 )
 

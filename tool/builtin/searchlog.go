@@ -28,7 +28,7 @@ const searchName = "search_log"
 
 // Log reads logs; see [github.com/seed-9ed7edd4/chronicle/eventlog.Log].
 type Log interface {
-	// Events yields the events of a context after the event id from; "": all.
+	// Events yields the events of a context that follow the event with the id from. Empty from: all.
 	Events(ctx context.Context, contextName, from string) iter.Seq2[event.Event, error]
 }
 
@@ -107,7 +107,7 @@ func wordsOf(query string) (words []*regexp.Regexp, err error) {
 	return words, nil
 }
 
-// textOf returns "" for an event that models do not receive.
+// textOf returns the kind and the searched text of an event. Empty: the event is not searched.
 func textOf(body event.Body, own map[string]bool) (kind, text string) {
 	switch body := body.(type) {
 	case event.UserMessage:

@@ -227,7 +227,7 @@ const wantRef = "want a reference to the secret (env:NAME or file:/absolute/path
 func validateEnv(name, value string) error {
 	switch {
 	case !envName.MatchString(name):
-		return errors.New("invalid name (letters, digits and _)")
+		return errors.New("invalid name (1 to 128 of A-Z a-z 0-9 _, first a letter or _)")
 	case strings.Contains(value, "\x00"):
 		return errors.New("has a NUL character")
 	case isRef(value):
@@ -245,7 +245,7 @@ func validateHeader(name, value string) error {
 	lower := strings.ToLower(name)
 	switch {
 	case !headerName.MatchString(name):
-		return errors.New("invalid name (letters, digits and -)")
+		return errors.New("invalid name (1 to 128 of A-Z a-z 0-9 -)")
 	case slices.Contains(protocolHeaders, lower) || strings.HasPrefix(lower, "mcp-"):
 		return errors.New("set by the protocol (remove it)")
 	case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' }):

@@ -54,7 +54,7 @@ func TestAnInvalidFileIsAnErrorThatNamesTheField(t *testing.T) {
 		{`"a": {"url": "ftp://x"}`, `server "a": url: want an http or https URL like https://mcp.example.com/mcp`},
 		{`"a": {"url": "http://user:hunter2@x"}`, `server "a": url: contains a user or password (refer to them in headers)`},
 		{`"a": {"url": "http://x/#f"}`, `server "a": url: has a fragment, a space or a character beyond ASCII`},
-		{`"a": {"command": "x", "env": {"A-B": "c"}}`, `server "a": env: A-B: invalid name (letters, digits and _)`},
+		{`"a": {"command": "x", "env": {"A-B": "c"}}`, `server "a": env: A-B: invalid name (1 to 128 of A-Z a-z 0-9 _, first a letter or _)`},
 		{`"a": {"command": "x", "env": {"MY_TOKEN": "hunter2"}}`, `server "a": env: MY_TOKEN: want a reference to the secret (env:NAME or file:/absolute/path, never the secret itself)`},
 		{`"a": {"command": "x", "env": {"A": "sk-hunter2hunter2"}}`, `server "a": env: A: want a reference to the secret`},
 		{`"a": {"command": "x", "env": {"A": "env:"}}`, `server "a": env: A: want a reference to the secret`},
@@ -62,7 +62,7 @@ func TestAnInvalidFileIsAnErrorThatNamesTheField(t *testing.T) {
 		{`"a": {"url": "http://x", "headers": {"Authorization": "Bearer hunter2"}}`, `server "a": headers: Authorization: want a reference to the secret (env:NAME or file:/absolute/path, never the secret itself), like "Bearer env:NAME"`},
 		{`"a": {"url": "http://x", "headers": {"X-Api-Key": "hunter2"}}`, `server "a": headers: X-Api-Key: want a reference to the secret`},
 		{`"a": {"url": "http://x", "headers": {"Mcp-Session-Id": "x"}}`, `server "a": headers: Mcp-Session-Id: set by the protocol (remove it)`},
-		{`"a": {"url": "http://x", "headers": {"A B": "x"}}`, `server "a": headers: A B: invalid name (letters, digits and -)`},
+		{`"a": {"url": "http://x", "headers": {"A B": "x"}}`, `server "a": headers: A B: invalid name (1 to 128 of A-Z a-z 0-9 -)`},
 		{`"a": {"url": "http://x", "headers": {"A": "x\ny"}}`, `server "a": headers: A: has a control character or a character beyond ASCII`},
 	} {
 		t.Run(test.server, func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestAFileThatIsNoListOfServersIsAnErrorThatNamesTheFile(t *testing.T) {
 	require.ErrorContains(t, err, "/no/such/file")
 }
 
-func TestServersOfAProgramAreValidated(t *testing.T) {
+func TestServersInOptionsAreValidated(t *testing.T) {
 	_, err := mcp.New(mcp.Options{Servers: []mcp.Server{{Name: "a"}}})
 	require.EqualError(t, err, `server "a": command: missing (want a command, or a url)`)
 	_, err = mcp.New(mcp.Options{Servers: []mcp.Server{{Name: "a", Command: "x"}, {Name: "a", Command: "x"}}})

@@ -18,7 +18,8 @@
 //     gone are errors.
 //   - A program sees no key of the worker: its environment is PATH, HOME and what its config
 //     contains. [Servers.Close] kills its process group.
-//   - Headers are sent only to the host of the URL; redirects to other hosts are not followed.
+//   - Headers are sent only to the origin of the URL: its scheme, host and port. Redirects to other
+//     origins are not followed.
 //   - Secrets of env:NAME and file:/path with at least 6 bytes are removed from logs, errors and
 //     results.
 //   - Names, descriptions and schemas of tools, and what servers log, are untrusted: they are

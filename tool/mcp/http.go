@@ -49,7 +49,7 @@ func (t boundConnection) Connect(ctx context.Context) (sdk.Connection, error) {
 
 func originOf(u *url.URL) string { return u.Scheme + "://" + strings.ToLower(u.Host) }
 
-var errRedirect = errors.New("redirected to another host (set the url of the server itself)")
+var errRedirect = errors.New("redirected to another scheme, host or port (set the url of the server itself)")
 
 // checkRedirect follows redirects within an origin that keep the method.
 func checkRedirect(r *http.Request, via []*http.Request) error {

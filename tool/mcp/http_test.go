@@ -99,7 +99,7 @@ func TestResultsContainNoSecretOfDigits(t *testing.T) {
 	}
 	w := newWorker(t, getenv, mcp.Server{Name: "a", URL: serveHTTP(t, handlerOf(s)), Headers: map[string]string{"X-Pin": "env:PIN", "X-Short": "env:SHORT"}})
 	require.Equal(t, `{"n":1.5,"pin":"[removed]","short":"[removed]"}`, w.value(t, "mcp__a__echo", `{"text":true}`))
-	require.Contains(t, w.value(t, "mcp__a__echo", `{}`), `"short":"[removed]"`)
+	require.Contains(t, w.value(t, "mcp__a__echo", `{}`), `\"short\":\"[removed]\"`, "JSON with a note, as a string")
 }
 
 func TestAChangedListOfAnHTTPServerIsRead(t *testing.T) {
@@ -115,18 +115,18 @@ func TestAChangedListOfAnHTTPServerIsRead(t *testing.T) {
 	})
 }
 
-func TestNoRedirectToAnotherHostIsFollowed(t *testing.T) {
+func TestNoRedirectToAnotherOriginIsFollowed(t *testing.T) {
 	t.Parallel()
 	other := serveHTTP(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("%s %s", r.Method, r.Header) }))
 	for _, status := range []int{301, 302, 303, 307, 308} {
 		url := serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other, status) }))
 		w := overHTTP(t, url, map[string]string{"Authorization": "Bearer env:TOKEN"})
-		require.Equal(t, `"MCP server a is unavailable: initialize: redirected to another host (set the url of the server itself) (the call was not made)"`,
+		require.Equal(t, `"MCP server a is unavailable: initialize: redirected to another scheme, host or port (set the url of the server itself) (the call was not made)"`,
 			w.failure(t, "mcp__a__t", `{}`))
 	}
 }
 
-func TestARedirectWithinTheHostIsFollowed(t *testing.T) {
+func TestARedirectWithinTheOriginIsFollowed(t *testing.T) {
 	t.Parallel()
 	s := newServer()
 	addTool(s, &sdk.Tool{Name: "t"}, returns("done"))

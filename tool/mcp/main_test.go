@@ -136,7 +136,7 @@ func (l *log) await(ctx context.Context, t *testing.T, text string) {
 	}
 }
 
-// inMemory makes a server of a worker one of this process.
+// inMemory connects the server with a name to s, which runs in this process.
 func (w *worker) inMemory(t *testing.T, name string, s *sdk.Server) {
 	w.Dial(name, func() (sdk.Transport, error) {
 		ours, theirs := sdk.NewInMemoryTransports()

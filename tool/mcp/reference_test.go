@@ -71,7 +71,7 @@ func TestTheReferenceServerWorksOverHTTP(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = server.Process.Kill(); <-started.Done() })
 	w := newWorker(t, osEnvironment, mcp.Server{Name: "everything", URL: fmt.Sprintf("http://127.0.0.1:%d/mcp", port)})
-	// It is started again until it listens.
+	// Connections fail until the server listens.
 	ctx := deadline(t)
 	for w.AwaitConnected(ctx, "everything") != nil {
 		require.NoError(t, ctx.Err())
@@ -96,7 +96,7 @@ func TestTheFilesystemServerReadsItsFolderOnly(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "new", string(written))
 	require.Contains(t, w.failure(t, "mcp__files__read_text_file", `{"path":"/etc/passwd"}`), "outside allowed directories")
-	// The process is killed; the next call starts it again.
+	// A killed process is started again.
 	before := w.PID("files")
 	process, err := os.FindProcess(before)
 	require.NoError(t, err)

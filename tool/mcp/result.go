@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
+	"slices"
 	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -22,14 +24,22 @@ func valueOf(result *sdk.CallToolResult, known *secrets) (any, error) {
 		return nil, errors.New(text)
 	case result.StructuredContent == nil:
 		return text, nil
-	case hasOnlyText:
-		return known.scrubAll(withDigits(result)), nil // the text is the same value
 	}
-	encoded, err := json.Marshal(known.scrubAll(result.StructuredContent))
+	value := result.StructuredContent
+	if hasOnlyText {
+		if value = withDigits(result); !mayBeRounded(value) {
+			return known.scrubAll(value), nil // the text is the same value
+		}
+	}
+	encoded, err := json.Marshal(known.scrubAll(value))
 	if err != nil {
 		return nil, fmt.Errorf("the result cannot be encoded as JSON: %w", err)
 	}
-	return text + "\n" + string(encoded), nil
+	parts := []string{text, string(encoded)}
+	if mayBeRounded(value) {
+		parts = append(parts, "[Integers above 2^53 in this JSON may be rounded.]")
+	}
+	return strings.TrimPrefix(strings.Join(parts, "\n"), "\n"), nil
 }
 
 // withDigits returns the structured value of a result. The SDK rounds numbers, so if the text is the
@@ -46,6 +56,23 @@ func withDigits(result *sdk.CallToolResult) any {
 		return exact
 	}
 	return result.StructuredContent
+}
+
+// mayBeRounded reports whether the SDK may have rounded an integer in a decoded JSON value.
+func mayBeRounded(value any) bool {
+	switch value := value.(type) {
+	case float64:
+		return math.Abs(value) >= 1<<53
+	case []any:
+		return slices.ContainsFunc(value, mayBeRounded)
+	case map[string]any:
+		for _, field := range value {
+			if mayBeRounded(field) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // textOf returns the blocks of a result as text; models receive notes in place of other media.

@@ -38,7 +38,7 @@ type timing struct {
 	connect time.Duration // timeout of the start of a server, and of a list of its tools
 	ping    time.Duration // timeout of a ping after a call timed out
 	stop    time.Duration // for a process to exit after its input is closed, and again after SIGTERM
-	wait    time.Duration // for the first start of a server, in a request; for a restart, in a call
+	wait    time.Duration // limit for a request that waits for the first start of a server, or a call that waits for a restart
 }
 
 var defaultTiming = timing{backoff: time.Second, connect: 30 * time.Second, ping: 10 * time.Second, stop: 2 * time.Second, wait: 10 * time.Second}
@@ -225,7 +225,7 @@ func (s *server) offered(ctx context.Context) ([]tool.Tool, error) {
 	return s.tools, nil
 }
 
-// connected waits for a link that differs from the argument before, a failed link; nil: for any link.
+// connected waits for a link and returns it. It skips before, a link that has failed; nil: none.
 func (s *server) connected(ctx context.Context, before *link) (*link, error) {
 	var l *link
 	err := s.await(ctx, s.timing.wait, func() bool {

@@ -137,7 +137,19 @@ func TestResultsBecomeValuesForModels(t *testing.T) {
 		"nothing":                       {result: sdk.CallToolResult{Content: []sdk.Content{}}, want: `""`},
 		"structured":                    {result: sdk.CallToolResult{Content: []sdk.Content{text(`{"n":1}`)}, StructuredContent: map[string]any{"n": 1}}, want: `{"n":1}`},
 		"structured with a long number": {result: sdk.CallToolResult{Content: []sdk.Content{text(`{"n":9007199254740993}`)}, StructuredContent: json.RawMessage(`{"n":9007199254740993}`)}, want: `{"n":9007199254740993}`},
-		"structured alone":              {result: sdk.CallToolResult{Content: []sdk.Content{}, StructuredContent: map[string]any{"n": 1}}, want: `{"n":1}`},
+		"structured with a long number that the text lacks": {
+			result: sdk.CallToolResult{Content: []sdk.Content{}, StructuredContent: json.RawMessage(`{"all":[{"n":-9007199254740993}]}`)},
+			want:   `"{\"all\":[{\"n\":-9007199254740992}]}\n[Integers above 2^53 in this JSON may be rounded.]"`,
+		},
+		"structured with a long number in another text": {
+			result: sdk.CallToolResult{Content: []sdk.Content{text("made 9007199254740993")}, StructuredContent: json.RawMessage(`{"n":9007199254740993}`)},
+			want:   `"made 9007199254740993\n{\"n\":9007199254740992}\n[Integers above 2^53 in this JSON may be rounded.]"`,
+		},
+		"structured with other numbers": {
+			result: sdk.CallToolResult{Content: []sdk.Content{}, StructuredContent: json.RawMessage(`{"n":[9007199254740991,0.5,-1]}`)},
+			want:   `{"n":[9007199254740991,0.5,-1]}`,
+		},
+		"structured alone": {result: sdk.CallToolResult{Content: []sdk.Content{}, StructuredContent: map[string]any{"n": 1}}, want: `{"n":1}`},
 		"structured beside an image": {result: sdk.CallToolResult{Content: []sdk.Content{&sdk.ImageContent{Data: []byte("12345"), MIMEType: "image/png"}}, StructuredContent: map[string]any{"n": 1}},
 			want: `"[image image/png, 5 bytes, not shown]\n{\"n\":1}"`},
 		"image": {result: sdk.CallToolResult{Content: []sdk.Content{text("a picture:"), &sdk.ImageContent{Data: []byte("12345"), MIMEType: "image/png"}}}, want: `"a picture:\n[image image/png, 5 bytes, not shown]"`},
