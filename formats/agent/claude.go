@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -147,9 +148,14 @@ func blocksOf(content json.RawMessage) ([]claudeBlock, error) {
 	if json.Unmarshal(content, &text) == nil {
 		return []claudeBlock{{Type: "text", Text: text}}, nil
 	}
+	if len(content) == 0 {
+		return nil, errors.New("message.content: missing")
+	}
 	var blocks []claudeBlock
-	err := json.Unmarshal(content, &blocks)
-	return blocks, err
+	if err := decode(content, &blocks); err != nil {
+		return nil, fmt.Errorf("message.content: %w", err)
+	}
+	return blocks, nil
 }
 
 // result returns the outcome of a call, with text blocks joined.

@@ -34,7 +34,7 @@ func fit(e event.Event) (event.Event, error) {
 	return fitting, err
 }
 
-// shorten truncates the longest texts of an event until it fits, to the greatest length that
+// shorten truncates the longest texts of an event. It halves their maximum length until the event
 // fits. If truncating texts cannot suffice, it first converts objects and arrays to text.
 func shorten(data []byte) ([]byte, error) {
 	least, err := shortenTo(data, minKept, false)

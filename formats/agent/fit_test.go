@@ -54,6 +54,6 @@ func TestLongTextsLoseTheirMiddle(t *testing.T) {
 func TestAnOversizedLineKeepsItsBeginning(t *testing.T) {
 	log := `{"type":"message","role":"user","text":"` + strings.Repeat("x", agent.MaxLineBytes) + "\"}\n" + message("user", "Hello")
 	events := read(t, agent.Droid, log)
-	require.Equal(t, []string{"warning: line 1 exceeds 16777216 bytes; 42 bytes omitted", "user"}, summaries(events))
+	require.Equal(t, []string{"warning: line 1 has 16777258 bytes (at most 16777216)", "user"}, summaries(events))
 	require.Contains(t, string(events[0].Extra["line"]), `"{\"type\":\"message\"`)
 }

@@ -57,7 +57,8 @@ func userMessage(text string, fields extra) item {
 type repeats struct {
 	// last is the newest init line.
 	last initLine
-	// answer is the newest since the last user message, finished whether the agent called it final.
+	// answer is the newest answer since the last user message; finished means that the agent called it
+	// final.
 	answer   string
 	finished bool
 }
@@ -152,8 +153,12 @@ func plainText(raw json.RawMessage) string {
 func decode(line []byte, into any) error {
 	err := json.Unmarshal(line, into)
 	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) {
+	switch {
+	case !errors.As(err, &wrong):
+		return err
+	case wrong.Field == "":
+		return fmt.Errorf("unexpected JSON %s", wrong.Value)
+	default:
 		return fmt.Errorf("%s: unexpected JSON %s", wrong.Field, wrong.Value)
 	}
-	return err
 }

@@ -29,7 +29,7 @@ const (
 type pairing struct {
 	// open holds the calls without a result, oldest first.
 	open []openCall
-	// known holds all calls that a result may reference, by their id in the log, and count
+	// known holds all calls that a result may reference, by their id in the agent's log, and count
 	// is their number.
 	known map[string][]knownCall
 	count int
@@ -38,7 +38,7 @@ type pairing struct {
 	size    int
 }
 
-// knownCall is a call of an agent session, "" if unknown. Its id is unique in the log.
+// knownCall is a call. session is the agent session, "" if unknown; id is unique among all sessions.
 type knownCall struct{ session, id string }
 
 // openCall has the fields of a call that its result needs.

@@ -111,6 +111,17 @@ func TestMalformedCallsAndResultsLeaveAWarning(t *testing.T) {
 	requireAccepted(t, events)
 }
 
+func TestWarningsAboutClaudeContentNameTheField(t *testing.T) {
+	for line, want := range map[string]string{
+		`{"type":"user"}`:                                    "message.content: missing",
+		`{"type":"user","message":{"content":5}}`:            "message.content: unexpected JSON number",
+		`{"type":"user","message":{"content":[5]}}`:          "message.content: unexpected JSON number",
+		`{"type":"user","message":{"content":[{"type":5}]}}`: "message.content: type: unexpected JSON number",
+	} {
+		require.Equal(t, []string{"warning: line 1: " + want}, summaries(read(t, agent.Claude, line)))
+	}
+}
+
 func TestACallWithoutAnIDGetsOne(t *testing.T) {
 	events := read(t, agent.Droid, call("", "Read")+call("", "Read")+result("", "Read")+result("", "Read"))
 	require.Len(t, events, 4)

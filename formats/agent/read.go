@@ -18,7 +18,7 @@ import (
 
 type Format string
 
-// MaxLineBytes is the maximum length of a line; the rest of it is skipped.
+// MaxLineBytes is the maximum length of a line. A longer line becomes a warning note.
 const MaxLineBytes = 16 << 20
 
 type formatSpec struct {
@@ -122,7 +122,7 @@ func (d *decoder) decode(in *lines.Reader) []item {
 func (d *decoder) read(in *lines.Reader) []item {
 	if in.Cut > 0 {
 		return []item{unread(clean(in.Text[:maxUnreadBytes]),
-			fmt.Sprintf("line %d exceeds %[3]d bytes; %[2]d bytes omitted", in.Number, in.Cut, MaxLineBytes))}
+			fmt.Sprintf("line %d has %d bytes (at most %d)", in.Number, len(in.Text)+in.Cut, MaxLineBytes))}
 	}
 	text := clean(in.Text)
 	switch {

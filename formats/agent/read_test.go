@@ -99,7 +99,7 @@ func TestAnUnknownFormatErrorListsTheFormats(t *testing.T) {
 	t.Fatal("there was no error")
 }
 
-func TestEveryLineBecomesAnEvent(t *testing.T) {
+func TestLinesBecomeEvents(t *testing.T) {
 	hello := event.UserMessage{Content: "Hello", TriggersTurn: new(false)}
 	for _, tc := range []struct {
 		name, log string

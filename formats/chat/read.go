@@ -53,8 +53,7 @@ func Read(r io.Reader, contextName string, at time.Time) iter.Seq2[event.Event, 
 
 var errEnough = errors.New("enough")
 
-// decode passes the events of either format to take, whose errors get the number of the current
-// line.
+// decode calls take for each event of either format. It stops at the first error.
 func decode(in input, take func(event.Event) error) error {
 	if !in.next() {
 		return in.Err()
