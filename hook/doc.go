@@ -76,15 +76,15 @@
 //	}}
 //
 // [Hook.OnEvent] receives every recorded event of every context: in the order of the log, at least
-// once, in batches ([Events]), one batch of a context at a time. The blob store has a cursor for each
-// hook and context, under the name of the hook. It moves when OnEvent returns nil, so a delivery
-// survives a killed worker, continue-as-new and a termination of the run. Hooks are independent of
-// each other, and no request waits for them.
+// once, in batches ([Events]), one batch per run of a context at a time. The blob store has a cursor
+// for each hook and context, under the name of the hook. It moves when OnEvent returns nil, so a
+// delivery survives a killed worker, continue-as-new and a termination of the run. Hooks are
+// independent of each other, and no request waits for them.
 //
 // After an error, a panic or a timeout, the same events are delivered again: after 1 s, then with a
 // doubled delay of up to a minute, or after the delay of a [RetryAfterError]. With [Closed], that is
 // repeated without a limit. With [Open], events are skipped after [Hook.SkipAfter], and the worker
-// logs their ids. The failure is shown by the pending activity Deliver of the context in Temporal. A
+// logs their ids. In Temporal, the pending activity Deliver of the context shows the failure. A
 // closed context keeps its run open until its events are delivered.
 //
 // Duplicates occur when a worker dies or the cursor cannot be stored after a delivery, and for a

@@ -13,7 +13,7 @@ import (
 )
 
 // ErrBroken is wrapped by failures that would repeat, such as an invalid answer of a webhook. They
-// are not retried.
+// are not retried, except those of [Hook.OnEvent].
 var ErrBroken = errors.New("broken")
 
 const (

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/retryafter"
 )
 
-// StageEvent is the stage of [EventMessage] in a file, and its type.
+// StageEvent is the type of an [EventMessage], and the name of its stage in a file of webhooks.
 const StageEvent = "event"
 
 // MaxEventBytes bounds the JSON of an event in an [EventMessage]. A larger one is sent as an

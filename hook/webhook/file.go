@@ -89,7 +89,7 @@ func (o Options) parse(text string, isPart bool) (hooks []hook.Hook, err error) 
 	}
 	for _, key := range meta.Undecoded() {
 		if !isPart || key[0] == Key {
-			return nil, &tomlfile.Error{Line: tomlfile.NewLines(text).Of(key...), Err: unknownKey(key)}
+			return nil, &tomlfile.Error{Line: tomlfile.NewLines(text).Of(key...), Err: unknownKey(text, key)}
 		}
 	}
 	if !isPart && len(file.Hooks) == 0 {
@@ -98,20 +98,35 @@ func (o Options) parse(text string, isPart bool) (hooks []hook.Hook, err error) 
 	for i, t := range file.Hooks {
 		h, err := o.hookOf(t)
 		if err != nil {
-			return nil, fmt.Errorf("hook %s: %w", cmp.Or(event.Redact(t.Name, 64), fmt.Sprintf("number %d", i+1)), err)
+			return nil, fmt.Errorf("hook %s: %w", labelOf(i, t.Name), err)
 		}
 		hooks = append(hooks, h)
 	}
 	return hooks, hook.Validate(hooks)
 }
 
-func unknownKey(key []string) error {
-	name, known := key[0], []string{Key}
-	if len(key) > 1 {
-		name = key[1]
-		known = []string{"name", "url", "stages", "beside", "deltas", "timeout", "retries", "on_failure", "from", "skip_after", "secret"}
+// labelOf names a hook in errors.
+func labelOf(i int, name string) string {
+	return cmp.Or(event.Redact(name, 64), fmt.Sprintf("number %d", i+1))
+}
+
+func unknownKey(text string, key []string) error {
+	if len(key) == 1 {
+		return fmt.Errorf("unknown key %q %s", key[0], tomlfile.Suggest(key[0], Key))
 	}
-	return fmt.Errorf("unknown key %q %s", strings.Join(key, "."), tomlfile.Suggest(name, known...))
+	err := fmt.Errorf("unknown key %q %s", strings.Join(key[1:], "."), tomlfile.Suggest(key[1],
+		"name", "url", "stages", "beside", "deltas", "timeout", "retries", "on_failure", "from", "skip_after", "secret"))
+	var file struct {
+		Hooks []map[string]any `toml:"hooks"`
+	}
+	_, _ = tomlfile.Decode(text, &file) // it was valid
+	for i, hook := range file.Hooks {
+		if _, hasKey := hook[key[1]]; hasKey {
+			name, _ := hook["name"].(string)
+			return fmt.Errorf("hook %s: %w", labelOf(i, name), err)
+		}
+	}
+	return err
 }
 
 func (o Options) hookOf(t table) (h hook.Hook, err error) {

@@ -21,8 +21,8 @@
 //   - Errors contain neither the secret nor the response body, and of the URL at most the host.
 //   - The error of a redirect, a status other than 429 and 5xx, or an invalid body wraps
 //     [hook.ErrBroken], except in the stage event.
-//   - Retries of a call have the same webhook-id; each other call has its own. Deliveries of the same
-//     events have the same webhook-id and body, also from other workers.
+//   - Retries of a call have the same webhook-id; each other call has its own. Repeated deliveries of
+//     the same events by the same run have the same webhook-id and body, also from other workers.
 package webhook
 
 import (

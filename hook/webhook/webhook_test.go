@@ -18,6 +18,7 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 	"github.com/stretchr/testify/require"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/hook"
@@ -209,11 +210,30 @@ func TestTheExampleIsValid(t *testing.T) {
 	require.True(t, hooks[2].OnEvent != nil && hooks[2].FromStart && hooks[2].SkipAfter == 24*time.Hour)
 }
 
+func TestAnEndpointReceivesTheTraceContext(t *testing.T) {
+	var received []string
+	answer := func(w http.ResponseWriter, r *http.Request) {
+		received = append(received, r.Header.Get("traceparent"))
+		w.WriteHeader(http.StatusNoContent)
+	}
+	h, _ := serve(t, "stages = [\"before\"]\n", func(string, []byte) (struct{}, error) { return struct{}{}, nil }, []http.HandlerFunc{answer, answer})
+	_, err := h.Before(t.Context(), request)
+	require.NoError(t, err)
+	tracers := sdktrace.NewTracerProvider()
+	ctx, span := tracers.Tracer("test").Start(t.Context(), "hook guard")
+	_, err = h.Before(ctx, request)
+	require.NoError(t, err)
+	of := span.SpanContext()
+	require.Equal(t, []string{"", "00-" + of.TraceID().String() + "-" + of.SpanID().String() + "-01"}, received)
+}
+
 func TestInvalidFilesAreRejected(t *testing.T) {
 	const valid = "name = \"guard\"\nurl = \"https://guard.example.com\"\nsecret = \"env:SECRET\"\nstages = [\"before\"]\n"
 	for want, text := range map[string]string{
 		`no hook (each is a table [[hooks]])`:                                        ``,
-		`unknown key "hooks.uri"`:                                                    "[[hooks]]\nuri = \"x\"",
+		`:2: hook number 1: unknown key "uri" (did you mean "url"?)`:                 "[[hooks]]\nuri = \"x\"",
+		`:7: hook second: unknown key "timout" (did you mean "timeout"?)`:            "[[hooks]]\n" + valid + "[[hooks]]\ntimout = \"5s\"\nname = \"second\"",
+		`:1: unknown key "hoks" (did you mean "hooks"?)`:                             "hoks = 1",
 		`hook number 1: name: empty`:                                                 "[[hooks]]\nurl = \"https://x\"",
 		`hook guard: url: missing (want an https URL like`:                           "[[hooks]]\nname = \"guard\"",
 		`hook guard: url: want an https URL`:                                         "[[hooks]]\nname = \"guard\"\nurl = \"guard\"",
