@@ -104,6 +104,11 @@ func (a Auth) options(urls string) ([]nats.Option, error) {
 		}
 		options = append(options, nats.UserCredentials(a.CredsFile))
 	case a.NKeyFile != "":
+		file, err := os.Open(a.NKeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("nkey file: %w", err)
+		}
+		_ = file.Close()
 		option, err := nats.NkeyOptionFromSeed(a.NKeyFile)
 		if err != nil {
 			return nil, fmt.Errorf("nkey file %s: not a valid user seed", a.NKeyFile)

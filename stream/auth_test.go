@@ -224,6 +224,7 @@ func TestInvalidAuthIsRejectedWithoutItsSecret(t *testing.T) {
 		"a missing password file": {auth: stream.Auth{User: "me", PasswordFile: "no/such"}, want: "password file: open no/such"},
 		"an empty token file":     {auth: stream.Auth{TokenFile: os.DevNull}, want: "token file: " + os.DevNull + " is empty"},
 		"a missing creds file":    {auth: stream.Auth{CredsFile: "no/such"}, want: "credentials file: stat no/such"},
+		"a missing nkey file":     {auth: stream.Auth{NKeyFile: "no/such"}, want: "nkey file: open no/such"},
 		"an invalid nkey":         {auth: stream.Auth{NKeyFile: write(t, "nkey", secret)}, want: "not a valid user seed"},
 		"a missing CA":            {auth: stream.Auth{CAFile: "no/such"}, want: "CA file: open no/such"},
 		"an invalid CA":           {auth: stream.Auth{CAFile: write(t, "ca", secret)}, want: "nats at nats://127.0.0.1:1: "},

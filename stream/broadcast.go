@@ -117,7 +117,7 @@ func (b *Broadcast) answer(msg *nats.Msg) {
 		return
 	}
 	if stop := question.Stop; stop != nil {
-		// The broadcast of another request that is about to end must not respond for this one.
+		// Only the broadcast of this request responds: that of an earlier one may still be open.
 		if stop.RequestID == b.attempt.RequestID {
 			_ = msg.Respond([]byte(`{}`))
 			b.onStop(*stop)

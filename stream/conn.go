@@ -82,7 +82,7 @@ func Connect(url string, options Options) (*Conn, error) {
 		nats.PingInterval(10*time.Second), // detects an unresponsive server between answers
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			c.connected.Store(false)
-			if options.OnDisconnect != nil {
+			if options.OnDisconnect != nil && err != nil { // nil: closed by Close
 				options.OnDisconnect(err)
 			}
 		}),

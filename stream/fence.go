@@ -13,8 +13,8 @@ type fence struct {
 	lost    bool // there is a gap: only a Reset may follow
 }
 
-// pass reports whether a delta passes, possibly marked as a Reset, and in gap that the text so far
-// should be requested.
+// pass reports whether a delta passes, possibly marked as a Reset. Gap: the text so far should be
+// requested.
 func (f *fence) pass(d event.TextDelta) (out event.TextDelta, ok, gap bool) {
 	request := event.RequestNumber(d.RequestID)
 	switch {
@@ -43,5 +43,5 @@ func (f *fence) pass(d event.TextDelta) (out event.TextDelta, ok, gap bool) {
 	f.lost = false
 	f.next = d.Index + 1
 	f.shown = true
-	return d, true, f.next <= f.newest // deltas received during the request may go beyond its response
+	return d, true, f.next <= f.newest // deltas received while the text was requested may be newer than it
 }
