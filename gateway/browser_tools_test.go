@@ -99,6 +99,7 @@ func TestACallIsApprovedByKeyboard(t *testing.T) {
 	tab := show(t, l)
 	tab.Await(`document.querySelector("#waiting p").innerText === "pay_invoice waits for your approval"`)
 	require.Equal(t, []string{"waiting for approval"}, tab.Text("#status"))
+	tab.Await(`document.querySelector("#list a.waiting[href='#demo'] .details")?.textContent.startsWith("waiting")`)
 	require.Contains(t, tab.Text(".waiting .card")[0], `"to": "<b>ACME</b>"`, "the arguments must be visible")
 	var role string
 	tab.Eval(`document.querySelector("#waiting p").role`, &role)
@@ -129,6 +130,7 @@ func TestACallIsApprovedByKeyboard(t *testing.T) {
 	require.Equal(t, []string{"pay_invoice  running"}, cards(tab))
 	tab.Press(kb.Enter)
 	tab.Await(`document.querySelector(".decision")?.innerText === "Approved by page"`)
+	tab.Await(`!document.querySelector("#list a.waiting")`)
 }
 
 func TestACallIsDeniedWithAReason(t *testing.T) {

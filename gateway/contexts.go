@@ -181,8 +181,9 @@ func parseCursor(text string) (listCursor, error) {
 	return c, nil
 }
 
-// isBefore reports whether s precedes the position. Call it for each context in the order of the list:
-// of those with the times of the position, it returns true up to and including the one with its name.
+// isBefore reports whether s precedes the position. Call it for each context in the order of the list,
+// because it keeps state: among contexts with the same times as the position, all up to and including
+// the one with its name precede it.
 func (c *listCursor) isBefore(s client.Summary) bool {
 	order := cmp.Or(-compareEnds(s.ClosedAt, c.Closed), -s.StartedAt.Compare(c.At))
 	if c.At.IsZero() || order > 0 || order == 0 && c.isPast {

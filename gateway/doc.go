@@ -38,6 +38,7 @@
 // that is the address of the proxy's client.
 //
 // Other sites in the same browser have no access. Only localhost, IP addresses and Options.Hosts
-// are accepted as Host, against DNS rebinding. Writes from another origin are refused by
-// Sec-Fetch-Site and Origin. Reads from there fail because the gateway sends no CORS headers.
+// are accepted as Host, against DNS rebinding. Writes from another origin are recognized
+// by Sec-Fetch-Site and Origin, and rejected. Reads from there fail because the gateway sends no CORS
+// headers.
 package gateway

@@ -93,8 +93,8 @@ type Gateway struct {
 	}
 	metrics *metrics.Metrics
 	probe   *probe
-	bodies  *budget
-	answers *budget
+	bodies  *byteLimit
+	answers *byteLimit
 	listing *listing
 	rooms   rooms
 	closing context.Context // done on shutdown, ends all streams
@@ -123,8 +123,8 @@ func New[C Context](client Client[C], options Options) *Gateway {
 		return named{c, known}, err
 	}
 	g.probe = &probe{ping: client.Ping}
-	g.bodies = newBudget("request bodies", options.BodyBytes)
-	g.answers = newBudget("responses", options.AnswerBytes)
+	g.bodies = newByteLimit("request bodies", options.BodyBytes)
+	g.answers = newByteLimit("responses", options.AnswerBytes)
 	g.listing = newListing(g.probe.check, client.List)
 	g.closing, g.close = context.WithCancel(context.Background())
 	g.rooms = rooms{ctx: g.closing, linger: options.Linger, names: known, open: map[string]*room{}}
@@ -134,7 +134,8 @@ func New[C Context](client Client[C], options Options) *Gateway {
 
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) { g.handler.ServeHTTP(w, r) }
 
-// Close ends all streams, each with a retry delay, and waits until no context is followed.
+// Close ends all streams, tells each viewer how long to wait before it reconnects, and waits until no
+// context is followed.
 func (g *Gateway) Close() {
 	g.close()
 	g.rooms.close()

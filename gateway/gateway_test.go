@@ -152,6 +152,18 @@ func TestErrorsAreProblems(t *testing.T) {
 	require.NotContains(t, operators.String(), secret)
 }
 
+func TestTheAdviceAboutAMissingStoreIsForTheOperator(t *testing.T) {
+	log := newLog()
+	log.send = func([]event.Event) (client.Receipt, error) {
+		problem := "the event has 3000000 bytes of JSON (at most 61440 without a blob store; " + client.StoreAdvice + ")"
+		return client.Receipt{}, &event.FieldError{Tag: event.TagUserMessage, Problem: problem}
+	}
+	got := serve(t, fakeClient{log: log}, gateway.Options{}).do(http.MethodPost, "/contexts/demo/events", hello)
+	require.Equal(t, http.StatusUnprocessableEntity, got.status)
+	require.Contains(t, got.body, "(at most 61440 without a blob store; set --blob-url or BLOB_URL of the gateway to the blob store of the workers)")
+	require.NotContains(t, got.body, "use the gateway")
+}
+
 func TestARejectionNamesItsClientEventIDs(t *testing.T) {
 	log := newLog()
 	log.send = func([]event.Event) (client.Receipt, error) {
@@ -249,6 +261,9 @@ func TestTheLogContainsRequestIDs(t *testing.T) {
 	require.Equal(t, "mine-1", got.header.Get("X-Request-Id"))
 	require.Contains(t, operators.String(), `"request_id":"mine-1"`)
 	require.NotContains(t, operators.String(), "private")
+	w.do(http.MethodGet, "/contexts/de%20mo/state", "")
+	require.Contains(t, operators.String(), `"status":400,`)
+	require.Contains(t, operators.String(), `"context":"de mo","problem":"name"}`)
 	other := w.do(http.MethodGet, "/contexts", "", "X-Request-Id", "two words").header.Get("X-Request-Id")
 	require.NotEmpty(t, other)
 	require.NotEqual(t, "two words", other)

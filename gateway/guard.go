@@ -18,7 +18,7 @@ import (
 func (g *Gateway) guard(next http.Handler) http.Handler {
 	crossOrigin := http.NewCrossOriginProtection()
 	crossOrigin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		g.fail(w, r, problem("origin", http.StatusForbidden, "Cross-origin request refused",
+		g.fail(w, r, problem("origin", http.StatusForbidden, "Cross-origin request rejected",
 			"Sec-Fetch-Site or Origin names a site other than Host"))
 	}))
 	next = crossOrigin.Handler(next)
@@ -102,6 +102,8 @@ type response struct {
 	status   int
 	bytes    int64
 	deadline time.Time
+	problem  string // type of the [Problem] in the response; empty: none
+	trace    string // trace id; empty: the request is not traced
 }
 
 func (a *response) WriteHeader(status int) {
@@ -145,6 +147,14 @@ func (g *Gateway) logRequest(r *http.Request, client netip.Addr, a *response, el
 	if isProbe(r) {
 		level = slog.LevelDebug
 	}
-	g.options.Log.Log(r.Context(), level, "request", "request_id", requestID(r), "client", client,
-		"method", r.Method, "path", r.URL.Path, "status", a.status, "bytes", a.bytes, "took", elapsed)
+	fields := []any{
+		"request_id", requestID(r), "client", client, "method", r.Method, "path", r.URL.Path, "status", a.status, "bytes", a.bytes,
+		"duration_ms", elapsed.Milliseconds(),
+	}
+	for _, field := range [][2]string{{"context", r.PathValue("name")}, {"trace", a.trace}, {"problem", a.problem}} {
+		if field[1] != "" {
+			fields = append(fields, field[0], field[1])
+		}
+	}
+	g.options.Log.Log(r.Context(), level, "request", fields...)
 }

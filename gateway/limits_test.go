@@ -41,7 +41,7 @@ func TestLimitsCombineContextsAndMaxBody(t *testing.T) {
 	}
 }
 
-func TestCrossOriginRequestsAreRefused(t *testing.T) {
+func TestCrossOriginRequestsAreRejected(t *testing.T) {
 	log := newLog()
 	w := serve(t, fakeClient{log: log}, gateway.Options{Hosts: []string{"chronicle.example:8443"}})
 	for _, test := range []struct {
@@ -83,7 +83,7 @@ func TestStreamsAreLimitedPerAddressAndInTotal(t *testing.T) {
 	w := serve(t, fakeClient{log: newLog(messages(1)...)}, gateway.Options{
 		Streams: 3, StreamsPerAddress: 2, Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 	})
-	refused := func(from string, status int) {
+	rejected := func(from string, status int) {
 		t.Helper()
 		got := w.do(http.MethodGet, "/contexts/demo/events", "", "Accept", "text/event-stream", "X-Forwarded-For", from)
 		require.Equal(t, status, got.status, got.body)
@@ -92,9 +92,9 @@ func TestStreamsAreLimitedPerAddressAndInTotal(t *testing.T) {
 	}
 	w.view("/contexts/demo/events", "X-Forwarded-For", "192.0.2.1")
 	w.view(transcriptPath, "X-Forwarded-For", "192.0.2.1")
-	refused("192.0.2.1", http.StatusTooManyRequests)
+	rejected("192.0.2.1", http.StatusTooManyRequests)
 	w.view("/contexts/demo/events", "X-Forwarded-For", "192.0.2.2")
-	refused("192.0.2.2", http.StatusServiceUnavailable)
+	rejected("192.0.2.2", http.StatusServiceUnavailable)
 	require.Equal(t, http.StatusOK, w.do(http.MethodGet, "/contexts/demo/events", "", "X-Forwarded-For", "192.0.2.1").status,
 		"requests other than streams are not limited")
 }

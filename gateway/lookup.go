@@ -70,7 +70,8 @@ func (n *names) begin(ctx context.Context, name string) (finish func(error), err
 		}
 		if running.failed {
 			// Serializing further lookups would add up their timeouts.
-			return func(err error) { n.note(name, err) }, nil
+			var once sync.Once
+			return func(err error) { once.Do(func() { n.note(name, err) }) }, nil
 		}
 	}
 }

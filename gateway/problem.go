@@ -18,16 +18,18 @@ type Problem struct {
 	Title          string    `json:"title"`
 	Status         int       `json:"status"`
 	Detail         string    `json:"detail,omitempty"`
-	RequestID      string    `json:"requestId,omitempty"` // in the log of the gateway
-	Tag            event.Tag `json:"tag,omitempty"`       // of the invalid field of an event
-	Field          string    `json:"field,omitempty"`
+	RequestID      string    `json:"requestId,omitempty"`      // in the log of the gateway
+	Tag            event.Tag `json:"tag,omitempty"`            // of the invalid event
+	Field          string    `json:"field,omitempty"`          // the invalid field of that event
 	ClientEventIDs []string  `json:"clientEventIds,omitempty"` // of rejected events in the log of the context
 }
 
 func (p *Problem) Error() string { return strings.TrimSuffix(p.Title+": "+p.Detail, ": ") }
 
+const problemPrefix = "urn:chronicle:problem:"
+
 func problem(kind string, status int, title, format string, args ...any) *Problem {
-	return &Problem{Type: "urn:chronicle:problem:" + kind, Title: title, Status: status, Detail: fmt.Sprintf(format, args...)}
+	return &Problem{Type: problemPrefix + kind, Title: title, Status: status, Detail: fmt.Sprintf(format, args...)}
 }
 
 func badRequest(format string, args ...any) *Problem {
@@ -60,6 +62,9 @@ var problemTypes = []struct {
 	{context.DeadlineExceeded, "timeout", http.StatusGatewayTimeout, "The request timed out", false},
 }
 
+// storeAdvice replaces [client.StoreAdvice], which an HTTP client cannot follow.
+const storeAdvice = "set --blob-url or BLOB_URL of the gateway to the blob store of the workers"
+
 func problemOf(err error) *Problem {
 	var (
 		known *Problem
@@ -70,7 +75,8 @@ func problemOf(err error) *Problem {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &field):
-		p := problem("event", http.StatusUnprocessableEntity, "Invalid events", "%v", err)
+		detail := strings.ReplaceAll(err.Error(), client.StoreAdvice, storeAdvice)
+		p := problem("event", http.StatusUnprocessableEntity, "Invalid events", "%s", detail)
 		p.Tag, p.Field = field.Tag, field.Field
 		return p
 	case errors.As(err, &large):
@@ -95,8 +101,11 @@ func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	p := *problemOf(err)
 	p.RequestID = requestID(r)
+	if out, ok := w.(*response); ok {
+		out.problem = strings.TrimPrefix(p.Type, problemPrefix)
+	}
 	if p.Status >= http.StatusInternalServerError && !errors.As(err, new(*Problem)) {
-		g.options.Log.Error("request failed", "request_id", p.RequestID, "error", event.Redact(err.Error(), 0))
+		g.options.Log.Error("request failed", "request_id", p.RequestID, "path", r.URL.Path, "error", event.Redact(err.Error(), 0))
 	}
 	if p.Status == http.StatusServiceUnavailable || p.Status == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", "1")

@@ -59,22 +59,22 @@ func (g *Gateway) mux() http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		at := r.URL.EscapedPath()
-		refuse, pattern := mux.Handler(r)
+		reject, pattern := mux.Handler(r)
 		if pattern != "" && path.Clean(at) == at {
 			mux.ServeHTTP(w, r)
 			return
 		}
-		if err := g.unrouted(refuse, w, r); err != nil {
+		if err := g.unrouted(reject, w, r); err != nil {
 			g.fail(w, r, err)
 		}
 	})
 }
 
 // The response of the mux tells which methods the path supports.
-func (g *Gateway) unrouted(refuse http.Handler, w http.ResponseWriter, r *http.Request) error {
-	refusal := refusal{header: http.Header{}}
-	refuse.ServeHTTP(&refusal, r)
-	if allowed := refusal.header.Get("Allow"); allowed != "" {
+func (g *Gateway) unrouted(reject http.Handler, w http.ResponseWriter, r *http.Request) error {
+	rejection := rejection{header: http.Header{}}
+	reject.ServeHTTP(&rejection, r)
+	if allowed := rejection.header.Get("Allow"); allowed != "" {
 		w.Header().Set("Allow", allowed)
 		return problem("method", http.StatusMethodNotAllowed, "Method not allowed", "%s is not supported here (allowed: %s)", r.Method, allowed)
 	}
@@ -106,11 +106,11 @@ func (a *pageResponse) Write(b []byte) (int, error) {
 	return a.ResponseWriter.Write(b)
 }
 
-type refusal struct{ header http.Header }
+type rejection struct{ header http.Header }
 
-func (r *refusal) Header() http.Header         { return r.header }
-func (r *refusal) Write(b []byte) (int, error) { return len(b), nil }
-func (r *refusal) WriteHeader(int)             {}
+func (r *rejection) Header() http.Header         { return r.header }
+func (r *rejection) Write(b []byte) (int, error) { return len(b), nil }
+func (r *rejection) WriteHeader(int)             {}
 
 // wantsStream reports whether the Accept header names text/event-stream, with a weight above zero
 // (RFC 9110, section 12.4.2).

@@ -47,9 +47,9 @@ func (g *Gateway) send(w http.ResponseWriter, r *http.Request) error {
 	sent, err := c.Send(ctx, events...)
 	g.listing.invalidate()
 	if errors.Is(err, client.ErrRefused) {
-		refused := problemOf(err)
-		refused.ClientEventIDs = sent.ClientEventIDs
-		return refused
+		rejected := problemOf(err)
+		rejected.ClientEventIDs = sent.ClientEventIDs
+		return rejected
 	}
 	if err != nil {
 		return err
@@ -85,8 +85,8 @@ func (g *Gateway) body(w http.ResponseWriter, r *http.Request, held *share) ([]b
 	return body, nil
 }
 
-// upload reads a body into a share of the budget. Each chunk may take bodyTimeout, the whole body
-// until end.
+// upload reads a body and counts it against the limit of all bodies. Each chunk may take bodyTimeout,
+// the whole body until end.
 type upload struct {
 	from     io.Reader
 	held     *share

@@ -110,7 +110,7 @@ func (g *Gateway) serveStream(w http.ResponseWriter, r *http.Request, advance fu
 		default:
 			p := *problemOf(err)
 			p.RequestID = requestID(r)
-			g.options.Log.Warn("stream failed", "request_id", p.RequestID, "error", event.Redact(err.Error(), 0))
+			g.options.Log.Warn("stream failed", "request_id", p.RequestID, "path", r.URL.Path, "error", event.Redact(err.Error(), 0))
 			data, _ := json.Marshal(p) // a Problem always encodes
 			_ = out.send(frame("", "problem", data))
 			return nil

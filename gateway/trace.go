@@ -29,11 +29,15 @@ func (g *Gateway) traced(pattern string, next http.HandlerFunc) http.HandlerFunc
 		}
 		ctx, span := tracing.StartRoot(tracing.Extract(r.Context(), r.Header), g.options.Tracers, trace.SpanKindServer, method, route)
 		defer span.End()
+		out, _ := w.(*response)
+		if out != nil {
+			out.trace = span.SpanContext().TraceID().String()
+		}
 		next(w, r.WithContext(ctx))
 		if span.IsRecording() {
 			span.SetAttributes(semconv.HTTPRequestMethodKey.String(method), semconv.HTTPRoute(route),
 				tracing.Context.String(r.PathValue("name")), httpRequestID.String(requestID(r)))
-			if out, ok := w.(*response); ok {
+			if out != nil {
 				span.SetAttributes(semconv.HTTPResponseStatusCode(out.status))
 				if out.status >= http.StatusInternalServerError {
 					span.SetStatus(codes.Error, http.StatusText(out.status))

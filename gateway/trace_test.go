@@ -1,7 +1,9 @@
 package gateway_test
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"net/http"
 	"testing"
 
@@ -18,11 +20,15 @@ func TestARequestContinuesTheTraceOfItsClient(t *testing.T) {
 	spans := tracetest.NewInMemoryExporter()
 	tracers := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
 	defer func() { require.NoError(t, tracers.Shutdown(context.Background())) }()
-	w := serve(t, fakeClient{log: newLog(event.SessionStarted{})}, gateway.Options{Tracers: tracers})
+	var operators bytes.Buffer
+	w := serve(t, fakeClient{log: newLog(event.SessionStarted{})}, gateway.Options{
+		Tracers: tracers, Log: slog.New(slog.NewJSONHandler(&operators, nil)),
+	})
 	ask(t.Context(), w.gateway, http.MethodGet, "/healthz", "")
 	require.Empty(t, spans.GetSpans())
 	ask(t.Context(), w.gateway, http.MethodGet, "/contexts/demo/state", "",
 		"Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "X-Request-Id", "r1")
+	require.Contains(t, operators.String(), `"context":"demo","trace":"0af7651916cd43dd8448eb211c80319c"}`)
 	require.Len(t, spans.GetSpans(), 1)
 	span := spans.GetSpans()[0]
 	require.Equal(t, "GET /contexts/{name}/state", span.Name)

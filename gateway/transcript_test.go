@@ -307,7 +307,7 @@ func TestASlowViewerDelaysNoOther(t *testing.T) {
 					break
 				}
 			}
-			require.Less(t, seen, pieces, "unread pieces must be coalesced")
+			require.Less(t, seen, pieces, "unread deltas must be coalesced")
 			sent, coalesced := counter(t, exported, "chronicle_deltas_sent"), counter(t, exported, "chronicle_deltas_coalesced")
 			require.Positive(t, coalesced)
 			require.GreaterOrEqual(t, sent, 200., "the other viewer reads each delta")

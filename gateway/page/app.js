@@ -7,7 +7,7 @@
 //	approvals.js     the forms that approve or deny tool calls
 //	composer.js      the input box; limits.js checks attachments
 //	outbox.js        sends messages
-//	request.js, sse.js, backoff.js, dom.js, storage.js, theme.js    utilities
+//	request.js, sse.js, backoff.js, dom.js, money.js, storage.js, theme.js    utilities
 //	lib/             third-party libraries
 
 import { isWaiting, selectApprovals } from "./approvals.js";
@@ -119,6 +119,7 @@ function showWaiting(entries) {
     : `${waiting.length} calls wait for your approval`;
   const line = $("waiting").firstChild;
   $("waiting").hidden = waiting.length === 0;
+  contexts.setWaiting(current, waiting.length > 0);
   if (waiting.length > 0 && line.textContent !== text) line.textContent = text; // a screen reader reads changes
   showStatus();
 }

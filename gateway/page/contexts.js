@@ -20,6 +20,7 @@ export class Contexts {
   #connected;
   #summaries = new Map(); // by name, also those outside the search
   #streamed = {}; // { name, status, since } from the stream of the selected context
+  #waiting; // the name of the selected context if a call waits for an approval
 
   // changed is called after an update; connected(yes, reason) reports whether Temporal
   // provides the list.
@@ -55,6 +56,13 @@ export class Contexts {
     this.#streamed = streamed ? { name, ...streamed } : {};
     this.#describe(name);
     this.#changed();
+  }
+
+  // setWaiting sets whether a call of the selected context waits for an approval, which the status of
+  // its stream does not tell.
+  setWaiting(name, waits) {
+    this.#waiting = waits ? name : undefined;
+    this.#describe(name);
   }
 
   select(name) {
@@ -120,7 +128,8 @@ export class Contexts {
   #describe(name) {
     const item = this.#items.get(name);
     if (!item) return;
-    const status = this.statusOf(name);
+    const known = this.statusOf(name);
+    const status = known === "answering" && this.#waiting === name ? "waiting" : known;
     const text = [status, this.#summaries.get(name).model].filter(Boolean).join(" · ");
     item.firstChild.className = status ?? "";
     const details = item.querySelector(".details");

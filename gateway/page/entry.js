@@ -52,7 +52,7 @@ const views = {
 
   error_message: (entry) => {
     const { kind, retryable } = entry.entry_type;
-    const advice = advices[kind] ?? (retryable && "Try again later: the same request may succeed.");
+    const advice = adviceByKind[kind] ?? (retryable && "Try again later: the same request may succeed.");
     return {
       children: [h("div", null, h("p", { class: "plain" }, entry.content), advice && h("p", { class: "advice" }, advice)), time(entry)],
     };
@@ -102,8 +102,8 @@ function decided({ decision, reason, decided_by: by, edited }) {
   return [what, by && [" by ", h("bdi", null, by)], reason && `: ${reason}`].flat().filter(Boolean);
 }
 
-// advices are what to do about a failed request, by the kind of failure.
-const advices = {
+// adviceByKind is what to do about a failed request, by the kind of failure.
+const adviceByKind = {
   configuration: "Add a key or change the settings: the error says which.",
   unauthorized: "Add a valid key: the provider rejected the worker's key.",
   quota: "Add credit: the account at the provider has no quota left.",

@@ -46,10 +46,10 @@ function changeOf({ op, path, value }, length) {
 // follow keeps a transcript up to date until it is aborted. After a reconnection it resumes from its
 // version or gets a new document. It calls the viewer:
 //
-//	replaced(entries)                  a new document arrived
-//	changed(entries, changes)          a patch was applied
-//	statusChanged({ status, since })   the status of the context changed
-//	connected(yes, reason)             the connection was established or lost
+//	replaced(entries)                         a new document arrived
+//	changed(entries, changes)                 a patch was applied
+//	statusChanged({ status, since, budget })  the status of the context changed
+//	connected(yes, reason)                    the connection was established or lost
 export async function follow(name, viewer, signal) {
   const transcript = new Transcript();
   const backoff = new Backoff(signal);

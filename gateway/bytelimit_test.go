@@ -50,7 +50,7 @@ func TestBodiesInFlightAreBoundedAcrossClients(t *testing.T) {
 	}
 	w := serve(t, fakeClient{log: log}, gateway.Options{MaxBody: 1 << 20, BodyBytes: 2 << 20})
 	body := `{"_tag":"UserMessageEvent","content":"` + strings.Repeat("x", 900<<10) + `"}`
-	// A body counts against the budget until its request is answered.
+	// A body counts against the limit until its request is answered.
 	first, second := w.post(strings.NewReader(body)), w.post(strings.NewReader(body))
 	<-sending
 	<-sending
@@ -81,7 +81,7 @@ func TestADeclaredLengthReservesNothing(t *testing.T) {
 	require.Equal(t, http.StatusAccepted, (<-w.post(strings.NewReader(hello))).status)
 }
 
-func TestTheResponseBudgetBoundsPages(t *testing.T) {
+func TestTheResponseLimitBoundsPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		long := event.UserMessage{Content: strings.Repeat("x", 6<<20)}
 		g := gateway.New(fakeClient{log: newLog(long, long, long)}, gateway.Options{AnswerBytes: 1}) // raised to 20 MiB
@@ -100,7 +100,7 @@ func TestTheResponseBudgetBoundsPages(t *testing.T) {
 			return got.Code, len(page.Events), got.Body.String()
 		}
 		_, n, _ := get()
-		require.Equal(t, 2, n, "an unshared budget allows two events")
+		require.Equal(t, 2, n, "an unshared limit allows two events")
 		hold()
 		hold()
 		_, n, body := get()
@@ -113,7 +113,7 @@ func TestTheResponseBudgetBoundsPages(t *testing.T) {
 	})
 }
 
-func TestAttachmentsWaitForTheResponseBudget(t *testing.T) {
+func TestAttachmentsWaitForTheResponseLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := newLog(attachment("image/png", "a.png", strings.Repeat("x", 1<<20)))
 		g := gateway.New(fakeClient{log: log}, gateway.Options{AnswerBytes: 1})

@@ -8,24 +8,24 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// budget bounds the bytes that requests hold in memory, across all clients.
-type budget struct {
+// byteLimit bounds the bytes that requests hold in memory, across all clients.
+type byteLimit struct {
 	free *semaphore.Weighted
 	size int64
 	what string // the use of the bytes, for errors
 }
 
-func newBudget(what string, size int64) *budget {
-	return &budget{free: semaphore.NewWeighted(size), size: size, what: what}
+func newByteLimit(what string, size int64) *byteLimit {
+	return &byteLimit{free: semaphore.NewWeighted(size), size: size, what: what}
 }
 
-func (b *budget) full() error {
+func (l *byteLimit) full() error {
 	return problem("busy", http.StatusServiceUnavailable, "The gateway is busy",
-		"the limit of %d bytes for %s is reached; retry later", b.size, b.what)
+		"the limit of %d bytes for %s is reached; retry later", l.size, l.what)
 }
 
 type share struct {
-	of   *budget
+	of   *byteLimit
 	held int64
 }
 
