@@ -96,7 +96,7 @@ func TestToolsShowsTheToolsAndTheCallsThatWait(t *testing.T) {
 	require.Equal(t, outcome{0, `tool         pay
 client tool  ask_user:
 approve      pay
-limits       16 steps, 4 calls at the same time, identical calls fail from number 3, approvals and client results expire after 24h0m0s
+limits       16 steps, 4 calls at the same time, at most 2 identical calls per turn, approvals and client results expire after 24h0m0s
 approval     pay {"amount":1} (call_1), until 2026-01-03 15:04
 approval     pay {"amount":2} (call_2), until 2026-01-03 15:04
 client       ask_user {"question":"Sure?"} (call_3)

@@ -27,8 +27,8 @@ func newBudgetCommand(a *app) *cobra.Command {
 		Long: `With --tokens, --cost or --none, set the budget of a context, which limits the
 usage of all its requests, and show the event as recorded. The command replaces
 both limits. A request that could exceed a limit fails before it is sent. Answers
-under a budget have at most 4,096 tokens, unless the request settings set another
-limit. The context is created if it does not exist.
+under a budget have at most 4,096 tokens, unless --max-tokens of "set provider" or
+"set request" sets another limit. The context is created if it does not exist.
 
 Otherwise, show the budget of a context and its usage. With --label, show today's
 usage of a label and its daily budget, which the worker's operator sets. Days are
@@ -128,7 +128,7 @@ func showLabelBudget(ctx context.Context, o budgetOptions) error {
 	case o.json:
 		return o.printJSON(state)
 	case state == wire.BudgetState{Day: state.Day}:
-		o.note("%s on %s: no usage is known (workers count it only if the file of their --providers has a budget for the label)", o.label, state.Day)
+		o.note("%s on %s: no usage is known (workers count it only if their --providers or --config file has a budget for the label)", o.label, state.Day)
 		return nil
 	}
 	return show.Budget(o.out, o.label+" on "+state.Day, state.Limit, state.Spent, state.Reserved)

@@ -52,7 +52,7 @@ func TestBudget(t *testing.T) {
 		c := &fakeClient{budgets: map[string]wire.BudgetState{"team=support": {Day: "2026-01-02"}}}
 		got := starterWith(t, t.Context(), c, strings.NewReader(""), "budget", "--label", "team=support")
 		require.Equal(t, outcome{0, "", "team=support on 2026-01-02: no usage is known " +
-			"(workers count it only if the file of their --providers has a budget for the label)\n"}, got)
+			"(workers count it only if their --providers or --config file has a budget for the label)\n"}, got)
 	})
 	for want, args := range map[string][]string{
 		"-n: missing":                         {},

@@ -25,8 +25,8 @@ func load(ctx context.Context, of conversation) (reducer.Session, error) {
 }
 
 // openCalls returns the calls without a result. The log does not show whether a worker already
-// executes a call, so every call that does not wait counts as running. Until its first session, the log
-// of a fork can end in a request of the other context; its calls are not open in the fork.
+// executes a call, so every call that does not wait counts as running. Before the first session of a
+// fork, its log can end in a request of the other context; calls of that request are not open in the fork.
 func openCalls(s reducer.Session) []reducer.Call {
 	if s.Request == nil || s.Request.ID != event.FormatRequestID(s.ContextName, event.RequestNumber(s.Request.ID)) {
 		return nil

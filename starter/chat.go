@@ -175,6 +175,6 @@ func (o chatOptions) runCommand(ctx context.Context, with conversation, command 
 	case "attach":
 		return attachAll([]string{command.Argument})
 	default:
-		return nil, chat.UnknownCommand(command.Name)
+		return nil, errors.New("unknown command " + chat.UnknownAdvice) // the caller adds the name
 	}
 }

@@ -13,11 +13,9 @@ import (
 const checkTimeout = 10 * time.Second
 
 // checkReady returns an error unless the gateway on this machine is ready.
-func checkReady(ctx context.Context, listen string) error {
-	host, port, err := net.SplitHostPort(listen)
-	if err != nil {
-		return usagef("--listen %q: want HOST:PORT, like 127.0.0.1:8080", listen)
-	}
+func (a *app) checkReady(ctx context.Context) error {
+	listen := a.gateway.Listen
+	host, port, _ := net.SplitHostPort(listen) // it is valid
 	if address, err := netip.ParseAddr(host); host == "" || err == nil && address.IsUnspecified() {
 		host = "localhost" // the gateway listens on all addresses
 	}
@@ -26,7 +24,7 @@ func checkReady(ctx context.Context, listen string) error {
 	url := "http://" + net.JoinHostPort(host, port) + "/readyz"
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return usagef("--listen %q: %v", listen, err)
+		return usagef("%s %q: %v", a.config.Label("listen"), listen, err)
 	}
 	response, err := http.DefaultClient.Do(r)
 	if err != nil {

@@ -64,6 +64,14 @@ func TestSetSendsTheSettingAndShowsTheRecordedEvent(t *testing.T) {
 			`set request: temperature 0, at most 100 tokens, top_p 0.5, stop at "END", stop at ",", seed 0, frequency penalty -1, ` +
 				`presence penalty 1, reasoning effort low, reasoning kept: full, answers in json_schema n, with the fields top_k, label team "", label user "u=1"`,
 		}, {
+			"request --tool-choice required --parallel-tool-calls=false",
+			event.SetRequestSettings{ToolChoice: &event.ToolChoice{Mode: "required"}, ParallelToolCalls: new(false)},
+			"set request: tool choice required, parallel tool calls false",
+		}, {
+			"request --tool-choice mcp:files/read",
+			event.SetRequestSettings{ToolChoice: &event.ToolChoice{Name: "mcp:files/read"}},
+			"set request: tool choice mcp:files/read",
+		}, {
 			"request --json-object",
 			event.SetRequestSettings{ResponseFormat: &event.ResponseFormat{Type: event.FormatJSONObject}},
 			"set request: answers in json_object",
@@ -297,6 +305,7 @@ func TestChatInAPipe(t *testing.T) {
 		require.Equal(t, exit.Failure, got.code)
 		require.Equal(t, "one\n", got.out)
 		require.Contains(t, got.errOut, "/attach: attach: stat missing")
+		require.Contains(t, got.errOut, "starter: /nonsense: unknown command (/help lists the commands; start a message with // to send a leading slash)\n")
 	})
 	t.Run("sets the system prompt", func(t *testing.T) {
 		f := newFake(t, []event.Body{})

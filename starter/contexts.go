@@ -7,6 +7,8 @@ import (
 	"iter"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/exit"
@@ -47,9 +49,9 @@ type conversation interface {
 	Attachment(ctx context.Context, id string) (event.FileAttachment, error)
 }
 
-type sessionClient struct{ *client.Client }
+type dialedClient struct{ *client.Client }
 
-func (c sessionClient) Open(name string) (conversation, error) {
+func (c dialedClient) Open(name string) (conversation, error) {
 	opened, err := c.Client.Open(name)
 	if err != nil {
 		return nil, err
@@ -57,12 +59,12 @@ func (c sessionClient) Open(name string) (conversation, error) {
 	return opened, nil
 }
 
-func dialSession(ctx context.Context, config client.Config) (contextClient, error) {
+func dialClient(ctx context.Context, config client.Config) (contextClient, error) {
 	dialed, err := client.Dial(ctx, config)
 	if err != nil {
 		return nil, err
 	}
-	return sessionClient{dialed}, nil
+	return dialedClient{dialed}, nil
 }
 
 const dialTimeout = 5 * time.Second
@@ -80,10 +82,17 @@ func (a *app) connect(ctx context.Context) (contextClient, error) {
 
 func (a *app) clientConfig() client.Config {
 	c := a.connection
-	return client.Config{
+	config := client.Config{
 		Address: c.Address, Namespace: c.Namespace, Profile: c.Profile, NATSURL: c.NATSURL, NATSAuth: c.NATSAuth,
 		BlobURL: c.BlobURL, TaskQueue: c.TaskQueue, Tracers: a.tracers,
 	}
+	if a.log != nil {
+		config.OnDisconnect = func(err error) {
+			a.log.Warn("lost the connection to NATS: no live deltas until it is restored", zap.Error(err))
+		}
+		config.OnConnect = func() { a.log.Info("connected to NATS: deltas are live") }
+	}
+	return config
 }
 
 // The caller shuts the client down.

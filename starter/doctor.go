@@ -44,7 +44,7 @@ errors; and 4 if Temporal is unreachable.
 		RunE: func(command *cobra.Command, _ []string) error { return runDoctor(command.Context(), o) },
 	}
 	command.Flags().BoolVar(&o.call, "call", false, "let the worker send a request of a few tokens to each of its providers")
-	command.Flags().BoolVar(&o.json, "json", false, "print one JSON object per finding and line")
+	command.Flags().BoolVar(&o.json, "json", false, "print one JSON object per line, one for each finding")
 	return command
 }
 

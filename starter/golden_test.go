@@ -149,6 +149,8 @@ func TestMessages(t *testing.T) {
 	plain("set", "request", "-n", "demo", "--top-p", "2")
 	plain("set", "request", "-n", "demo", "--max-tokens", "0")
 	plain("set", "request", "-n", "demo", "--reasoning-effort", "huge")
+	plain("set", "request", "-n", "demo", "--tool-choice", "")
+	plain("set", "request", "-n", "demo", "--parallel-tool-calls=maybe")
 	plain("set", "request", "-n", "demo", "--label", "u-17")
 	plain("set", "request", "-n", "demo", "--extra", "{")
 	plain("set", "request", "-n", "demo", "--extra", `{"model":"m"}`)
@@ -216,6 +218,8 @@ func TestMessages(t *testing.T) {
 	plain("doctor", "now")
 	plain("serve", "--listen", "8080")
 	plain("serve", "--rate", "NaN")
+	plain("serve", "--metrics", "9464")
+	plain("--print-config", "--config", "listen.toml")
 	plain("ingest", "-n", "demo", "--format", "droid", "a.jsonl", "b.jsonl")
 	plain("serve", "--trust-proxy", "proxy.example")
 
@@ -231,7 +235,6 @@ func TestMessages(t *testing.T) {
 	failing(client.ErrNoWorker, "state", "-n", "demo")
 	failing(client.ErrNoSchedule, "schedule", "pause", "-n", "demo")
 	failing(&client.ScheduleError{Field: "cron", Problem: `"daily" is invalid: malformed expression`}, "schedule", "-n", "demo", "--cron", "daily", "-m", "Hi")
-	failing(client.ErrNoArchive, "fork", "-n", "demo", "--at", "demo:0012", "--as", "copy")
 	failing(client.ErrExists, "import", "-n", "demo", "log.jsonl")
 	plain("import", "-n", "demo", "broken.jsonl")
 	ended := func(body event.Body) {

@@ -25,9 +25,10 @@ func newListCommand(a *app) *cobra.Command {
 	o := listOptions{app: a}
 	command := &cobra.Command{
 		Use:   "list [flags]",
-		Short: "List the contexts, most recent session first",
-		Long: `List the contexts of the namespace, most recent session first. The list is
-eventually consistent: changes appear after about a second.
+		Short: "List the contexts, open ones first",
+		Long: `List the contexts of the namespace: first the open ones by descending start,
+then the closed ones by descending end. The start is that of the newest Temporal
+run. The list is eventually consistent: changes appear after about a second.
 
 ` + exitReference,
 		Example: `  starter list --query 'ContextStatus = "answering"'
@@ -63,12 +64,12 @@ func runList(ctx context.Context, o listOptions) error {
 
 func (o listOptions) explain(err error) error {
 	// Errors of the Temporal API implement this interface; its packages are not imported here.
-	var refused interface {
+	var rejected interface {
 		error
 		Status() *status.Status
 	}
-	if o.query != "" && errors.As(err, &refused) && refused.Status().Code() == codes.InvalidArgument {
-		return usagef("--query %q: %s", o.query, refused.Error())
+	if o.query != "" && errors.As(err, &rejected) && rejected.Status().Code() == codes.InvalidArgument {
+		return usagef("--query %q: %s", o.query, rejected.Error())
 	}
 	return err
 }

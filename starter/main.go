@@ -32,7 +32,7 @@ func main() { os.Exit(run()) }
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	a := &app{streams: systemStreams(), dial: dialSession, self: os.Args[0]}
+	a := &app{streams: systemStreams(), dial: dialClient, self: os.Args[0]}
 	ended := context.AfterFunc(ctx, func() {
 		// stop restores the default action, so a second signal ends the process at once. The
 		// timer ends a command that blocks where ctx cannot reach it, as in reading its input.

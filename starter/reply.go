@@ -125,7 +125,7 @@ func (q question) text() string {
 }
 
 // questionsOf returns the turns of a log, each with the settings changed before it, except
-// those that skip selects. It reads up to the event with counter through; 0 means all.
+// those that skip selects. It reads up to the event whose counter is through; 0: all events.
 func questionsOf(log []event.Event, skip func(event.Body) bool, through int) []question {
 	var questions []question
 	var inputs []event.Event

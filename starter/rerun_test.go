@@ -66,7 +66,7 @@ func TestARerunHasNoTools(t *testing.T) {
 	}
 }
 
-func TestRerunStopsAtAnEventWithAnotherSystemPrompt(t *testing.T) {
+func TestRerunStopsAtTheEventAndReplacesTheSystemPrompt(t *testing.T) {
 	c, again := asked(t, []event.Body{event.LLMRequestFailed{RequestID: "copy:r0001", Error: "quota", ThroughEventID: "copy:0005"}})
 	got := starterWith(t, t.Context(), c, strings.NewReader(""), append(rerunArgs, "--at", "demo:0005", "--system", "Be kind.", "--json")...)
 	require.Equal(t, outcome{exit.Failure,

@@ -14,8 +14,10 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/otel/trace"
+	"go.uber.org/zap"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
+	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/config"
 	"github.com/seed-9ed7edd4/chronicle/internal/connect"
 	"github.com/seed-9ed7edd4/chronicle/internal/doctor"
@@ -31,6 +33,7 @@ type app struct {
 	connection config.Connection
 	tracers    trace.TracerProvider // nil: none
 	gateway    config.Gateway
+	log        *zap.Logger // of the gateway; nil: another command
 	config     *config.Config
 	// dial connects. Cancelling ctx ends the attempt, not the connection.
 	dial func(ctx context.Context, config client.Config) (contextClient, error)
@@ -47,6 +50,8 @@ type app struct {
 	endTrace func(error)
 	// parsed is set once flags and arguments are valid. Errors before that are usage errors.
 	parsed bool
+	// isDefaultStore means that the blob store is the folder [config.ClientBlobs], and not a setting.
+	isDefaultStore bool
 }
 
 func execute(ctx context.Context, a *app, args []string) int {
@@ -76,9 +81,13 @@ func (a *app) report(command *cobra.Command, err error) {
 	case err == nil || errors.Is(err, context.Canceled):
 	case code == exit.Usage:
 		fmt.Fprintf(a.err, "%s: %v\nRun '%[1]s --help' for usage.\n", command.CommandPath(), err)
+	case a.log != nil && a.gateway.JSON:
+		if code == exit.Unreachable {
+			err = fmt.Errorf("%s: %w", a.unreachable(), err)
+		}
+		a.log.Error("failed", zap.Error(err))
 	case code == exit.Unreachable:
-		fmt.Fprintf(a.err, "starter: cannot reach Temporal at %s "+
-			"(start it with \"make run\" or \"worker --dev\", or set --address)\n", a.address())
+		fmt.Fprintf(a.err, "starter: %s\n", a.unreachable())
 		cause := err.Error()
 		if _, after, found := strings.Cut(cause, client.ErrUnreachable.Error()); found {
 			cause = strings.TrimPrefix(after, ": ")
@@ -90,7 +99,25 @@ func (a *app) report(command *cobra.Command, err error) {
 		fmt.Fprintf(a.err, "starter: %v (list the contexts with \"%s list\")\n", err, a.program())
 	default:
 		fmt.Fprintf(a.err, "starter: %v\n", err)
+		if errors.Is(err, client.ErrOtherStore) {
+			a.noteStore()
+		}
 	}
+}
+
+func (a *app) unreachable() string {
+	return fmt.Sprintf("cannot reach Temporal at %s (start it with \"make run\" or \"worker --dev\", or set --address)", a.address())
+}
+
+func (a *app) noteStore() {
+	blobURL, _, _ := strings.Cut(a.connection.BlobURL, "?") // parameters can hold secrets
+	blobURL = event.Redact(blobURL, 0)
+	if a.isDefaultStore {
+		a.note("this process uses %s, the default because the working directory has the folder %s "+
+			"(work in another directory, or set --blob-url to the store of the workers or to none)", blobURL, config.ClientBlobs)
+		return
+	}
+	a.note("this process uses %s, which is the value of %s", blobURL, a.config.Label("blob-url"))
 }
 
 func (a *app) address() string {
@@ -135,6 +162,7 @@ overrides the TOML profile of the temporal command.
 			}
 			if a.connection.BlobURL == "" && a.isLocal() {
 				a.connection.BlobURL = devBlobURL()
+				a.isDefaultStore = a.connection.BlobURL != ""
 			}
 			return a.startTrace(command)
 		},
@@ -163,7 +191,11 @@ overrides the TOML profile of the temporal command.
 // errPrinted ends a command after --print-config.
 var errPrinted = errors.New("printed")
 
+// printConfig validates and prints the configuration.
 func (a *app) printConfig() error {
+	if _, err := a.checkGateway(); err != nil {
+		return err
+	}
 	derived, err := a.connection.Derived(os.Getenv)
 	if err != nil {
 		return err

@@ -25,7 +25,7 @@ type scriptOptions struct {
 	*app
 	name   string
 	deltas bool
-	// retryInterval is the delay before a query is sent again without a worker.
+	// retryInterval is the delay before a query is sent again while no worker responds.
 	retryInterval time.Duration
 	// queryInterval is how long the log may be silent before the script queries the outcome of
 	// its pending inputs.
@@ -98,7 +98,7 @@ type script struct {
 	// recorded are the counters of recorded events by client event id. The context deduplicates
 	// only by the latest thousand.
 	recorded map[string]int
-	// goal is the counter of the last event of the idle context; 0 while unknown.
+	// goal is the counter of the newest event when isDone last queried the context; 0 before that.
 	goal int
 }
 
@@ -181,7 +181,7 @@ func (s *script) send(ctx context.Context, text []byte) error {
 		if len(fresh) > 0 {
 			sent, err = s.to.Send(ctx, fresh...)
 		}
-		if err == nil || errors.Is(err, client.ErrRefused) { // the log reports refusals
+		if err == nil || errors.Is(err, client.ErrRefused) { // the log reports rejections
 			switch {
 			case sent.RefusalID != "":
 				in.eventIDs, in.clientIDs = append(in.eventIDs, sent.RefusalID), nil
@@ -346,7 +346,7 @@ func (s *script) isDone(ctx context.Context) (bool, error) {
 		}
 	}
 	if s.bad > 0 {
-		return true, fmt.Errorf("script: %d of %d lines were not sent", s.bad, s.lines)
+		return true, fmt.Errorf("script: %d of %d lines not sent", s.bad, s.lines)
 	}
 	return true, nil
 }

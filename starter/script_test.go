@@ -75,7 +75,7 @@ func TestScriptReportsInvalidLinesAndSendsTheOthers(t *testing.T) {
 	require.Len(t, got.tags(t), 2)
 	require.Contains(t, got.errOut, "line 2: not sent: ")
 	require.Contains(t, got.errOut, "line 4: not sent: event 2 of 2: ")
-	require.Contains(t, got.errOut, "script: 2 of 5 lines were not sent")
+	require.Contains(t, got.errOut, "script: 2 of 5 lines not sent")
 }
 
 func TestScriptWithoutInputEndsAtOnce(t *testing.T) {
@@ -211,7 +211,7 @@ func TestScriptEndsWhenTheRunWithALineIsTerminated(t *testing.T) {
 	require.ErrorContains(t, err, "line 1: ")
 }
 
-func TestScriptAnswersLinesThatTheContextHasForgotten(t *testing.T) {
+func TestScriptDeduplicatesBeyondTheLimitOfTheContext(t *testing.T) {
 	const (
 		old   = `{"_tag":"UserMessage","clientEventId":"a","content":"Hello"}`
 		fresh = `{"_tag":"SetTimeout","clientEventId":"b","timeoutMs":5}`

@@ -273,7 +273,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-func TestSendSetsParametersForTheMessage(t *testing.T) {
+func TestSendSetsRequestSettingsForTheMessage(t *testing.T) {
 	f := newFake(t, answered("demo:r0001", 1, "7"))
 	got := starter(t, f, "", "send", "-n", "demo", "-m", "Hello", "--settings", `{"seed":7,"stop":["END"]}`)
 	require.Zero(t, got.code, got.errOut)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math"
 	"net"
 	"net/netip"
@@ -14,13 +13,16 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"go.uber.org/zap"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
 	"github.com/seed-9ed7edd4/chronicle/gateway/page"
 	"github.com/seed-9ed7edd4/chronicle/internal/config"
+	"github.com/seed-9ed7edd4/chronicle/internal/exit"
+	"github.com/seed-9ed7edd4/chronicle/internal/gc"
+	"github.com/seed-9ed7edd4/chronicle/internal/logging"
 	"github.com/seed-9ed7edd4/chronicle/internal/telemetry"
-	"github.com/seed-9ed7edd4/chronicle/internal/terminal"
 	"github.com/seed-9ed7edd4/chronicle/internal/version"
 )
 
@@ -50,10 +52,14 @@ exit with 0 if it is. Use it as the health check of the container.
   starter serve --listen 127.0.0.1:9000 --host chronicle.example --trust-proxy 127.0.0.1`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if isCheck {
-				return checkReady(command.Context(), a.gateway.Listen)
+			proxies, err := a.checkGateway()
+			switch {
+			case err != nil:
+				return err
+			case isCheck:
+				return a.checkReady(command.Context())
 			}
-			return a.runServe(command.Context())
+			return a.runServe(command.Context(), proxies)
 		},
 	}
 	command.Flags().AddFlagSet(flags)
@@ -61,38 +67,52 @@ exit with 0 if it is. Use it as the health check of the container.
 	return command
 }
 
-func (a *app) runServe(ctx context.Context) error {
-	o := a.gateway
-	host, _, err := net.SplitHostPort(o.Listen)
-	if err != nil {
-		return usagef("%s %q: want HOST:PORT, like 127.0.0.1:8080", a.config.Label("listen"), o.Listen)
+// checkGateway validates the settings of the gateway, and returns the proxies.
+func (a *app) checkGateway() ([]netip.Prefix, error) {
+	o, c := a.gateway, a.config
+	if err := c.CheckListen("listen", o.Listen, "127.0.0.1:8080"); err != nil {
+		return nil, exit.UsageError{Err: err}
+	}
+	if o.Metrics != "" {
+		if err := c.CheckListen("metrics", o.Metrics, "127.0.0.1:9464"); err != nil {
+			return nil, exit.UsageError{Err: err}
+		}
 	}
 	if math.IsNaN(o.Rate) || math.IsInf(o.Rate, 0) {
-		return usagef("%s %v: want a number like 50, or -1 for no limit", a.config.Label("rate"), o.Rate)
+		return nil, usagef("%s %v: want a number like 50, or -1 for no limit", c.Label("rate"), o.Rate)
 	}
-	proxies, err := a.proxies()
-	if err != nil {
-		return err
-	}
+	return a.proxies()
+}
+
+func (a *app) runServe(ctx context.Context, proxies []netip.Prefix) error {
+	gc.Relax(os.Getenv)
+	o := a.gateway
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	level := new(slog.LevelVar)
-	level.Set(o.LogLevel.Slog())
-	log := a.gatewayLog(level)
+	level := zap.NewAtomicLevelAt(o.LogLevel.Zap())
+	log := logging.New(a.err, o.JSON, level)
+	defer log.Sync()
+	a.log = log
 	config.OnHangup(ctx, func() { a.reload(level, log) }, stop)
 	exported, err := telemetry.Start(ctx, telemetry.Options{
-		Service: "chronicle-gateway", Version: version.Build(), Listen: o.Metrics, Getenv: os.Getenv, OnError: a.noteExport,
+		Service: "chronicle-gateway", Version: version.Build(), Listen: o.Metrics, ListenLabel: a.config.Label("metrics"), Getenv: os.Getenv,
+		OnError: func(err error) { log.Warn("cannot export metrics or traces", zap.Error(err)) },
 	})
 	if err != nil {
 		return err
 	}
-	defer exported.Close()
+	defer func() {
+		if err := exported.Close(); err != nil {
+			log.Warn("cannot export the last metrics and traces", zap.Error(err))
+		}
+	}()
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", o.Listen)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("%s %s: the address is in use (stop the program that uses it, or choose another port)", a.config.Label("listen"), o.Listen)
 	}
 	if err != nil {
-		return fmt.Errorf("%s %s: %w", a.config.Label("listen"), o.Listen, err)
+		return fmt.Errorf("%s %s: %w (choose an address of this machine and a port that you may use, like 127.0.0.1:8080)",
+			a.config.Label("listen"), o.Listen, err)
 	}
 	defer listener.Close()
 	a.tracers = exported.Tracers()
@@ -101,21 +121,26 @@ func (a *app) runServe(ctx context.Context) error {
 		return err
 	}
 	defer c.Shutdown()
-	a.warnAboutAccess(host)
-	a.noteNotLive(c)
+	a.warnAboutAccess(log)
+	if !c.Live() {
+		log.Warn("no live deltas (see --nats-url): each answer appears when it is complete")
+	}
+	log.Info("started", zap.String("version", version.Build()))
+	defer log.Info("stopped")
 	if err := a.announceGateway(c, listener, exported); err != nil {
 		return err
 	}
 	a.grace.Store(int64(gateway.DrainTimeout + grace))
 	return gateway.New(c, gateway.Options{
-		Page: page.Handler(), Hosts: o.Hosts, Rate: o.Rate, Proxies: proxies, Log: log, Meters: exported.Meters(),
-		Tracers: exported.Tracers(),
+		Page: page.Handler(), Hosts: o.Hosts, Rate: o.Rate, Proxies: proxies, Meters: exported.Meters(), Tracers: exported.Tracers(),
+		Log: logging.Structured(log, "", zap.DebugLevel),
 	}).Serve(ctx, listener)
 }
 
-func (a *app) warnAboutAccess(host string) {
+func (a *app) warnAboutAccess(log *zap.Logger) {
+	host, _, _ := net.SplitHostPort(a.gateway.Listen) // it is valid
 	if address, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !address.IsLoopback()) {
-		a.note("warning: no authentication; anyone who can reach %s can read and write all contexts", a.gateway.Listen)
+		log.Warn("no authentication: anyone who can reach the address can read and write all contexts", zap.String("listen", a.gateway.Listen))
 	}
 }
 
@@ -155,31 +180,27 @@ func (a *app) announceGateway(c contextClient, listener net.Listener, exported *
 	return err
 }
 
-func (a *app) gatewayLog(level slog.Leveler) *slog.Logger {
-	options := &slog.HandlerOptions{Level: level}
-	if a.gateway.JSON {
-		return slog.New(slog.NewJSONHandler(terminal.NewJSONWriter(a.err), options))
-	}
-	return slog.New(slog.NewTextHandler(a.err, options))
-}
-
 // reload reads the configuration again and applies the log level.
-func (a *app) reload(level *slog.LevelVar, log *slog.Logger) {
+func (a *app) reload(level zap.AtomicLevel, log *zap.Logger) {
+	if path, _ := a.config.Text(); path == "" {
+		log.Warn("there is no configuration file to reload (set --config and restart)")
+		return
+	}
 	var connection config.Connection
 	var gateway config.Gateway
 	next, err := a.config.Reload(os.Getenv, connection.Table(config.ClientWords), gateway.Table())
 	if err != nil {
-		log.Error("the configuration was not reloaded and stays as it was", "error", event.RedactOutput(err.Error(), 0))
+		log.Error("the configuration was not reloaded and stays as it was", zap.Error(err))
 		return
 	}
 	changed := slices.DeleteFunc(a.config.Differences(next), func(key string) bool {
 		return key == "gateway.log_level" || slices.Contains(config.Parts, key)
 	})
-	// With the lower of both levels set, the line appears if the old or the new level includes info.
-	level.Set(min(level.Level(), gateway.LogLevel.Slog()))
-	log.Info("reloaded the configuration", "log-level", gateway.LogLevel.String())
-	level.Set(gateway.LogLevel.Slog())
+	// The lower of the two levels applies to this line, so that it appears if either includes info.
+	level.SetLevel(min(level.Level(), gateway.LogLevel.Zap()))
+	log.Info("reloaded the configuration", zap.Stringer("log_level", gateway.LogLevel.Zap()))
+	level.SetLevel(gateway.LogLevel.Zap())
 	if len(changed) > 0 {
-		log.Warn("some changed settings take effect after a restart", "settings", changed)
+		log.Warn("some changed settings take effect after a restart", zap.Strings("settings", changed))
 	}
 }

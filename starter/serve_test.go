@@ -15,11 +15,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/event/eventtest/golden"
+	"github.com/seed-9ed7edd4/chronicle/internal/config"
 	"github.com/seed-9ed7edd4/chronicle/internal/exit"
+	"github.com/seed-9ed7edd4/chronicle/internal/logging"
 )
 
 // serve runs the command until the returned function stops it and returns the exit code and the
@@ -98,6 +101,44 @@ func TestServeCheckReportsWhetherTheGatewayIsReady(t *testing.T) {
 	require.Contains(t, printed, "check the gateway: ")
 	code, _ = check("8080")
 	require.Equal(t, 2, code)
+	t.Setenv("CHRONICLE_CONFIG", filepath.Join(t.TempDir(), "chronicle.toml"))
+	require.NoError(t, os.WriteFile(os.Getenv("CHRONICLE_CONFIG"), []byte("[gateway]\nrate = nan\n"), 0o600))
+	code, printed = check(address)
+	require.Equal(t, 2, code)
+	require.Contains(t, printed, "chronicle.toml:2: gateway.rate NaN: want a number like 50")
+}
+
+func TestServeLogsFailedExports(t *testing.T) {
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
+	_, stop := serve(t, newFake(t))
+	_, logged := stop()
+	for line := range strings.Lines(logged) {
+		require.True(t, json.Valid([]byte(line)), line)
+	}
+	require.Contains(t, logged, "cannot export")
+}
+
+func TestServeLogsTheConnectionToNATS(t *testing.T) {
+	var out, log bytes.Buffer
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	var config client.Config
+	execute(ctx, &app{
+		streams: streams{in: strings.NewReader(""), out: &out, err: &log},
+		dial: func(_ context.Context, c client.Config) (contextClient, error) {
+			config = c
+			return &fakeClient{context: newFake(t), dead: true}, nil
+		},
+	}, []string{"serve", "--listen", "127.0.0.1:0", "--json"})
+	require.Contains(t, out.String(), `"deltas":false`)
+	config.OnDisconnect(io.ErrUnexpectedEOF)
+	config.OnConnect()
+	for line := range strings.Lines(log.String()) {
+		require.True(t, json.Valid([]byte(line)), line)
+	}
+	require.Contains(t, log.String(), `"msg":"no live deltas (see --nats-url): each answer appears when it is complete"`)
+	require.Contains(t, log.String(), `"msg":"lost the connection to NATS: no live deltas until it is restored","error":"unexpected EOF"`)
+	require.Contains(t, log.String(), `"msg":"connected to NATS: deltas are live"`)
 }
 
 func TestServeReportsAPortInUse(t *testing.T) {
@@ -109,6 +150,39 @@ func TestServeReportsAPortInUse(t *testing.T) {
 	require.Equal(t, exit.Failure, got.code)
 	require.Equal(t, "starter: --listen "+address+": the address is in use (stop the program that uses it, or choose another port)\n", got.errOut)
 	require.Empty(t, got.out, "no ready line")
+}
+
+func TestServeSaysWhatToDoAboutAnAddressOfAnotherMachine(t *testing.T) {
+	got := starter(t, newFake(t), "", "serve", "--listen", "192.0.2.1:0")
+	require.Equal(t, exit.Failure, got.code)
+	require.Contains(t, got.errOut, " (choose an address of this machine and a port that you may use, like 127.0.0.1:8080)\n")
+}
+
+func TestServeLogsTheErrorOfItsStartAsJSON(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	for name, test := range map[string]struct {
+		listen, want string
+		err          error
+		code         int
+	}{
+		"an address in use":    {taken.Addr().String(), "the address is in use (stop the program that uses it, or choose another port)", nil, exit.Failure},
+		"unreachable Temporal": {"127.0.0.1:0", "(start it with \"make run\" or \"worker --dev\", or set --address)", client.ErrUnreachable, exit.Unreachable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log, out bytes.Buffer
+			code := execute(t.Context(), &app{
+				streams: streams{in: strings.NewReader(""), out: &out, err: &log},
+				dial:    func(context.Context, client.Config) (contextClient, error) { return nil, test.err },
+			}, []string{"serve", "--json", "--listen", test.listen})
+			require.Equal(t, test.code, code)
+			var line struct{ Level, Msg, Error string }
+			require.NoError(t, json.Unmarshal(log.Bytes(), &line), log.String())
+			require.Equal(t, []string{"error", "failed"}, []string{line.Level, line.Msg})
+			require.Contains(t, line.Error, test.want)
+		})
+	}
 }
 
 func TestServeWarnsAboutMissingAuthentication(t *testing.T) {
@@ -146,7 +220,7 @@ func TestServeReloadsItsLogLevel(t *testing.T) {
 		require.True(t, lines.Scan())
 		return lines.Text()
 	}
-	require.Contains(t, reload("[gateway]\nlisten = \"127.0.0.1:0\"\njson = true\nlog_level = \"info\"\n"), `"msg":"reloaded the configuration","log-level":"info"`)
+	require.Contains(t, reload("[gateway]\nlisten = \"127.0.0.1:0\"\njson = true\nlog_level = \"info\"\n"), `"msg":"reloaded the configuration","log_level":"info"`)
 	require.Contains(t, reload("[gateway]\nlog_level = 3\n"), `chronicle.toml:2: gateway.log_level 3: want debug, info, warn or error`)
 	require.Contains(t, reload("[gateway]\nlisten = \"127.0.0.1:0\"\nhost = [\"a.example\"]\n"), "reloaded the configuration")
 	require.True(t, lines.Scan())
@@ -155,6 +229,18 @@ func TestServeReloadsItsLogLevel(t *testing.T) {
 	for lines.Scan() {
 	}
 	require.Zero(t, <-code)
+}
+
+func TestServeWithoutAConfigurationFileHasNothingToReload(t *testing.T) {
+	t.Setenv(config.VariableFile, "")
+	var log bytes.Buffer
+	a := &app{}
+	newRootCommand(a)
+	require.NoError(t, a.config.Load(os.Getenv))
+	level := zap.NewAtomicLevelAt(zap.InfoLevel)
+	a.reload(level, logging.New(&log, true, level))
+	require.Contains(t, log.String(), `"msg":"there is no configuration file to reload (set --config and restart)"`)
+	require.NotContains(t, log.String(), "reloaded")
 }
 
 func TestPrintedConfigurationOfAClient(t *testing.T) {

@@ -14,7 +14,7 @@ func newSetProviderCommand(o *setOptions) *cobra.Command {
 		Use:   "provider -n NAME --provider ID --model MODEL [flags]",
 		Short: "Set the provider and the model, or the fallback",
 		Long: `Set the provider and the model of a context, or, with --fallback, those that are
-used after the primary ones refuse a request or run out of retries. The command
+used after the primary ones reject a request or run out of retries. The command
 sets all fields of the provider; omitted flags return to their defaults.
 
 The operator of the worker configures the available providers, base URLs and

@@ -23,6 +23,8 @@ type requestFlags struct {
 	effort, reasoning                 string
 	schemaFile, schemaName            string
 	strict, jsonObject                bool
+	toolChoice                        string
+	parallel                          bool
 	extra                             string
 }
 
@@ -40,6 +42,7 @@ Settings that the provider does not support are not sent to it.
 ` + exitReference,
 		Example: `  starter set request -n demo --top-p 0.9 --stop END --label user=u-17
   starter set request -n demo --response-schema person.json --reasoning-effort low
+  starter set request -n demo --tool-choice required --parallel-tool-calls=false
   starter set request -n demo --extra '{"top_k":40}'`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -60,6 +63,8 @@ Settings that the provider does not support are not sent to it.
 	flags.Float64Var(&f.presencePenalty, "presence-penalty", 0, "penalty for tokens that already occurred, a `NUMBER` from -2 to 2")
 	flags.StringVar(&f.effort, "reasoning-effort", "", "reasoning `EFFORT`: "+oneOf(words(event.ReasoningEfforts()))+"; not every model supports every value")
 	flags.StringVar(&f.reasoning, "reasoning", "", "`AMOUNT` of reasoning to keep: summary (up to 16 KiB), full (up to 256 KiB) or off (default: summary)")
+	flags.StringVar(&f.toolChoice, "tool-choice", "", "`CHOICE` of tools in the first step of a turn: auto, none, required, or the name of a tool")
+	flags.BoolVar(&f.parallel, "parallel-tool-calls", false, "whether an answer may have several tool calls, true or false")
 	flags.BoolVar(&f.jsonObject, "json-object", false, "answer with a JSON object")
 	flags.StringVar(&f.schemaFile, "response-schema", "", "answer with JSON that matches the JSON Schema in `FILE`, at most 32 KiB")
 	flags.StringVar(&f.schemaName, "schema-name", "", "`NAME` of the schema for the provider (default: answer)")
@@ -76,6 +81,13 @@ func (f *requestFlags) settings(command *cobra.Command) (s event.RequestSettings
 	ifChanged(command, "seed", &s.Seed, &f.seed)
 	ifChanged(command, "frequency-penalty", &s.FrequencyPenalty, &f.frequencyPenalty)
 	ifChanged(command, "presence-penalty", &s.PresencePenalty, &f.presencePenalty)
+	ifChanged(command, "parallel-tool-calls", &s.ParallelToolCalls, &f.parallel)
+	switch {
+	case f.toolChoice != "":
+		s.ToolChoice = event.ToolChoiceOf(f.toolChoice)
+	case command.Flags().Changed("tool-choice"):
+		return s, usagef("--tool-choice: want auto, none, required, or the name of a tool")
+	}
 	s.Stop, s.ReasoningEffort, s.Reasoning = f.stop, event.ReasoningEffort(f.effort), event.Reasoning(f.reasoning)
 	if f.extra != "" {
 		if err := json.Unmarshal([]byte(f.extra), &s.Extra); err != nil {

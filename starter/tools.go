@@ -65,7 +65,7 @@ Calls of tools that match --approve wait for "starter approve" or "starter deny"
 	flags.StringArrayVar(&o.clientTools, "client-tool", nil, "declare a client's tool: a `JSON` object, @FILE, or - for standard input; repeatable")
 	flags.IntVar(&o.maxSteps, "max-steps", 0, fmt.Sprintf("maximum `NUMBER` of answers with tool calls per turn, 1 to %d (default: %d)", event.MaxMaxSteps, limits.MaxSteps))
 	flags.IntVar(&o.parallel, "parallel", 0, fmt.Sprintf("maximum `NUMBER` of calls that run at the same time, 1 to %d (default: %d)", event.MaxParallel, limits.Parallel))
-	flags.IntVar(&o.maxRepeat, "max-repeats", 0, fmt.Sprintf("`NUMBER` of the first identical call in a turn that is not executed, 2 to %d (default: %d)", event.MaxMaxRepeats, limits.MaxRepeats))
+	flags.IntVar(&o.maxRepeat, "max-repeats", 0, fmt.Sprintf("execute fewer than `NUMBER` identical calls in a turn, 2 to %d (default: %d)", event.MaxMaxRepeats, limits.MaxRepeats))
 	flags.DurationVar(&o.expiry, "expiry", 0, "how long a call waits for an approval or a client's result, a `DURATION` from 1s to 720h (default: 24h)")
 	flags.BoolVar(&o.none, "none", false, "remove all tools")
 	flags.BoolVar(&o.json, "json", false, "print the tools, or the recorded event, as one line of JSON")

@@ -42,7 +42,7 @@ func (a *app) noticeNoWorker() (stop func()) {
 	printed := make(chan struct{})
 	timer := time.AfterFunc(cmp.Or(a.noticeAfter, noticeAfter), func() {
 		defer close(printed)
-		a.note("%s", show.NoWorkerYet(a.taskQueue()))
+		a.note("%s (Ctrl-C stops waiting)", show.NoWorkerYet(a.taskQueue()))
 	})
 	return sync.OnceFunc(func() {
 		if !timer.Stop() {

@@ -99,7 +99,7 @@ func (m *Model) run(command Command) tea.Cmd {
 			m.statusText = "no call waits for an approval"
 		}
 	default:
-		m.statusText = UnknownCommand(command.Name).Error()
+		m.statusText = "unknown command /" + command.Name + " " + UnknownAdvice
 	}
 	return nil
 }

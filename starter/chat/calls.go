@@ -38,6 +38,9 @@ func (t *transcript) callOf(c reducer.Call) call {
 	return out
 }
 
+// waits reports whether the user has to decide about the call.
+func (c call) waits() bool { return !c.expires.IsZero() && !c.isDecided }
+
 func (c call) text() string { return strings.TrimSpace(c.tool + " " + string(c.arguments)) }
 
 // takeCall shows a call of the running request until its result arrives.
@@ -80,8 +83,12 @@ func resultText(raw json.RawMessage) string {
 func (t *transcript) takeApproval(body event.ApprovalRequested) {
 	if i := t.callAt(body.ToolCallID); i >= 0 {
 		t.calls[i].expires = body.ExpiresAt
-		t.print(t.style.Yellow("? " + t.calls[i].text() + " · waits for approval until " + show.Until(body.ExpiresAt)))
+		t.printWaiting(t.calls[i])
 	}
+}
+
+func (t *transcript) printWaiting(c call) {
+	t.print(t.style.Yellow("? " + c.text() + " · waits for approval until " + show.Until(c.expires)))
 }
 
 func (t *transcript) takeDecision(body event.ApprovalDecided) {
@@ -133,7 +140,7 @@ func (t *transcript) callAt(id string) int {
 func (t *transcript) waitingCall() (first, count int) {
 	first = -1
 	for i, c := range t.calls {
-		if c.expires.IsZero() || c.isDecided {
+		if !c.waits() {
 			continue
 		}
 		if count++; first < 0 {
@@ -143,15 +150,15 @@ func (t *transcript) waitingCall() (first, count int) {
 	return first, count
 }
 
+// callRows omits the calls that wait for an approval: their line is printed already.
 func (t *transcript) callRows() []string {
 	var rows []string
-	for _, c := range t.calls[:min(maxCalls, len(t.calls))] {
+	running := slices.DeleteFunc(slices.Clone(t.calls), call.waits)
+	for _, c := range running[:min(maxCalls, len(running))] {
 		state := c.progress
 		switch {
 		case c.isDecided:
 			state = "sending the decision"
-		case !c.expires.IsZero():
-			state = "waits for approval until " + show.Until(c.expires)
 		case c.isClient:
 			state = "waits for a client: result " + c.id
 		}
@@ -162,7 +169,7 @@ func (t *transcript) callRows() []string {
 		}
 		rows = append(rows, t.style.Dim(ansi.Truncate("▸ "+text, t.width, "…")))
 	}
-	if more := len(t.calls) - maxCalls; more > 0 {
+	if more := len(running) - maxCalls; more > 0 {
 		rows = append(rows, t.style.Dim(fmt.Sprintf("▸ %d more calls", more)))
 	}
 	return rows

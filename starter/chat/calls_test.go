@@ -70,6 +70,36 @@ func TestToolCallsAreLines(t *testing.T) {
 	require.NotContains(t, s.view(), "▸")
 }
 
+func TestToolsOfferedDoNotSplitAnAnswer(t *testing.T) {
+	offered := event.ToolsOffered{RequestID: request, Attempt: 1, Tools: []event.OfferedTool{{Name: "pay"}}}
+	t.Run("before the answer", func(t *testing.T) {
+		s := open(t)
+		s.record(event.UserMessage{Content: "Pay"}, started(1), offered,
+			event.AssistantMessage{RequestID: request, ThroughEventID: "demo:0001"}, called("call_1", `{}`),
+			event.LLMAttemptEnded{RequestID: request, Attempt: 1, Outcome: event.AttemptToolCalls},
+			event.ToolResult{ToolCallID: "call_1", Value: json.RawMessage(`"ok"`)},
+			event.TextDelta{RequestID: request, Attempt: 2, Delta: "It is "}, // deltas can overtake the log
+			event.LLMRequestStarted{RequestID: request, Attempt: 2, ThroughEventID: "demo:0007"},
+			event.TextDelta{RequestID: request, Attempt: 2, Index: 1, Delta: "paid."},
+			event.AssistantMessage{RequestID: request, Content: "It is paid.", ThroughEventID: "demo:0007"},
+			event.LLMRequestCompleted{RequestID: request})
+		s.untilPrinted("tools offered: 1 tool: pay\n✓ pay {}\nIt is paid.\n")
+	})
+	t.Run("during the answer", func(t *testing.T) {
+		s := open(t)
+		s.record(event.UserMessage{Content: "Pay"}, started(1), delta(0, "Pay"), offered,
+			event.AssistantMessage{RequestID: request, Content: "Paying.", ThroughEventID: "demo:0001"}, called("call_1", `{}`),
+			event.ToolResult{ToolCallID: "call_1", Value: json.RawMessage(`"ok"`)})
+		s.untilPrinted("Paying.\ntools offered: 1 tool: pay\n✓ pay {}\n")
+	})
+}
+
+func TestAWaitingCallIsShownOnce(t *testing.T) {
+	s := asking(t)
+	require.NotContains(t, s.view(), "▸")
+	require.Equal(t, 1, strings.Count(s.printed+s.view(), "waits for approval"))
+}
+
 func TestAnApprovalIsAnsweredWithKeys(t *testing.T) {
 	t.Run("y approves", func(t *testing.T) {
 		s := asking(t)
@@ -146,4 +176,5 @@ func TestJoiningAContextThatWaitsForAnApproval(t *testing.T) {
 		event.AssistantMessage{RequestID: request, ThroughEventID: "demo:0001"}, called("call_1", `{"amount":1}`),
 		event.LLMAttemptEnded{RequestID: request, Attempt: 1, Outcome: event.AttemptToolCalls}, approvalRequested("call_1"))
 	s.untilViewed("approve pay? y yes · n no")
+	s.untilPrinted("? pay {\"amount\":1} · waits for approval")
 }

@@ -1,7 +1,6 @@
 package chat
 
 import (
-	"fmt"
 	"regexp"
 	"strings"
 )
@@ -41,6 +40,5 @@ func ParseLine(line string) (command Command, text string, isCommand bool) {
 	return Command{}, line, false
 }
 
-func UnknownCommand(name string) error {
-	return fmt.Errorf("unknown command /%s (/help lists the commands; start a message with // to send a leading slash)", name)
-}
+// UnknownAdvice follows the error about an unknown command.
+const UnknownAdvice = "(/help lists the commands; start a message with // to send a leading slash)"

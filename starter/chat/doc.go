@@ -8,6 +8,7 @@
 // end of an answer, the lines waiting for it and the input line are redrawn. [Model] can be
 // tested without a terminal: messages go to Update, and View and commands come out.
 //
-// The screen shows the log, not the keyboard: a line appears when it is recorded, whoever
-// sent it, and the recorded answer replaces the streamed deltas.
+// The screen shows the log. A message appears when it is recorded, regardless of which client sent it,
+// and a recorded answer replaces its streamed deltas. A typed message is dimmed above the input line
+// until it is recorded.
 package chat

@@ -26,7 +26,7 @@ const (
 
 func shown(text string) string { return terminal.Clean(toSigns.Replace(text)) }
 
-// line is the input line with its history for this session.
+// line is the input line with its history, which lasts as long as the screen.
 type line struct {
 	input   textinput.Model
 	history []string

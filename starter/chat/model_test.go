@@ -149,6 +149,7 @@ func TestALineIsShownFromEnterUntilItIsRecorded(t *testing.T) {
 		require.Contains(t, s.view(), "› Hi")
 		id := s.takeSent()[0].ClientEventID
 		s.untilViewed("waiting for a worker\non task queue contexts")
+		require.Contains(t, strings.ReplaceAll(s.view(), "\n", " "), "contexts (Ctrl-D exits)")
 		s.recordAs(id, event.UserMessage{Content: "Hi"})
 		s.untilPrinted("› Hi\n")
 		require.NotContains(t, s.view(), "Hi")

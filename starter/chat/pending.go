@@ -64,7 +64,7 @@ func (m *Model) pendingRows() []string {
 	}
 	switch {
 	case late && stored:
-		rows = append(rows, m.transcript.wrap(show.NoWorkerYet(m.config.TaskQueue))...)
+		rows = append(rows, m.transcript.wrap(show.NoWorkerYet(m.config.TaskQueue)+" (Ctrl-D exits)")...)
 	case late:
 		rows = append(rows, m.transcript.wrap("Temporal has not accepted it yet; retrying (Ctrl-D exits)")...)
 	}

@@ -43,6 +43,8 @@ type transcript struct {
 	calls []call
 	// clientTools are the names of the tools of clients.
 	clientTools []string
+	// offered are lines about the tools of an attempt whose answer is being shown.
+	offered []string
 	// waiting are lines that arrived during an answer; they are shown below it.
 	waiting []waitingLine
 
@@ -50,10 +52,9 @@ type transcript struct {
 	busy, answering bool
 	// interrupting is set after the user requested an interrupt.
 	interrupting bool
-	// asked is the counter of the newest event to be answered, through that of the newest
-	// event that the running request has seen.
-	asked, through int
-	lastID         string
+	asked        int // counter of the newest event to be answered
+	through      int // counter of the newest event that the running request has seen
+	lastID       string
 }
 
 type waitingLine struct {
@@ -81,6 +82,11 @@ func newTranscript(config Config, width int) transcript {
 		}
 	}
 	t.summarize(name, past.Reduced.Messages)
+	for _, c := range t.calls {
+		if c.waits() {
+			t.printWaiting(c)
+		}
+	}
 	return t
 }
 
@@ -165,6 +171,11 @@ func (t *transcript) take(e event.Event) {
 	case event.SetTools:
 		t.takeTools(body)
 		t.printAfterAnswer(e.ID, t.style.Dim(show.Note(body)))
+	case event.ToolsOffered:
+		t.offered = append(t.offered, t.style.Dim(show.Note(body)))
+		if t.tail == "" && !t.isPartlyPrinted {
+			t.releaseOffered()
+		}
 	case event.SessionStarted, event.BudgetExceeded: // the failure of the request follows
 	default:
 		t.printAfterAnswer(e.ID, t.style.Dim(show.Note(body)))
@@ -189,6 +200,7 @@ func (t *transcript) takeAnswer(id string, body event.AssistantMessage) {
 	t.stream(t.live.Complete(body))
 	t.finishTail()
 	t.isPartlyPrinted = false // another answer can follow after tool calls
+	t.releaseOffered()
 }
 
 // endThinking replaces the reasoning in view by how long it took.
@@ -231,6 +243,7 @@ func (t *transcript) end(body event.Body, mark string) {
 	t.finishTail()
 	t.isPartlyPrinted = false
 	t.live.End(event.RequestOf(body))
+	t.releaseOffered()
 	if mark != "" {
 		t.print(mark)
 	}
@@ -277,6 +290,13 @@ func (t *transcript) release(n int) {
 	t.waiting = t.waiting[n:]
 }
 
+func (t *transcript) releaseOffered() {
+	for _, text := range t.offered {
+		t.print(text)
+	}
+	t.offered = nil
+}
+
 func (t *transcript) finishTail() {
 	if t.tail != "" {
 		t.print(t.tail)
@@ -287,6 +307,7 @@ func (t *transcript) finishTail() {
 
 func (t *transcript) flush() {
 	t.finishTail()
+	t.releaseOffered()
 	t.release(len(t.waiting))
 }
 

@@ -33,7 +33,7 @@ func (a *Answer) Add(d event.TextDelta) (text string, restart bool) {
 	return d.Delta, restart
 }
 
-// AddReasoning processes a piece of reasoning. restart is as in [Answer.Add].
+// AddReasoning processes a delta of reasoning. restart is as in [Answer.Add].
 func (a *Answer) AddReasoning(d event.ReasoningDelta) (restart bool) {
 	ok, restart := a.place(event.TextDelta(d))
 	if ok {

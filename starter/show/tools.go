@@ -39,8 +39,8 @@ func Tools(w io.Writer, set *event.SetTools, calls []reducer.Call) error {
 			row("approve", "%s", words)
 		}
 		limits := set.Limits()
-		row("limits", "%d steps, %d calls at the same time, identical calls fail from number %d, approvals and client results expire after %s",
-			limits.MaxSteps, limits.Parallel, limits.MaxRepeats, limits.Expiry)
+		row("limits", "%d steps, %d calls at the same time, at most %d identical calls per turn, approvals and client results expire after %s",
+			limits.MaxSteps, limits.Parallel, limits.MaxRepeats-1, limits.Expiry)
 	}
 	for _, c := range calls {
 		row(string(c.State), "%s", Call(c))

@@ -108,7 +108,11 @@ func lifecycle(body event.Body) (subject, text string) {
 	case event.LLMRequestFellBack:
 		return "fell back", fmt.Sprintf("from %s to %s: %s%s%s", b.FromProvider, b.ToProvider, b.Error, retries(b.RetriesAttempted), used(b.Usage))
 	case event.LLMAttemptEnded:
-		return fmt.Sprintf("attempt %d %s", b.Attempt, strings.ReplaceAll(string(b.Outcome), "_", " ")), attemptEnd(b)
+		outcome := strings.ReplaceAll(string(b.Outcome), "_", " ")
+		if b.Outcome == event.AttemptToolCalls {
+			outcome = "called tools"
+		}
+		return fmt.Sprintf("attempt %d %s", b.Attempt, outcome), attemptEnd(b)
 	case event.BudgetExceeded:
 		return "budget exceeded", b.String()
 	case event.ToolsOffered:
@@ -156,7 +160,7 @@ func decision(b event.ApprovalDecided) (subject, text string) {
 
 // NoWorkerYet is the notice for an input that no worker of the task queue has recorded yet.
 func NoWorkerYet(taskQueue string) string {
-	return "stored in Temporal; waiting for a worker on task queue " + taskQueue + " (Ctrl-C stops waiting)"
+	return "stored in Temporal; waiting for a worker on task queue " + taskQueue
 }
 
 func attachment(b event.FileAttachment) string {
@@ -201,7 +205,7 @@ func advice(kind event.FailureKind, isRetryable bool) string {
 	case event.FailureUnauthorized:
 		return "; add a valid key for the provider"
 	case event.FailureQuota:
-		return "; the account of the provider needs more quota"
+		return "; the account at the provider needs more quota"
 	case event.FailureContextTooLong:
 		return "; send a shorter message, start a new context, or choose a model with a larger context window"
 	case event.FailureContentFilter:

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/client"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
+)
+
+func TestAWrongBlobStoreIsNamed(t *testing.T) {
+	t.Setenv("TEMPORAL_CONFIG_FILE", os.DevNull)
+	for _, name := range []string{"TEMPORAL_ADDRESS", "TEMPORAL_PROFILE", "BLOB_URL"} {
+		t.Setenv(name, "")
+	}
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.MkdirAll(".chronicle/blobs", 0o700))
+	list := func(args ...string) string {
+		var out, errOut bytes.Buffer
+		code := execute(t.Context(), &app{
+			streams: streams{in: strings.NewReader(""), out: &out, err: &errOut},
+			dial: func(context.Context, client.Config) (contextClient, error) {
+				return nil, blobs.OtherStore("namespace default", "A", "B")
+			},
+		}, append([]string{"list"}, args...))
+		require.Equal(t, 1, code)
+		return errOut.String()
+	}
+	byDefault := list()
+	require.Regexp(t, `this process uses file:///\S+/\.chronicle/blobs, the default because the working directory has the folder \.chronicle/blobs`, byDefault)
+	require.Contains(t, byDefault, "(work in another directory, or set --blob-url to the store of the workers or to none)")
+	require.Contains(t, list("--blob-url", "file:///srv/blobs?secret_access_key=s3cr3t"), "this process uses file:///srv/blobs, which is the value of --blob-url\n")
+}
