@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/logging"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/stream"
 	"github.com/seed-9ed7edd4/chronicle/tool"
@@ -55,7 +56,7 @@ func (a *app) announce(at endpoints, dev *local, tools *tool.Set, log *zap.Logge
 	case len(a.settings.command) > 0:
 		// The command uses the terminal.
 	case a.settings.JSON:
-		newLogger(a.out, true, zap.InfoLevel).Info("ready", facts...)
+		logging.New(a.out, true, zap.InfoLevel).Info("ready", facts...)
 	default:
 		fmt.Fprintln(a.out, readyLine(facts))
 	}

@@ -33,6 +33,7 @@ type app struct {
 	settings settings
 	config   *config.Config
 	level    zap.AtomicLevel // of the log
+	log      *zap.Logger     // for the error that ends the worker; nil: it is printed as text
 	// commandRuns is set while a COMMAND uses the terminal.
 	commandRuns atomic.Bool
 	// parsed is set once the flags are valid. Errors before that are usage errors.
@@ -71,7 +72,10 @@ func execute(ctx context.Context, a *app, args []string) int {
 	switch {
 	case code == exit.Usage:
 		fmt.Fprintf(a.err, "worker: %v\nRun 'worker --help' for usage.\n", err)
-	case err != nil && !errors.Is(err, errStopped) && !errors.As(err, new(commandError)):
+	case err == nil || errors.Is(err, errStopped) || errors.As(err, new(commandError)):
+	case a.log != nil:
+		a.log.Error("failed", zap.Error(err))
+	default:
 		fmt.Fprintf(a.err, "worker: %v\n", err)
 	}
 	return code
@@ -104,9 +108,9 @@ func newCommand(a *app) *cobra.Command {
 the models.
 
 With --dev, also start everything that the worker needs: Temporal with its Web UI,
-a NATS server and, if the environment configures no model, a built-in stand-in
-that repeats its input. They listen on 127.0.0.1, store their data under
---data-dir and stop with the worker. A COMMAND after "--" starts when everything
+a NATS server and, if no default model is configured, a built-in stand-in that
+repeats its input. They listen on 127.0.0.1, store their data under --data-dir
+and stop with the worker. A COMMAND after "--" starts when everything
 is ready, with TEMPORAL_ADDRESS, NATS_URL and BLOB_URL in its environment, and
 everything stops when it exits. While it runs, the log goes to a file in
 --data-dir.
@@ -174,7 +178,7 @@ func (a *app) addFlags(flags *pflag.FlagSet) {
 	a.config = config.New(tables, new(config.Gateway).Table())
 	a.config.AddFlags(flags)
 	flags.BoolVar(&s.check, "check", false, "report by exit code whether a worker on this host polls the task queue")
-	flags.BoolVar(&s.dev, "dev", false, "start Temporal, NATS and, without a key, a stand-in for a model on this machine")
+	flags.BoolVar(&s.dev, "dev", false, "start Temporal, NATS and, without a default model, a stand-in for one on this machine")
 	for _, t := range tables {
 		flags.AddFlagSet(t.FlagSet)
 	}
@@ -238,6 +242,11 @@ func (s *settings) validate(c *config.Config) error {
 		return fmt.Errorf("%s %d: want 0 or at least %d", c.Label("continue-as-new-after"), s.ContinueAfter, contexts.MinContinueAfter)
 	case s.OfflineTokenDelay < 0:
 		return fmt.Errorf("%s %v: want 0s or more", c.Label("offline-token-delay"), s.OfflineTokenDelay)
+	}
+	if s.Metrics != "" {
+		if err := c.CheckListen("metrics", s.Metrics, "127.0.0.1:9464"); err != nil {
+			return err
+		}
 	}
 	for name, port := range map[string]int{"temporal-port": s.TemporalPort, "ui-port": s.UIPort, "nats-port": s.NATSPort} {
 		if port < 0 || port > 65535 {

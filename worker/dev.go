@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed-9ed7edd4/chronicle/internal/devserver"
+	"github.com/seed-9ed7edd4/chronicle/internal/logging"
 	"github.com/seed-9ed7edd4/chronicle/internal/natsserver"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/llm/offline"
@@ -67,7 +68,7 @@ func (a *app) startLocal(ctx context.Context, end context.CancelCauseFunc, log *
 		if l.logFile, err = os.Create(filepath.Join(l.dataDir, workerLog)); err != nil {
 			return nil, fmt.Errorf("create log: %w", err)
 		}
-		l.log = newLogger(l.logFile, s.JSON, a.level)
+		l.log = logging.New(l.logFile, s.JSON, a.level)
 	}
 	// One call for all ports, so that port 0 never selects a port of another flag.
 	if _, err := devserver.FreePorts(s.TemporalPort, s.UIPort, s.NATSPort); err != nil {
@@ -90,7 +91,7 @@ func (a *app) startLocal(ctx context.Context, end context.CancelCauseFunc, log *
 		Port: s.TemporalPort, UIPort: s.UIPort, Untuned: s.Untuned,
 	}
 	if s.JSON {
-		options.Logger = structured(l.log, "temporal", zap.WarnLevel)
+		options.Logger = logging.Structured(l.log, "temporal", zap.WarnLevel)
 	}
 	a.progress(log, "starting Temporal")
 	if l.temporal, err = devserver.Start(ctx, options); err != nil {
@@ -101,7 +102,7 @@ func (a *app) startLocal(ctx context.Context, end context.CancelCauseFunc, log *
 		end(serverExitError{l.temporal.Err()})
 	}()
 	l.endpoints.temporal = client.Options{
-		HostPort: l.temporal.Address(), Namespace: l.temporal.Namespace(), Logger: sdkLogger(l.log),
+		HostPort: l.temporal.Address(), Namespace: l.temporal.Namespace(), Logger: logging.Temporal(l.log),
 	}
 	return l, nil
 }
@@ -155,7 +156,7 @@ func (l *local) stop() error {
 		errs = append(errs, l.temporal.Stop())
 	}
 	if l.logFile != nil {
-		errs = append(errs, l.logFile.Close())
+		errs = append(errs, l.log.Sync(), l.logFile.Close())
 	}
 	if l.lock != nil {
 		errs = append(errs, l.lock.Unlock())

@@ -8,18 +8,16 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.temporal.io/api/workflowservice/v1"
-	sdkclient "go.temporal.io/sdk/client"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/internal/doctor"
 	"github.com/seed-9ed7edd4/chronicle/internal/version"
 )
 
-// diagnose runs all checks of a client of a worker, by check and worker.
+// diagnose runs all checks as a client of a worker. It returns the findings of the client and those of the
+// worker, by check.
 func diagnose(t *testing.T, facts map[string]string) (own, workers map[string]doctor.Finding) {
 	t.Helper()
 	d, err := doctor.ForClient(client.Config{Address: facts["temporal"], Namespace: "default", NATSURL: facts["nats"], BlobURL: facts["blobs"]})
@@ -54,13 +52,7 @@ func TestDoctorExaminesADeploymentAndLeavesNothing(t *testing.T) {
 	}
 	require.Contains(t, workers["provider.default"].Measured, "offline-echo answered in")
 
-	c, err := sdkclient.Dial(sdkclient.Options{HostPort: facts["temporal"]})
-	require.NoError(t, err)
-	defer c.Close()
-	require.Eventually(t, func() bool {
-		listed, err := c.ListWorkflow(t.Context(), &workflowservice.ListWorkflowExecutionsRequest{})
-		return err == nil && len(listed.GetExecutions()) == 0
-	}, 10*time.Second, 10*time.Millisecond)
+	requireNoWorkflows(t, facts)
 	worker.signal(syscall.SIGTERM)
 	require.Zero(t, worker.exit(), worker.stderr.String())
 	probes, err := filepath.Glob(filepath.Join(strings.TrimPrefix(facts["blobs"], "file://"), "default", "cursors", "*"))

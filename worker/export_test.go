@@ -17,5 +17,5 @@ func ReadyLine(facts map[string]string, order ...string) string {
 // AttachmentReader exports attachmentReader.
 var AttachmentReader = attachmentReader
 
-// CacheBudget exports cacheBudget.
-var CacheBudget = cacheBudget
+// CacheLimit exports cacheLimit.
+var CacheLimit = cacheLimit

@@ -2,7 +2,7 @@
 // requests to the models and streams the answers over NATS.
 //
 //	worker                  # connect to Temporal at TEMPORAL_ADDRESS
-//	worker --dev            # also start Temporal, NATS and, without a key, a model
+//	worker --dev            # also start Temporal, NATS and, without a default model, a stand-in
 //	worker --dev -- COMMAND # stop when COMMAND exits
 //
 // command.go parses the flags. run.go starts and stops a worker. dev.go, with package
@@ -25,9 +25,12 @@ package main
 import (
 	"context"
 	"os"
+
+	"github.com/seed-9ed7edd4/chronicle/internal/gc"
 )
 
 func main() {
+	gc.Relax(os.Getenv)
 	app := &app{out: os.Stdout, err: os.Stderr, getenv: os.Getenv}
 	os.Exit(execute(context.Background(), app, os.Args[1:]))
 }

@@ -6,6 +6,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed-9ed7edd4/chronicle/internal/exit"
+	"github.com/seed-9ed7edd4/chronicle/internal/logging"
 	"github.com/seed-9ed7edd4/chronicle/tool/mcp"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
@@ -31,7 +32,7 @@ func (a *app) startMCP(servers []mcp.Server, log *zap.Logger) (*mcp.Servers, err
 	if len(servers) == 0 {
 		return nil, nil
 	}
-	started, err := mcp.New(mcp.Options{Servers: servers, Getenv: a.getenv, Logger: structured(log, "mcp", zap.InfoLevel)})
+	started, err := mcp.New(mcp.Options{Servers: servers, Getenv: a.getenv, Logger: logging.Structured(log, "mcp", zap.InfoLevel)})
 	if err != nil {
 		return nil, fmt.Errorf("--mcp: %w", err)
 	}

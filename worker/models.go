@@ -82,4 +82,4 @@ func (p endpoints) unanswerable() error {
 	return err
 }
 
-const unanswerableHelp = "contexts without a provider of their own cannot be answered until OPENAI_API_KEY or OPENAI_BASE_URL is set, or --providers configures openai"
+const unanswerableHelp = "contexts without a provider of their own cannot be answered until OPENAI_API_KEY or OPENAI_BASE_URL is set, or --providers or --config configures the provider openai"

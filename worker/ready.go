@@ -113,7 +113,7 @@ func (p *probe) reach(ctx context.Context) error {
 
 // await returns when the check succeeds. A server that has not noticed the search attributes fails
 // the task that carries the result. await then starts a new workflow, which succeeds sooner than
-// that one, whose task has to time out first.
+// the old one, whose task has to time out first.
 func await(ctx context.Context, c client.Client, namespace, taskQueue string, in readyInput) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("no answer within %v", readyTimeout))
 	defer cancel()

@@ -7,7 +7,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/config"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 )
@@ -34,23 +33,23 @@ func (a *app) reloadOnHangup(life context.Context, end context.CancelCauseFunc) 
 }
 
 // reload reads the configuration again, and applies the providers and the log level. An attempt that
-// has begun keeps its provider. If the configuration is invalid, nothing changes.
+// has begun keeps its provider; retries and later steps use the new one. If the configuration is invalid, nothing changes.
 func (a *app) reload(at endpoints, r *runningWorker, log *zap.Logger) {
 	next, options, changed, err := a.reread(at)
 	if err != nil {
-		log.Error("the configuration was not reloaded and stays as it was", zap.String("error", event.RedactOutput(err.Error(), 0)))
+		log.Error("the configuration was not reloaded and stays as it was", zap.Error(err))
 		return
 	}
 	r.models.Configure(options)
 	r.providers.Store(&options)
-	// With the lower of both levels set, the line appears if the old or the new level includes info.
+	// The lower of the two levels applies to this line, so that it appears if either includes info.
 	level := next.settings.LogLevel.Zap()
 	a.level.SetLevel(min(a.level.Level(), level))
 	var ids []string
 	for _, p := range options.Providers {
 		ids = append(ids, p.ID)
 	}
-	log.Info("reloaded the configuration", zap.Strings("providers", ids), zap.Stringer("log-level", level))
+	log.Info("reloaded the configuration", zap.Strings("providers", ids), zap.Stringer("log_level", level))
 	a.level.SetLevel(level)
 	if len(changed) > 0 {
 		log.Warn("some changed settings take effect after a restart", zap.Strings("settings", changed))

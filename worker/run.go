@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/client"
-	sdklog "go.temporal.io/sdk/log"
 	"go.uber.org/zap"
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
@@ -23,6 +22,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/config"
 	"github.com/seed-9ed7edd4/chronicle/internal/connect"
 	"github.com/seed-9ed7edd4/chronicle/internal/exit"
+	"github.com/seed-9ed7edd4/chronicle/internal/logging"
 	"github.com/seed-9ed7edd4/chronicle/internal/telemetry"
 	"github.com/seed-9ed7edd4/chronicle/internal/version"
 	"github.com/seed-9ed7edd4/chronicle/llm"
@@ -55,7 +55,11 @@ func (a *app) run(ctx context.Context) (err error) {
 	a.endOnSignal(life, end)
 
 	a.level = zap.NewAtomicLevelAt(a.settings.LogLevel.Zap())
-	log := newLogger(a.err, a.settings.JSON, a.level)
+	log := logging.New(a.err, a.settings.JSON, a.level)
+	defer log.Sync()
+	if a.settings.JSON {
+		a.log = log
+	}
 	started := a.reloadOnHangup(life, end)
 	servers, err := a.mcpServers()
 	if err != nil {
@@ -66,7 +70,7 @@ func (a *app) run(ctx context.Context) (err error) {
 		return err
 	}
 	exported, err := telemetry.Start(life, telemetry.Options{
-		Service: "chronicle-worker", Version: version.Build(), Listen: a.settings.Metrics, Getenv: a.getenv,
+		Service: "chronicle-worker", Version: version.Build(), Listen: a.settings.Metrics, ListenLabel: a.config.Label("metrics"), Getenv: a.getenv,
 		OnError: func(err error) { log.Warn("cannot export metrics or traces", zap.Error(err)) },
 	})
 	if err != nil {
@@ -98,12 +102,17 @@ func (a *app) run(ctx context.Context) (err error) {
 		return causeOf(life, err)
 	}
 	defer func() {
-		// Without Temporal, stop would wait in vain to hand running requests back.
-		if !errors.As(context.Cause(life), new(serverExitError)) {
-			running.stop()
+		if errors.As(context.Cause(life), new(serverExitError)) {
+			// Without Temporal, stop would wait in vain to hand running requests back.
+			running.stream.Close()
+			return
 		}
+		running.stop()
+		log.Info("stopped")
 	}()
 	started(at, running, log)
+	log.Info("started", zap.String("version", version.Build()), zap.String("namespace", at.temporal.Namespace),
+		zap.String("task_queue", a.settings.TaskQueue))
 	a.announce(at, dev, running.tools, log)
 	defer a.startChecks(life, at, running, log)()
 
@@ -112,8 +121,8 @@ func (a *app) run(ctx context.Context) (err error) {
 	}
 	<-life.Done()
 	if reason := context.Cause(life); !errors.Is(reason, errStopped) {
-		// Stopping may take a while, and the error is printed at the end.
-		log.Error("stopping after a failure")
+		// Stopping may take a while, and the error is reported at the end, too.
+		log.Error("stopping after a failure", zap.Error(reason))
 		return reason
 	}
 	log.Info("stopping")
@@ -154,7 +163,7 @@ func (a *app) configured(log *zap.Logger) (endpoints, error) {
 	if err != nil {
 		return endpoints{}, err
 	}
-	options.Logger = sdkLogger(log)
+	options.Logger = logging.Temporal(log)
 	blobURL, err := a.blobURL(config.DefaultDataDir)
 	if err != nil {
 		return endpoints{}, err
@@ -173,11 +182,6 @@ func (a *app) blobURL(dataDir string) (string, error) {
 	default:
 		return blobURL, nil
 	}
-}
-
-// sdkLogger omits the routine messages that the SDK logs at info level.
-func sdkLogger(log *zap.Logger) sdklog.Logger {
-	return sdklog.NewStructuredLogger(structured(log, "temporal-sdk", zap.WarnLevel))
 }
 
 func dial(ctx context.Context, at endpoints) (client.Client, error) {
@@ -209,9 +213,7 @@ func connectAll(ctx context.Context, at endpoints, log *zap.Logger) (client.Clie
 		Auth:      at.natsAuth,
 		Name:      "chronicle worker",
 		OnDisconnect: func(err error) {
-			if err != nil {
-				log.Warn("lost the connection to NATS: answers are not streamed until it is restored", zap.Error(err))
-			}
+			log.Warn("lost the connection to NATS: answers are not streamed until it is restored", zap.Error(err))
 		},
 		OnConnect: func() { log.Info("connected to NATS: answers are streamed") },
 	})

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/internal/attributes"
+	"github.com/seed-9ed7edd4/chronicle/internal/logging"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/stream"
 	"github.com/seed-9ed7edd4/chronicle/tool"
@@ -84,10 +85,10 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at e
 	models := at.models
 	models.ReadAttachment, models.ReadBlob = readAttachment, blobReader(r.blobs)
 	models.TraceContent = at.telemetry.TracesContent()
-	models.Logger = structured(log, "llm", zap.WarnLevel)
+	models.Logger = logging.Structured(log, "llm", zap.WarnLevel)
 	r.models = llm.New(models)
 	r.providers.Store(&at.models)
-	cacheBytes := cacheBudget(s.CacheBytes, log)
+	cacheBytes := cacheLimit(s.CacheBytes, log)
 	worker.SetStickyWorkflowCacheSize(int(s.CacheBytes / activities.CacheEntryBytes))
 	w := contexts.NewWorker(c, contexts.Options{
 		Namespace:        at.temporal.Namespace,
@@ -157,13 +158,13 @@ func bindStore(ctx context.Context, r *runningWorker, namespace string, log *zap
 	return id, err
 }
 
-// cacheBudget returns cacheBytes, the size beyond which cached sessions are written to a
+// cacheLimit returns cacheBytes, the size beyond which cached sessions are written to a
 // temporary file. It returns 0, which disables that, if no such file can be created, as on a
 // read-only root file system. Then only the number of cached contexts is bounded.
-func cacheBudget(cacheBytes int64, log *zap.Logger) int64 {
+func cacheLimit(cacheBytes int64, log *zap.Logger) int64 {
 	file, err := activities.OpenSpillFile()
 	if err != nil {
-		log.Warn("--cache-bytes bounds only the number of cached contexts", zap.Error(err))
+		log.Warn("cannot create a temporary file: --cache-bytes bounds only the number of cached contexts, not the memory of their sessions", zap.Error(err))
 		return 0
 	}
 	_ = file.Close()

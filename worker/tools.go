@@ -6,6 +6,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
+	"github.com/seed-9ed7edd4/chronicle/internal/logging"
 	"github.com/seed-9ed7edd4/chronicle/tool"
 	"github.com/seed-9ed7edd4/chronicle/tool/builtin"
 	"github.com/seed-9ed7edd4/chronicle/tool/mcp"
@@ -41,7 +42,7 @@ func (s settings) tools(store *blobs.Store, history builtin.Log, files *os.Root,
 	for name, flag := range toolFlags {
 		disabled[name] = "start it with " + flag
 	}
-	options := tool.Options{Store: store, Disabled: disabled, Logger: structured(log, "tool", zap.WarnLevel)}
+	options := tool.Options{Store: store, Disabled: disabled, Logger: logging.Structured(log, "tool", zap.WarnLevel)}
 	if servers != nil {
 		options.Sources = map[string]tool.Source{mcp.Prefix: servers}
 	}

@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -21,6 +22,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/devserver"
+	"github.com/seed-9ed7edd4/chronicle/internal/exit"
 	main "github.com/seed-9ed7edd4/chronicle/worker"
 )
 
@@ -53,7 +55,14 @@ func TestDevKeepsContextsAcrossRestarts(t *testing.T) {
 func TestReadinessCheckLeavesNoWorkflow(t *testing.T) {
 	t.Parallel()
 	worker := dev(t, t.TempDir())
-	facts := worker.ready()
+	requireNoWorkflows(t, worker.ready())
+	worker.signal(syscall.SIGTERM)
+	require.Zero(t, worker.exit(), worker.stderr.String())
+}
+
+// requireNoWorkflows waits until the list of workflows is empty. It lags.
+func requireNoWorkflows(t *testing.T, facts map[string]string) {
+	t.Helper()
 	c, err := sdkclient.Dial(sdkclient.Options{HostPort: facts["temporal"]})
 	require.NoError(t, err)
 	defer c.Close()
@@ -61,8 +70,6 @@ func TestReadinessCheckLeavesNoWorkflow(t *testing.T) {
 		listed, err := c.ListWorkflow(t.Context(), &workflowservice.ListWorkflowExecutionsRequest{})
 		return err == nil && len(listed.GetExecutions()) == 0
 	}, 10*time.Second, 10*time.Millisecond)
-	worker.signal(syscall.SIGTERM)
-	require.Zero(t, worker.exit(), worker.stderr.String())
 }
 
 func TestNothingOutlivesAKilledWorker(t *testing.T) {
@@ -99,6 +106,25 @@ func TestWorkerStopsWithItsServer(t *testing.T) {
 	require.Contains(t, worker.stderr.String(), "temporal server exited: signal: killed")
 	require.Contains(t, worker.stderr.String(), "temporal.log")
 	require.NotContains(t, worker.stderr.String(), "Metrics:")
+	require.NotContains(t, worker.stderr.String(), "lost the connection to NATS", "the worker itself stops NATS")
+	for line := range strings.Lines(worker.stderr.String()) {
+		require.True(t, json.Valid([]byte(line)), line)
+		if strings.Contains(line, "stopping after a failure") {
+			require.Contains(t, line, `"error":"temporal server exited: signal: killed`)
+		}
+	}
+	require.Contains(t, worker.stderr.String(), `"msg":"stopping after a failure"`)
+}
+
+func TestAFailedStartIsALineOfTheLog(t *testing.T) {
+	t.Parallel()
+	worker := run(t, "--address", "127.0.0.1:1", "--json")
+	require.Equal(t, exit.Unreachable, worker.exit())
+	lines := strings.Split(strings.TrimSpace(worker.stderr.String()), "\n")
+	for _, line := range lines {
+		require.True(t, json.Valid([]byte(line)), line)
+	}
+	require.Contains(t, lines[len(lines)-1], `"error":"cannot reach Temporal at 127.0.0.1:1`)
 }
 
 func TestWorkersShareTheWork(t *testing.T) {
@@ -274,10 +300,10 @@ func TestOneOfTwoFirstWorkersWithDifferentStoresStarts(t *testing.T) {
 func TestWithoutATemporaryFileTheWorkerKeepsSessionsInMemory(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	core, logs := observer.New(zap.WarnLevel)
-	require.EqualValues(t, 1000, main.CacheBudget(1000, zap.New(core)))
+	require.EqualValues(t, 1000, main.CacheLimit(1000, zap.New(core)))
 	require.Empty(t, logs.All())
 	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "missing"))
-	require.Zero(t, main.CacheBudget(1000, zap.New(core)))
+	require.Zero(t, main.CacheLimit(1000, zap.New(core)))
 	require.Len(t, logs.All(), 1)
 	require.Contains(t, fmt.Sprint(logs.All()[0].ContextMap()["error"]), "set TMPDIR")
 }

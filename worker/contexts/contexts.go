@@ -107,7 +107,9 @@ func NewWorker(temporal client.Client, options Options) *Worker {
 		MaxHeartbeatThrottleInterval:     time.Second,
 		DefaultHeartbeatThrottleInterval: time.Second,
 		WorkerStopTimeout:                options.DrainTimeout + HandBack,
-		//lint:ignore SA1019 the replacement requires versioned workers; this one only names the version
+		// Polls and events show the version. It does not select a worker, so builds with the same version
+		// and different local changes may share a task queue.
+		//lint:ignore SA1019 the replacement requires versioned workers
 		BuildID: version.Build(),
 		// Otherwise the SDK checks the server's limit before large payloads go to the blob store.
 		DisablePayloadErrorLimit: true,

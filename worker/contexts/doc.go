@@ -16,7 +16,7 @@
 //
 // Guarantees:
 //   - Stop lets answers finish within DrainTimeout and hands the others back to Temporal: another
-//     worker repeats them without losing an attempt.
+//     worker repeats them, which does not count as a retry.
 //   - Workers of a task queue may be added, stopped and killed at any time; no accepted input is
 //     lost and no answer is recorded twice.
 //   - [BindStore] admits one blob store per namespace, even if workers start concurrently.

@@ -3,6 +3,7 @@ package contexts
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"go.temporal.io/api/workflowservice/v1"
@@ -12,7 +13,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// countTimeout bounds the delay of an export while Temporal is unavailable.
+// countTimeout bounds a count while Temporal is unavailable.
 const countTimeout = 2 * time.Second
 
 // measureWaiting exports the number of contexts that wait for an approval, until stop is called. A
@@ -22,7 +23,7 @@ func measureWaiting(temporal client.Client, options Options) (stop func()) {
 		return func() {}
 	}
 	query := fmt.Sprintf("WorkflowType = '%s' AND TaskQueue = '%s' AND ExecutionStatus = 'Running' AND %s = '%s'",
-		wire.WorkflowType, options.TaskQueue, wire.AttributeStatus, wire.StatusWaiting)
+		wire.WorkflowType, strings.ReplaceAll(options.TaskQueue, "'", "''"), wire.AttributeStatus, wire.StatusWaiting)
 	waiting := &metrics.New(options.Meters).ApprovalsWaiting
 	return waiting.Observe(func(ctx context.Context) (float64, error) {
 		ctx, cancel := context.WithTimeout(ctx, countTimeout)
