@@ -41,7 +41,7 @@ func archived(r *runner) error {
 			return fmt.Errorf("context %s did not reopen in time to record the note by an update", c.Name())
 		}
 		if n := event.Counter(sent.EventIDs[0]); n <= inputs*each {
-			return fmt.Errorf("the note is event %d of context %s, which had %d", n, c.Name(), inputs*each)
+			return fmt.Errorf("context %s lost events: its new note is event %d, but it had %d events", c.Name(), n, inputs*each)
 		}
 		reopen.add(time.Since(began))
 	}
@@ -66,7 +66,7 @@ func archived(r *runner) error {
 	r.report.add("reopen_ms_10000_events", "ms", reopen)
 	r.report.add("export_events_per_second", "events/s", export)
 
-	// This context has as many segments as the large one.
+	// Like the large context, this one has many runs.
 	few, err := r.rig.Contexts.Open("archived-few")
 	if err != nil {
 		return err

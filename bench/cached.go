@@ -34,7 +34,7 @@ func cached(r *runner) error {
 	return errors.Join(errs...)
 }
 
-// fill creates a context with one message, which is not to be answered, and returns when it is
+// fill creates a context with one message that triggers no turn, and returns when it is
 // in the log.
 func fill(ctx context.Context, contexts *rig.Contexts, name, content string) error {
 	ctx, cancel := context.WithTimeout(ctx, turnTimeout)

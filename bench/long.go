@@ -96,7 +96,7 @@ func (r *runner) compareAges(old *talker, n int) error {
 	return nil
 }
 
-// A turn adds the history entries from its message up to the next message.
+// A turn adds the history events from its message up to the next message.
 func (r *runner) measureHistory(name string, turns int) error {
 	ctx, cancel := context.WithTimeout(r.ctx, time.Minute)
 	defer cancel()

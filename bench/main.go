@@ -52,6 +52,7 @@ var scenarios = []scenario{
 	{"interrupt", "new input while an answer streams", interrupt, tuned},
 	{"streams", "50 answers that stream at once", streams, tuned},
 	{"crowd", "50 contexts at once", crowd, tuned},
+	{"telemetry", "metrics and traces, on and off", telemetry, tuned},
 	{"viewers", "1,000 viewers of one context", viewers, tuned},
 	{"memory", "500 contexts at once", memory, tuned},
 	{"cached", "1,000 contexts of 1 MB each", cached, tuned},
@@ -90,8 +91,11 @@ func run(ctx context.Context, arguments []string) error {
 		return exit.UsageError{Err: err}
 	}
 	wanted, err := regexp.Compile(*pattern)
-	if err != nil || flags.NArg() > 0 {
-		return exit.UsageError{Err: fmt.Errorf("arguments %q: want flags and a regular expression: %w", arguments, err)}
+	if err != nil {
+		return exit.UsageError{Err: fmt.Errorf("-run: %w", err)}
+	}
+	if flags.NArg() > 0 {
+		return exit.UsageError{Err: fmt.Errorf("unexpected argument %q (use -run to choose scenarios)", flags.Arg(0))}
 	}
 
 	r := &runner{ctx: ctx, quick: *quick, report: newReport()}

@@ -38,7 +38,7 @@ var document = []struct {
 		{"history_bytes_per_turn_4990", "size of the history per turn, at turn 4,990"},
 		{"signal_to_request_turn_5000_ms", "message to model request, at turn 5,000"},
 		{"reduce_ns_per_event_100k", "fold of one event, in 100,000 events"},
-		{"replay_ms_1000_turns", "replay of 1,000 turns"},
+		{"replay_ms_1000_turns", "turn on a new worker, after 5,000 turns"},
 		{"reopen_ms_10000_events", "opening a context of 10,000 events"},
 		{"opening_ms_2000_segments_folder", "opening 2,000 segments of the archive, in a folder"},
 		{"opening_ms_2000_segments_50ms_reads", "opening 2,000 segments, 50 ms per read"},
@@ -81,6 +81,16 @@ func TestPerformanceIsThatOfTheBaseline(t *testing.T) {
 			}
 			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", row.text, quantity(m.P50, m.Unit), quantity(m.P95, m.Unit), reference)
 		}
+	}
+	b.WriteString("\n## Metrics and traces\n\n| measurement | off | on | ratio | 95% interval | target |\n|---|---|---|---|---|---|\n")
+	for _, row := range telemetryRows {
+		c, ok := baseline.Telemetry[row.name]
+		require.True(t, ok, row.name)
+		bound, outcome, _ := strings.Cut(row.verdict(c), "\t")
+		if bound != "" {
+			bound += ", " + strings.ToLower(outcome)
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %.3f | %.3f to %.3f | %s |\n", row.text, quantity(c.Off, c.Unit), quantity(c.On, c.Unit), c.Ratio, c.Low, c.High, bound)
 	}
 	content, err := os.ReadFile(file)
 	require.NoError(t, err)

@@ -24,17 +24,21 @@ type report struct {
 	Date    string            `json:"date"`
 	Machine string            `json:"machine"`
 	Metrics map[string]metric `json:"metrics"`
-	order   []string          // metric names in insertion order
+	// Telemetry are comparisons with and without metrics and traces.
+	Telemetry map[string]comparison `json:"telemetry,omitempty"`
+	order     []string              // metric names in insertion order
 }
 
 func newReport() *report {
-	return &report{Date: time.Now().UTC().Format(time.DateOnly), Machine: machine(), Metrics: map[string]metric{}}
+	return &report{Date: time.Now().UTC().Format(time.DateOnly), Machine: machine(), Metrics: map[string]metric{}, Telemetry: map[string]comparison{}}
 }
 
 func (r *report) add(name, unit string, s samples) {
 	r.order = append(r.order, name)
 	r.Metrics[name] = metric{P50: s.quantile(0.5), P95: s.quantile(0.95), Unit: unit, N: len(s)}
 }
+
+func (r *report) compare(name string, c comparison) { r.Telemetry[name] = c }
 
 // write writes the report as JSON; it does nothing if path is "".
 func (r *report) write(path string) error {
@@ -74,7 +78,7 @@ func (r *report) print(out io.Writer, baseline string) error {
 	}
 	fmt.Fprintln(out, r.Machine)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(table, "metric\tp50\tp95\tunit\tn\tsince %s\tx reference\tratio since then\n", cmp.Or(before.Date, "(no run)"))
+	fmt.Fprintf(table, "metric\tp50\tp95\tunit\tn\tsince %s\tx reference\tx reference since then\n", cmp.Or(before.Date, "(no run)"))
 	for _, name := range r.order {
 		m := r.Metrics[name]
 		ratio := ""
@@ -88,6 +92,14 @@ func (r *report) print(out io.Writer, baseline string) error {
 	for _, t := range targets {
 		if row, ok := t.row(r.Metrics); ok {
 			fmt.Fprintln(table, row)
+		}
+	}
+	if len(r.Telemetry) > 0 {
+		fmt.Fprintf(table, "\nmetrics and traces\toff\ton\tunit\trounds\tratio\t95 %% interval\tbound\t\n")
+	}
+	for _, row := range telemetryRows {
+		if c, ok := r.Telemetry[row.name]; ok {
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%.3f\t%.3f to %.3f\t%s\n", row.name, number(c.Off), number(c.On), c.Unit, c.Rounds, c.Ratio, c.Low, c.High, row.verdict(c))
 		}
 	}
 	return table.Flush()

@@ -92,6 +92,13 @@ func (all *Observations) fail(err error) {
 	}
 }
 
+// failure returns the first failure of a process; nil: none.
+func (all *Observations) failure() error {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	return all.err
+}
+
 func (all *Observations) Await(ctx context.Context, kind Kind, key string) (Observation, error) {
 	k := observationKey{kind, key}
 	all.mu.Lock()

@@ -21,7 +21,7 @@ func cpu(pid int) (time.Duration, error) {
 	text := string(data)
 	fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
 	if len(fields) < 13 {
-		return 0, fmt.Errorf("/proc/%d/stat holds %q", pid, text)
+		return 0, fmt.Errorf("/proc/%d/stat: unexpected format %q", pid, text)
 	}
 	user, err := strconv.ParseInt(fields[11], 10, 64)
 	if err != nil {
@@ -40,7 +40,7 @@ func rss(pid int) (int64, error) {
 	}
 	fields := strings.Fields(string(data))
 	if len(fields) < 2 {
-		return 0, fmt.Errorf("%s holds %q", path, data)
+		return 0, fmt.Errorf("%s: unexpected format %q", path, data)
 	}
 	pages, err := strconv.ParseInt(fields[1], 10, 64)
 	return pages * int64(os.Getpagesize()), err

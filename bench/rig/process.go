@@ -2,8 +2,10 @@ package rig
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -58,8 +60,10 @@ func (s *self) report(o Observation) {
 type order struct {
 	// Follow is a context, or the workflow id of a bare workflow.
 	Follow string `json:"follow,omitempty"`
-	Bare   bool   `json:"bare,omitempty"`
-	Ask    string `json:"ask,omitempty"`
+	// Gateway is the URL of the gateway through which to follow a context; empty: none.
+	Gateway string `json:"gateway,omitempty"`
+	Bare    bool   `json:"bare,omitempty"`
+	Ask     string `json:"ask,omitempty"`
 	// View is the context that Viewers follow.
 	View    string `json:"view,omitempty"`
 	Viewers int    `json:"viewers,omitempty"`
@@ -146,7 +150,8 @@ func start(ctx context.Context, r role, at addresses, notes *Observations) (*sub
 	select {
 	case address, ok := <-ready:
 		if !ok {
-			return nil, fmt.Errorf("%s ended before it was ready: %w", r, notes.err)
+			p.stop()
+			return nil, fmt.Errorf("%s ended before it was ready: %w", r, cmp.Or(notes.failure(), process.Err(), errors.New("exit status 0")))
 		}
 		p.address = address
 		return p, nil

@@ -2,6 +2,7 @@ package rig
 
 import (
 	"context"
+	"iter"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -37,15 +38,19 @@ func watch(s *self) error {
 			go s.watchBare(ctx, temporal, o.Follow)
 			continue
 		}
+		if o.Gateway != "" {
+			go s.watchContext(ctx, o.Follow, eventStream(ctx, o.Gateway, o.Follow))
+			continue
+		}
 		c, err := contexts.Open(o.Follow)
 		if err != nil {
 			return err
 		}
-		go s.watchContext(ctx, c)
+		go s.watchContext(ctx, c.Name(), c.Follow(ctx, client.FollowOptions{Deltas: true}))
 	}
 }
 
-func (s *self) watchContext(ctx context.Context, c *client.Context) {
+func (s *self) watchContext(ctx context.Context, name string, events iter.Seq2[event.Event, error]) {
 	newest := event.UserMessage{}
 	keys := map[string]string{} // message keys by request
 	seen := map[string]*tokenTimes{}
@@ -57,16 +62,16 @@ func (s *self) watchContext(ctx context.Context, c *client.Context) {
 		delete(seen, requestID)
 		delete(keys, requestID)
 	}
-	for e, err := range c.Follow(ctx, client.FollowOptions{Deltas: true}) {
+	for e, err := range events {
 		if err != nil {
 			if ctx.Err() == nil {
-				s.report(Observation{Kind: Broken, Key: c.Name(), At: time.Now(), Value: err.Error()})
+				s.report(Observation{Kind: Broken, Key: name, At: time.Now(), Value: err.Error()})
 			}
 			return
 		}
 		switch body := e.Body.(type) {
 		case event.SystemPrompt:
-			s.report(Observation{Kind: Watching, Key: c.Name(), At: time.Now()})
+			s.report(Observation{Kind: Watching, Key: name, At: time.Now()})
 		case event.UserMessage:
 			newest = body
 		case event.LLMRequestStarted:

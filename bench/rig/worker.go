@@ -1,8 +1,6 @@
 package rig
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -30,11 +27,14 @@ type WorkerOptions struct {
 	DrainTimeout time.Duration
 	// Command is a program with the worker's flags, and its first arguments. Empty: Options.Worker.
 	Command []string
-	// Args are further flags.
-	Args []string
+	// Args are further flags, Env further environment variables.
+	Args, Env []string
 }
 
-type Worker struct{ process *child.Process }
+type Worker struct {
+	process *child.Process
+	metrics string // URL; empty: none
+}
 
 // StartWorker returns when the worker is ready.
 func (r *Rig) StartWorker(ctx context.Context, options WorkerOptions) (*Worker, error) {
@@ -54,9 +54,7 @@ func (r *Rig) StartWorker(ctx context.Context, options WorkerOptions) (*Worker, 
 		cmd.Args = append(cmd.Args, "--drain-timeout", options.DrainTimeout.String())
 	}
 	cmd.Env = append(os.Environ(), "OPENAI_BASE_URL="+r.addresses.Model, "OPENAI_MODEL=scripted", "OPENAI_API_KEY=")
-	// Without LogDir, the log is used only if the start fails.
-	log := &bytes.Buffer{}
-	cmd.Stderr = log
+	cmd.Env = append(cmd.Env, options.Env...)
 	r.workers++
 	if r.options.LogDir != "" {
 		file, err := os.Create(filepath.Join(r.options.LogDir, fmt.Sprintf("worker-%03d.log", r.workers)))
@@ -66,37 +64,11 @@ func (r *Rig) StartWorker(ctx context.Context, options WorkerOptions) (*Worker, 
 		defer file.Close() // the child has a copy
 		cmd.Stderr = file
 	}
-	out, in, err := os.Pipe()
+	process, ready, err := startProgram(ctx, cmd)
 	if err != nil {
 		return nil, err
 	}
-	defer out.Close()
-	cmd.Stdout = in
-	process, err := child.Start(cmd, child.Options{OwnGroup: true})
-	_ = in.Close() // the child has a copy
-	if err != nil {
-		return nil, err
-	}
-	w := &Worker{process}
-	ready := make(chan error, 1)
-	go func() {
-		line, err := bufio.NewReader(out).ReadString('\n')
-		if err == nil && !strings.HasPrefix(line, "ready ") {
-			err = fmt.Errorf("unexpected output %q", line)
-		}
-		ready <- err
-	}()
-	select {
-	case err := <-ready:
-		if err == nil {
-			return w, nil
-		}
-		w.Kill()
-		return nil, fmt.Errorf("start %s: %w\n%s", command[0], err, log)
-	case <-ctx.Done():
-		w.Kill()
-		return nil, fmt.Errorf("start %s: %w", command[0], context.Cause(ctx))
-	}
+	return &Worker{process, ready["metrics"]}, nil
 }
 
 func (w *Worker) Stop() error {
@@ -119,10 +91,12 @@ func (w *Worker) HasEnded() bool {
 	}
 }
 
-func (w *Worker) Kill() {
+func (w *Worker) Kill() { kill(w.process) }
+
+func kill(process *child.Process) {
 	// An error means that the process has ended.
-	_ = syscall.Kill(w.process.PID(), syscall.SIGKILL)
-	<-w.process.Done()
+	_ = syscall.Kill(process.PID(), syscall.SIGKILL)
+	<-process.Done()
 }
 
 func (w *Worker) RSS() (int64, error) { return rss(w.process.PID()) }

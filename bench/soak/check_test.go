@@ -330,4 +330,8 @@ func TestFlags(t *testing.T) {
 	o, err = parse(nil)
 	require.NoError(t, err)
 	require.NotZero(t, o.seed)
+	require.Contains(t, o.String(), "continue as new after 150 entries")
+	o, err = parse([]string{"-continue-as-new-after", "0"})
+	require.NoError(t, err)
+	require.Contains(t, o.String(), "continue as new after the default number of entries")
 }

@@ -40,7 +40,7 @@
 //     not reach the model, which also checks each request by the rules of providers and for
 //     changes of hooks. No refused answer is in the log.
 //   - Usage: each attempt ends once, with the usage that the model reported if it completed. The
-//     sum is that of the session, and exceeds no budget.
+//     sum equals that of the session, and exceeds no budget.
 //   - Completeness: each message has an answer, or the log has the reason why not.
 //   - Followers receive exactly the log. After a reset, and only then, an event with the id of
 //     an earlier one replaces it and all later ones.

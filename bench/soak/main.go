@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -60,6 +61,15 @@ type options struct {
 
 func (o options) excludes(name faultName) bool { return slices.Contains(o.without, name) }
 
+func (o options) String() string {
+	entries := "the default number of"
+	if o.continueAfter != 0 {
+		entries = strconv.Itoa(o.continueAfter)
+	}
+	return fmt.Sprintf("%d contexts, %d workers, %v under faults; the model fails %.0f %% of its requests; runs continue as new after %s entries; -seed %d",
+		o.contexts, o.workers, o.duration, 100*o.faults, entries, o.seed)
+}
+
 func parse(args []string) (options, error) {
 	o := options{}
 	flags := flag.NewFlagSet("soak", flag.ContinueOnError)
@@ -68,7 +78,7 @@ func parse(args []string) (options, error) {
 	flags.IntVar(&o.workers, "workers", 4, "number of workers, 2 to 100; every second one serves the contexts with tools")
 	flags.Float64Var(&o.faults, "faults", 0.1, "fraction of requests that the model fails, 0 to 1")
 	flags.Uint64Var(&o.seed, "seed", 0, "random seed, to repeat a run approximately; 0: a new one")
-	flags.IntVar(&o.continueAfter, "continue-as-new-after", 150, fmt.Sprintf("history entries after which runs continue as new, at least %d; 0: the default of workers", contexts.MinContinueAfter))
+	flags.IntVar(&o.continueAfter, "continue-as-new-after", 150, fmt.Sprintf("history events after which runs continue as new, at least %d; 0: the default of workers", contexts.MinContinueAfter))
 	without := flags.String("without", "", "kinds of faults to exclude, separated by commas: "+names(faultNames))
 	kindList := flags.String("kinds", "", "kinds of contexts to use, separated by commas; empty: all of "+kindNames())
 	flags.StringVar(&o.logs, "logs", "", "directory for the logs of workers and the histories of contexts with problems; created if it is missing; empty: none are kept")
@@ -136,8 +146,7 @@ func run(ctx context.Context, o options) error {
 	if !r.OwnsTemporal() {
 		o.without = append(o.without, faultTemporal)
 	}
-	fmt.Printf("%s: %d contexts, %d workers, %v under faults; the model fails %.0f %% of its requests; runs continue as new after %d entries; -seed %d\n",
-		began.UTC().Format(time.DateOnly), o.contexts, o.workers, o.duration, 100*o.faults, o.continueAfter, o.seed)
+	fmt.Printf("%s: %s\n", began.UTC().Format(time.DateOnly), o)
 	if len(o.without) > 0 {
 		fmt.Println("without", names(o.without))
 	}

@@ -85,8 +85,11 @@ func begin(ctx context.Context, url string, begun Execution) (n int, err error) 
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != http.StatusOK {
-		return 0, fmt.Errorf("%s: %s %w", response.Status, body, err)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", response.Status, bytes.TrimSpace(body))
+	}
+	if err != nil {
+		return 0, fmt.Errorf("record the execution: %w", err)
 	}
 	return strconv.Atoi(string(body))
 }

@@ -41,7 +41,7 @@ func Run(arguments []string) error {
 	nats := flags.String("nats-url", "", "of the NATS server")
 	blobURL := flags.String("blob-url", "", "of the blob store")
 	queue := flags.String("task-queue", "", "to work on")
-	continueAfter := flags.Int("continue-as-new-after", 0, "history entries")
+	continueAfter := flags.Int("continue-as-new-after", 0, "history events")
 	drain := flags.Duration("drain-timeout", 0, "for running answers")
 	executions := flags.String("executions", "", "URL that records the executions of tools")
 	budget := flags.Int64("budget", 0, "daily tokens of the label")

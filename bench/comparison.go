@@ -1,0 +1,88 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+)
+
+// comparison compares a statistic of rounds with metrics and traces with that of rounds without them.
+// The two kinds of rounds alternate.
+type comparison struct {
+	Off float64 `json:"off"`
+	On  float64 `json:"on"`
+	// Ratio is On / Off. Low and High are its 95 % confidence interval.
+	Ratio  float64 `json:"ratio"`
+	Low    float64 `json:"low"`
+	High   float64 `json:"high"`
+	Unit   string  `json:"unit"`
+	Rounds int     `json:"rounds"` // of each kind
+}
+
+const resamples = 2000
+
+// compare resamples the pairs of rounds (a paired bootstrap): samples of one round depend on each other, and
+// a pair has the same conditions.
+func compare(unit string, off, on []samples, statistic func(samples) float64) comparison {
+	c := comparison{Unit: unit, Rounds: len(off), Off: statistic(slices.Concat(off...)), On: statistic(slices.Concat(on...))}
+	c.Ratio = c.On / c.Off
+	random := rand.New(rand.NewPCG(1, 2)) // the same interval for the same samples
+	ratios := make(samples, resamples)
+	for i := range ratios {
+		var someOff, someOn samples
+		for range off {
+			pair := random.IntN(len(off))
+			someOff, someOn = append(someOff, off[pair]...), append(someOn, on[pair]...)
+		}
+		ratios[i] = statistic(someOn) / statistic(someOff)
+	}
+	c.Low, c.High = ratios.quantile(0.025), ratios.quantile(0.975)
+	return c
+}
+
+func (s samples) mean() float64 {
+	sum := 0.0
+	for _, each := range s {
+		sum += each
+	}
+	return sum / float64(len(s))
+}
+
+func (s samples) p50() float64 { return s.quantile(0.5) }
+func (s samples) p95() float64 { return s.quantile(0.95) }
+
+// maxTelemetryCost is the share by which metrics and traces may worsen a measurement.
+const maxTelemetryCost = 0.03
+
+// telemetryRow is a row of the report and of docs/performance.md.
+type telemetryRow struct {
+	name, text string
+	// atMost and atLeast are bounds of the ratio; 0: none.
+	atMost, atLeast float64
+}
+
+func (t telemetryRow) verdict(c comparison) string {
+	bound, met := "", false
+	switch {
+	case t.atMost != 0:
+		bound, met = fmt.Sprintf("<= %.2f", t.atMost), c.Ratio <= t.atMost
+	case t.atLeast != 0:
+		bound, met = fmt.Sprintf(">= %.2f", t.atLeast), c.Ratio >= t.atLeast
+	default:
+		return "\t"
+	}
+	if met {
+		return bound + "\tmet"
+	}
+	return bound + "\tMISSED"
+}
+
+var telemetryRows = []telemetryRow{
+	{"turns_per_second_50", "turns of 50 contexts at once", 0, 1 - maxTelemetryCost},
+	{"signal_to_request_p50_ms", "message to model request, p50", 1 + maxTelemetryCost, 0},
+	{"signal_to_request_p95_ms", "message to model request, p95", 1 + maxTelemetryCost, 0},
+	{"delta_p50_ms", "token from model to a client of the gateway, p50", 1 + maxTelemetryCost, 0},
+	{"delta_p95_ms", "token from model to a client of the gateway, p95", 1 + maxTelemetryCost, 0},
+	{"worker_cpu_per_turn_50_ms", "CPU of the worker per turn, 50 contexts at once", 0, 0},
+	{"gateway_cpu_per_turn_50_ms", "CPU of the gateway per turn, 50 contexts at once", 0, 0},
+}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed-9ed7edd4/chronicle/bench/rig"
+)
+
+// scrapeInterval is that in deploy/prometheus.
+const scrapeInterval = 15 * time.Second
+
+// side is a system with or without metrics and traces, and what was measured on it, by round.
+type side struct {
+	*rig.System
+	r       *runner
+	name    string
+	round   func(n int) error
+	scraped time.Time
+	turns   int
+	missing int // tokens
+
+	signal, delta, rate, workerCPU, gatewayCPU []samples
+}
+
+func (s *side) talker(name string) *talker {
+	return &talker{ctx: s.r.ctx, observations: s.r.rig.Observations, name: name + "-" + s.name, on: s.System}
+}
+
+// telemetry alternates rounds between a worker and a gateway that serve metrics and export traces, and
+// a worker and a gateway that do neither. All clients use the gateways.
+func telemetry(r *runner) error {
+	collector, err := rig.StartCollector()
+	if err != nil {
+		return err
+	}
+	defer collector.Stop()
+	off, err := r.startSide("off", nil)
+	if err != nil {
+		return err
+	}
+	on, err := r.startSide("on", collector)
+	if err != nil {
+		return errors.Join(err, off.Stop())
+	}
+	err = alternate(off, on, r.times(40), latencies)
+	if err == nil {
+		err = alternate(off, on, r.times(40), throughput)
+	}
+	if err := errors.Join(err, off.Stop(), on.Stop()); err != nil {
+		return err
+	}
+	for _, s := range []*side{off, on} {
+		// The end of an answer replaces tokens that a client has not received yet.
+		if all := tokens * s.alone(); s.missing*100 > all {
+			return fmt.Errorf("clients received %d tokens of %d with telemetry %s, less than 99 %% (repeat on an idle machine)", all-s.missing, all, s.name)
+		}
+	}
+	spans, err := collector.Spans()
+	if err != nil {
+		return err
+	}
+	if spans < minSpans*on.turns {
+		return fmt.Errorf("the collector has %d spans of %d turns (want at least %d for each)", spans, on.turns, minSpans)
+	}
+	r.report.add("telemetry_spans_per_turn", "spans", samples{float64(spans) / float64(on.turns)})
+	r.report.compare("turns_per_second_50", compare("turns/s", off.rate, on.rate, samples.mean))
+	r.report.compare("signal_to_request_p50_ms", compare("ms", off.signal, on.signal, samples.p50))
+	r.report.compare("signal_to_request_p95_ms", compare("ms", off.signal, on.signal, samples.p95))
+	r.report.compare("delta_p50_ms", compare("ms", off.delta, on.delta, samples.p50))
+	r.report.compare("delta_p95_ms", compare("ms", off.delta, on.delta, samples.p95))
+	r.report.compare("worker_cpu_per_turn_50_ms", compare("ms", off.workerCPU, on.workerCPU, samples.mean))
+	r.report.compare("gateway_cpu_per_turn_50_ms", compare("ms", off.gatewayCPU, on.gatewayCPU, samples.mean))
+	return nil
+}
+
+// alone returns the number of turns whose latencies were measured.
+func (s *side) alone() (n int) {
+	for _, round := range s.signal {
+		n += len(round)
+	}
+	return n
+}
+
+// minSpans of a turn: the request to the gateway, the update, the activity and the model call.
+const minSpans = 4
+
+func (r *runner) startSide(name string, collector *rig.Collector) (*side, error) {
+	system, err := r.rig.StartSystem(r.ctx, "telemetry-"+name, collector)
+	return &side{System: system, r: r, name: name}, err
+}
+
+// alternate runs pairs of rounds. The order within a pair alternates, too. Prepare runs once on each
+// side and returns its rounds.
+func alternate(off, on *side, pairs int, prepare func(*side) (round func(n int) error, err error)) error {
+	order := []*side{off, on}
+	for _, s := range order {
+		var err error
+		if s.round, err = prepare(s); err != nil {
+			return err
+		}
+	}
+	for n := range pairs {
+		for _, s := range order {
+			scraped := s.scrapeIfDue()
+			if err := errors.Join(s.round(n), <-scraped); err != nil {
+				return err
+			}
+		}
+		slices.Reverse(order)
+	}
+	return nil
+}
+
+// scrapeIfDue reads the metrics during the round that follows, and sends the error.
+func (s *side) scrapeIfDue() <-chan error {
+	ended := make(chan error, 1)
+	if time.Since(s.scraped) < scrapeInterval {
+		ended <- nil
+		return ended
+	}
+	s.scraped = time.Now()
+	go func() { ended <- s.Scrape(s.r.ctx) }()
+	return ended
+}
+
+// latencies measures turns one after the other.
+func latencies(s *side) (func(n int) error, error) {
+	talker := s.talker("telemetry-alone")
+	for i := range warmUp {
+		if _, err := talker.turn(message(fmt.Sprintf("%s-warm-%d", talker.name, i))); err != nil {
+			return nil, err
+		}
+	}
+	const turns = 4
+	return func(n int) error {
+		var signal, delta samples
+		for i := range turns {
+			m := message(fmt.Sprintf("%s-%d-%d", talker.name, n, i))
+			done, err := talker.turn(m)
+			if err != nil {
+				return err
+			}
+			s.missing += m.Tokens - len(done.delays)
+			signal.add(done.toRequest)
+			delta.add(done.delays...)
+		}
+		s.turns += turns
+		s.signal, s.delta = append(s.signal, signal), append(s.delta, delta)
+		return nil
+	}, nil
+}
+
+// throughput has 50 contexts talk concurrently.
+func throughput(s *side) (func(n int) error, error) {
+	const contexts, turns = 50, 4
+	talkers := make([]*talker, contexts)
+	for i := range talkers {
+		talkers[i] = s.talker(fmt.Sprintf("telemetry-%d", i))
+	}
+	talk := func(round, turns int) (float64, error) {
+		say := func(key string) rig.Message { return message(fmt.Sprintf("%s-%d", key, round)) }
+		done, took, err := talkAtOnce(contexts, turns, say, func(i int) *talker { return talkers[i] })
+		s.turns += len(done)
+		return float64(len(done)) / took.Seconds(), err
+	}
+	if _, err := talk(-1, 1); err != nil {
+		return nil, err
+	}
+	return func(n int) error {
+		workerBefore, gatewayBefore, err := s.CPU()
+		if err != nil {
+			return err
+		}
+		rate, err := talk(n, turns)
+		if err != nil {
+			return err
+		}
+		workerAfter, gatewayAfter, err := s.CPU()
+		perTurn := func(used time.Duration) samples {
+			return samples{float64(used) / float64(time.Millisecond) / (contexts * turns)}
+		}
+		s.rate = append(s.rate, samples{rate})
+		s.workerCPU = append(s.workerCPU, perTurn(workerAfter-workerBefore))
+		s.gatewayCPU = append(s.gatewayCPU, perTurn(gatewayAfter-gatewayBefore))
+		return err
+	}, nil
+}
