@@ -1,4 +1,4 @@
-# The image contains worker and starter. `worker --dev` requires a checkout instead.
+# The image contains worker and starter. It lacks the temporal command that `worker --dev` runs.
 FROM golang:1.26.8 AS build
 WORKDIR /src
 COPY go.mod go.sum ./

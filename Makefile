@@ -4,7 +4,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run dev example up down build test test-long e2e-s3 e2e-postgres check histories golden bench soak clean binaries
+.PHONY: help run dev example up down build test test-long e2e-postgres check histories golden bench soak clean binaries
 
 # Tests to run: make test T=TestName P=./pkg
 P ?= ./...
@@ -25,7 +25,7 @@ W ?=
 
 # Build tags: make build TAGS=clouds adds s3://, gs:// and azblob:// to --blob-url.
 TAGS ?=
-tags := $(if $(TAGS),-tags $(TAGS))
+tags = $(if $(TAGS),-tags $(TAGS))
 
 # On Linux the race detector requires a C compiler.
 race := $(if $(shell command -v $$(go env CC)),-race)
@@ -73,15 +73,21 @@ bin/temporal: tools/temporal/go.mod
 		cd tools/temporal && go build -o ../../$@ -ldflags "-s -w" github.com/temporalio/cli/cmd/temporal && touch ../../$@; }
 
 # The servers in docker-compose.yml, for deploy/local.
-production = bin/temporal-server bin/temporal-sql-tool bin/nats-server bin/prometheus
+production = bin/temporal-server bin/temporal-sql-tool bin/nats-server bin/versitygw bin/prometheus
 
 bin/temporal-server: package = go.temporal.io/server/cmd/server
 bin/temporal-sql-tool: package = go.temporal.io/server/cmd/tools/sql
 bin/nats-server: package = github.com/nats-io/nats-server/v2
 
-$(filter-out bin/prometheus,$(production)): tools/server/go.mod
+$(filter-out bin/versitygw bin/prometheus,$(production)): tools/server/go.mod
 	@echo "building $@; the first time bin/temporal-server takes about 4 minutes, the others seconds"
 	@cd tools/server && go build -o ../../$@ $(package)
+	@touch $@
+
+# An S3-compatible server.
+bin/versitygw: tools/s3/go.mod
+	@echo "building $@; the first time this takes about a minute"
+	@cd tools/s3 && go build -o ../../$@ github.com/versity/versitygw/cmd/versitygw
 	@touch $@
 
 # Without service discovery in clouds, whose libraries are most of it.
@@ -90,7 +96,9 @@ bin/prometheus: tools/prometheus/go.mod
 	@cd tools/prometheus && go build -tags remove_all_sd,enable_dns_sd -o ../../$@ github.com/prometheus/prometheus/cmd/prometheus
 	@touch $@
 
-# Runs a command with the services of docker-compose.yml, without Docker.
+# Runs a command with the services of docker-compose.yml, without Docker. The workers and the gateway
+# use s3://.
+bin/local: TAGS = clouds
 bin/local: $(production) bin/temporal binaries
 	@go build -o bin/ ./deploy/local
 
@@ -114,7 +122,7 @@ bin/mcp: tools/mcp/package-lock.json
 
 test: bin/temporal bin/gotest bin/mcp ## Run all tests with the race detector; T=TestName P=./pkg for some
 	@$(if $(race),,echo "no C compiler ($$(go env CC)), so the race detector is off")
-	$(if $(large),@echo "running large tests$(if $(plain), and packages without goroutines) without the race detector beside the others; their results follow at the end")
+	$(if $(large),@echo "running large tests$(if $(plain), and packages without goroutines) beside the others (without the race detector); their results follow at the end")
 	@GORACE="atexit_sleep_ms=100 $$GORACE" $(gotest) $(race) -timeout 20m $(if $(large),-skip '$(large_tests)') $(if $(T),-v -run '$(T)') $(slowest) $(if $(plain),$(shell go list $(P) | grep -Fvx "$$(go list $(plain))"),$(P)) \
 		$(if $(plain),+ -p=1 -timeout 20m $(plain)) \
 		$(if $(large),+ -p=1 -vet=off -timeout 20m -run '$(large_tests)' $(large))
@@ -142,18 +150,8 @@ test-long: bin/temporal bin/gotest ## Run the tests that take minutes, such as t
 	@echo "running them all at once; heavy ones wait for each other"
 	CHRONICLE_LONG_TESTS=1 $(gotest) -count=1 -timeout 30m -parallel 100 -v -run '^($(call begin_with,long))$$' ./e2e
 
-# An S3-compatible server.
-bin/versitygw: tools/s3/go.mod
-	@echo "building $@; the first time this takes about a minute"
-	@cd tools/s3 && go build -o ../../$@ github.com/versity/versitygw/cmd/versitygw
-	@touch $@
-
-e2e-s3: bin/versitygw bin/temporal bin/gotest ## Run the end-to-end tests with an S3-compatible blob store
-	@go build -o bin/ ./deploy/local
-	bin/local -s3 -- sh -c 'CHRONICLE_E2E_BLOB_URL=$$BLOB_URL $(gotest) -count=1 -tags clouds -timeout 20m $(if $(T),-v -run "$(T)") ./eventlog/blobs ./e2e'
-
 e2e-postgres: bin/local bin/gotest ## Run the end-to-end tests on the services of docker-compose.yml, without Docker; requires PostgreSQL
-	bin/local -- sh -c 'CHRONICLE_E2E_TEMPORAL=$$TEMPORAL_ADDRESS CHRONICLE_E2E_TEMPORAL_PID_FILE=$$TEMPORAL_PID_FILE CHRONICLE_E2E_NATS=$$NATS_URL CHRONICLE_E2E_BLOB_URL=$$BLOB_URL CHRONICLE_E2E_PROMETHEUS=$$PROMETHEUS_URL $(gotest) -count=1 -timeout 20m $(if $(T),-v -run "$(T)") ./e2e'
+	bin/local -- sh -c 'CHRONICLE_E2E_TEMPORAL=$$TEMPORAL_ADDRESS CHRONICLE_E2E_TEMPORAL_PID_FILE=$$TEMPORAL_PID_FILE CHRONICLE_E2E_NATS=$$NATS_URL CHRONICLE_E2E_BLOB_URL=$$BLOB_URL CHRONICLE_E2E_PROMETHEUS=$$PROMETHEUS_URL $(gotest) -count=1 -tags clouds -timeout 20m $(if $(T),-v -run "$(T)") ./eventlog/blobs ./e2e'
 
 check: ## Check formatting, vet, lint, workflow determinism, imports, replay and modules
 	@echo "gofmt" && files=$$(gofmt -l .) && test -z "$$files" || { echo "not formatted, run gofmt -w:"; echo "$$files"; exit 1; }
@@ -167,14 +165,14 @@ check: ## Check formatting, vet, lint, workflow determinism, imports, replay and
 	go mod tidy -diff
 	go mod verify
 
-histories: bin/temporal ## Record histories of new stories, which all later versions replay
+histories: bin/temporal ## Record the histories of end-to-end tests that have none; all later versions replay them
 	go test -count=1 -timeout 20m ./e2e -histories
 	go test -count=1 -run '^TestReplayHistoriesAreUnchanged$$' ./workflows -histories
 
 golden: ## Update the golden files of the tests
 	go test $(or $(golden_packages),$(error no package has golden files)) -update
 
-bench: $(if $(filter postgres,$(SERVER)),bin/local,bin/temporal binaries) ## Measure latency, throughput and history size in about 11 minutes; B='-quick -run signal' for some, SERVER=postgres
+bench: $(if $(filter postgres,$(SERVER)),bin/local,bin/temporal binaries) ## Measure latency, throughput and history size in about 16 minutes; B='-quick -run signal' for some, SERVER=postgres for PostgreSQL
 	@go build -o bin/ ./bench
 	@$(if $(filter postgres,$(SERVER)),bin/local -workers 0 -- sh -c 'BENCH_TEMPORAL_ADDRESS=$$TEMPORAL_ADDRESS exec bin/bench $(B)',bin/bench $(B))
 

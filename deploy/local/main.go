@@ -5,14 +5,11 @@
 //	local -- bin/starter chat
 //
 // It starts PostgreSQL in a new directory, sets up Temporal's schema, and starts the
-// Temporal server, NATS, the workers, the gateway and Prometheus. The blob store is a folder. Then it
-// runs COMMAND with TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, NATS_URL, BLOB_URL, GATEWAY_URL and
-// PROMETHEUS_URL in its environment, and with the path of a file with the Temporal server's pid in
-// TEMPORAL_PID_FILE. It exits with the exit code
-// of COMMAND and stops all services, on Linux even if it is killed.
-//
-// With -s3, it starts only an S3-compatible server, and COMMAND finds a bucket on it in
-// BLOB_URL and the credentials in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.
+// Temporal server, NATS, the S3-compatible store, the workers, the gateway and Prometheus. Then it
+// runs COMMAND with TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, NATS_URL, BLOB_URL, AWS_ACCESS_KEY_ID,
+// AWS_SECRET_ACCESS_KEY, GATEWAY_URL and PROMETHEUS_URL in its environment, and with the path of a
+// file with the Temporal server's pid in TEMPORAL_PID_FILE. It exits with the exit code of COMMAND
+// and stops all services, on Linux even if it is killed.
 //
 // Guarantees:
 //   - Environment, command and mounted files of each service come from
@@ -25,7 +22,7 @@
 //     particular no keys, so contexts have to configure a provider.
 //
 // It requires PostgreSQL (initdb and postgres, in any location that distributions use) and the
-// programs that `make e2e-postgres` builds in bin/; with -s3, only the one that `make e2e-s3` builds.
+// programs that `make e2e-postgres` builds in bin/, worker and starter with -tags clouds.
 //
 // topology.go starts and stops processes; postgres.go, services.go, monitoring.go and s3.go configure them;
 // compose.go reads docker-compose.yml.
@@ -68,10 +65,9 @@ func main() {
 func run(args []string) (err error) {
 	flags := flag.NewFlagSet("local", flag.ContinueOnError)
 	file := flags.String("file", "docker-compose.yml", "the compose `file`")
-	bin := flags.String("bin", "bin", "`directory` with worker, starter, temporal, temporal-server, temporal-sql-tool, nats-server and prometheus")
+	bin := flags.String("bin", "bin", "`directory` with worker, starter, temporal, temporal-server, temporal-sql-tool, nats-server, versitygw and prometheus")
 	dir := flags.String("dir", "", "`directory` for data and logs, kept after the run; must be empty or missing (default: a temporary directory, removed at the end)")
 	workers := flags.Int("workers", -1, "`number` of workers; -1 uses the number in the compose file")
-	s3 := flags.Bool("s3", false, "start an S3 server instead of the services of the compose file")
 	flags.Usage = func() {
 		fmt.Fprintln(flags.Output(), "usage: local [flags] -- COMMAND [ARGUMENT...]")
 		flags.PrintDefaults()
@@ -101,10 +97,8 @@ func run(args []string) (err error) {
 	if t.bin, err = filepath.Abs(*bin); err != nil {
 		return err
 	}
-	if !*s3 {
-		if t.compose, err = load(life, *file); err != nil {
-			return err
-		}
+	if t.compose, err = load(life, *file); err != nil {
+		return err
 	}
 	if t.dir = *dir; t.dir == "" {
 		if t.dir, err = os.MkdirTemp("", "chronicle-"); err != nil {
@@ -113,26 +107,23 @@ func run(args []string) (err error) {
 		defer os.RemoveAll(t.dir)
 	}
 	defer func() { err = errors.Join(err, t.stop()) }()
-	if *s3 {
-		environment, err := t.startOnlyS3(life)
-		if err != nil {
-			return err
-		}
-		return command(life, flags.Args(), environment)
-	}
 	if err := t.start(life); err != nil {
 		return err
 	}
-	return command(life, flags.Args(), []string{
-		"TEMPORAL_ADDRESS=" + t.temporalAddress,
-		"TEMPORAL_NAMESPACE=" + t.namespace,
-		"TEMPORAL_CONFIG_FILE=" + os.DevNull,
-		"TEMPORAL_PID_FILE=" + t.pidFile("temporal"),
-		"NATS_URL=" + t.natsURL,
-		"BLOB_URL=" + t.blobURL(),
-		"GATEWAY_URL=" + t.gatewayURL,
-		"PROMETHEUS_URL=" + t.prometheusURL,
-	})
+	credentials, err := t.s3Credentials()
+	if err != nil {
+		return err
+	}
+	return command(life, flags.Args(), append(credentials,
+		"TEMPORAL_ADDRESS="+t.temporalAddress,
+		"TEMPORAL_NAMESPACE="+t.namespace,
+		"TEMPORAL_CONFIG_FILE="+os.DevNull,
+		"TEMPORAL_PID_FILE="+t.pidFile("temporal"),
+		"NATS_URL="+t.natsURL,
+		"BLOB_URL="+t.blobURL,
+		"GATEWAY_URL="+t.gatewayURL,
+		"PROMETHEUS_URL="+t.prometheusURL,
+	))
 }
 
 type commandError int

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,7 +32,7 @@ func (t *topology) startGateway(ctx context.Context) error {
 	cmd.Env = environment(service, map[string]string{
 		"TEMPORAL_ADDRESS": t.temporalAddress,
 		"NATS_URL":         t.natsURL,
-		"BLOB_URL":         t.blobURL(),
+		"BLOB_URL":         t.blobURL,
 		"HOME":             t.dir,
 	})
 	if err := t.serve(service, "gateway", cmd, nil); err != nil {
@@ -87,17 +86,7 @@ func (t *topology) startPrometheus(ctx context.Context) error {
 		return err
 	}
 	t.prometheusURL = "http://" + address
-	return until(ctx, func() error {
-		response, err := http.Get(t.prometheusURL + "/-/ready")
-		if err != nil {
-			return err
-		}
-		defer response.Body.Close()
-		if response.StatusCode != http.StatusOK {
-			return fmt.Errorf("GET /-/ready: %s", response.Status)
-		}
-		return nil
-	})
+	return awaitHealth(ctx, service, address)
 }
 
 // withTargets replaces the addresses of the services and the paths of the rules in a configuration.

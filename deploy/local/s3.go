@@ -2,55 +2,97 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"net"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/compose-spec/compose-go/v2/types"
 )
 
-// bucketName is the only bucket of the S3 server.
-const bucketName = "chronicle"
-
-// startOnlyS3 returns the environment of the clients. The metadata of objects is in files, since not
-// every file system has extended attributes.
-func (t *topology) startOnlyS3(ctx context.Context) ([]string, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, startWithin, fmt.Errorf("not ready within %v", startWithin))
-	defer cancel()
-	if err := t.prepare("make e2e-s3", "versitygw"); err != nil {
-		return nil, err
-	}
-	objects, metadata := filepath.Join(t.dir, "objects"), filepath.Join(t.dir, "metadata")
-	for _, dir := range []string{filepath.Join(objects, bucketName), filepath.Join(metadata, bucketName)} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return nil, err
-		}
+// startS3 starts the blob store, with its volumes as directories.
+func (t *topology) startS3(ctx context.Context) error {
+	service, err := t.compose.service("s3")
+	if err != nil {
+		return err
 	}
 	ports, err := freePorts(1)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0]))
-	access, secret := rand.Text(), rand.Text()
-	cmd := exec.Command(t.program("versitygw"), "--port", address, "--quiet", "--keep-alive", "posix", "--sidecar", metadata, objects)
-	cmd.Env = []string{"ROOT_ACCESS_KEY=" + access, "ROOT_SECRET_KEY=" + secret, "PATH=" + os.Getenv("PATH"), "HOME=" + t.dir}
-	if err := t.serve(types.ServiceConfig{}, "s3", cmd, nil); err != nil {
+	root := filepath.Join(t.dir, "s3")
+	for _, volume := range service.Volumes {
+		if err := os.MkdirAll(filepath.Join(root, volume.Target), 0o755); err != nil {
+			return err
+		}
+	}
+	args, err := s3Arguments(service, root, address)
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(t.program("versitygw"), args...)
+	cmd.Env = environment(service, map[string]string{"HOME": t.dir})
+	if err := t.serve(service, "s3", cmd, nil); err != nil {
+		return err
+	}
+	if err := awaitHealth(ctx, service, address); err != nil {
+		return err
+	}
+	worker, err := t.compose.service("worker")
+	if err != nil {
+		return err
+	}
+	t.blobURL, err = withEndpoint(*worker.Environment["BLOB_URL"], "http://"+address)
+	return err
+}
+
+// s3Arguments replaces the port, and the directories that contain volumes. With a second --port, the
+// server would listen on both addresses.
+func s3Arguments(service types.ServiceConfig, root, address string) ([]string, error) {
+	args := slices.Clone(service.Command)
+	port := slices.Index(args, "--port") + 1
+	if port == 0 || port == len(args) {
+		return nil, fmt.Errorf("service %s: command %q has no --port HOST:PORT", service.Name, args)
+	}
+	args[port] = address
+	for i, arg := range args {
+		if slices.ContainsFunc(service.Volumes, func(v types.ServiceVolumeConfig) bool { return strings.HasPrefix(v.Target, arg+"/") }) {
+			args[i] = filepath.Join(root, arg)
+		}
+	}
+	return args, nil
+}
+
+// withEndpoint replaces the endpoint in the URL of an S3 bucket.
+func withEndpoint(bucket, endpoint string) (string, error) {
+	u, err := url.Parse(bucket)
+	if err != nil {
+		return "", fmt.Errorf("BLOB_URL: %w", err)
+	}
+	query := u.Query()
+	if u.Scheme != "s3" || !query.Has("endpoint") {
+		return "", fmt.Errorf("BLOB_URL %s: want s3://BUCKET?endpoint=URL", bucket)
+	}
+	query.Set("endpoint", endpoint)
+	u.RawQuery = query.Encode()
+	return u.String(), nil
+}
+
+// s3Credentials returns those of the workers, and turns off all other AWS configuration of the caller.
+func (t *topology) s3Credentials() ([]string, error) {
+	worker, err := t.compose.service("worker")
+	if err != nil {
 		return nil, err
 	}
-	if err := awaitTCP(ctx, address); err != nil {
-		return nil, err
-	}
-	query := url.Values{"endpoint": {"http://" + address}, "region": {"us-east-1"}, "use_path_style": {"true"}}
 	return []string{
-		"BLOB_URL=s3://" + bucketName + "?" + query.Encode(),
-		"AWS_ACCESS_KEY_ID=" + access,
-		"AWS_SECRET_ACCESS_KEY=" + secret,
-		// Nothing of the caller's AWS configuration applies.
+		"AWS_ACCESS_KEY_ID=" + *worker.Environment["AWS_ACCESS_KEY_ID"],
+		"AWS_SECRET_ACCESS_KEY=" + *worker.Environment["AWS_SECRET_ACCESS_KEY"],
 		"AWS_SESSION_TOKEN=",
 		"AWS_CONFIG_FILE=" + os.DevNull,
 		"AWS_SHARED_CREDENTIALS_FILE=" + os.DevNull,

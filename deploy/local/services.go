@@ -2,12 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
+	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
@@ -89,13 +89,8 @@ func (t *topology) startNATS(ctx context.Context) error {
 	if err := t.serve(service, "nats", exec.Command(t.program("nats-server"), args...), nil); err != nil {
 		return err
 	}
-	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0]))
-	t.natsURL = "nats://" + address
-	return awaitTCP(ctx, address)
-}
-
-func (t *topology) blobURL() string {
-	return "file://" + filepath.ToSlash(filepath.Join(t.dir, "blobs"))
+	t.natsURL = "nats://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0]))
+	return awaitHealth(ctx, service, net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[1])))
 }
 
 // startWorkers waits until each worker is ready and the health check passes.
@@ -107,7 +102,7 @@ func (t *topology) startWorkers(ctx context.Context) error {
 	env := environment(service, map[string]string{
 		"TEMPORAL_ADDRESS": t.temporalAddress,
 		"NATS_URL":         t.natsURL,
-		"BLOB_URL":         t.blobURL(),
+		"BLOB_URL":         t.blobURL,
 	})
 	if t.workers < 0 {
 		t.workers = service.GetScale()
@@ -148,8 +143,8 @@ func (t *topology) startWorkers(ctx context.Context) error {
 }
 
 func healthCommand(service types.ServiceConfig) ([]string, error) {
-	if service.HealthCheck == nil || len(service.HealthCheck.Test) < 2 || service.HealthCheck.Test[0] != "CMD" {
-		return nil, errors.New(`unsupported health check (want ["CMD", PROGRAM, ARGUMENT...])`)
+	if service.HealthCheck == nil || len(service.HealthCheck.Test) < 3 || service.HealthCheck.Test[0] != "CMD" {
+		return nil, fmt.Errorf(`service %s: unsupported health check (want ["CMD", PROGRAM, ARGUMENT...])`, service.Name)
 	}
 	return service.HealthCheck.Test[2:], nil
 }
@@ -168,6 +163,34 @@ func (t *topology) script(ctx context.Context, name string, changes map[string]s
 	cmd := exec.Command(shell, file)
 	cmd.Env = append(environment(service, changes), "PATH="+t.bin+string(os.PathListSeparator)+os.Getenv("PATH"), "HOME="+t.dir)
 	return t.run(ctx, name, cmd, nil)
+}
+
+// awaitHealth waits until the URL in the health check of a service responds, at another address.
+func awaitHealth(ctx context.Context, service types.ServiceConfig, address string) error {
+	check, err := healthCommand(service)
+	if err != nil {
+		return err
+	}
+	u, err := url.Parse(check[len(check)-1])
+	if err != nil || u.Scheme != "http" {
+		return fmt.Errorf("service %s: unsupported health check %q (want an http URL as the last argument)", service.Name, check)
+	}
+	u.Host = address
+	return until(ctx, func() error {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+		if err != nil {
+			return err
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			return fmt.Errorf("GET %s: %s", u, response.Status)
+		}
+		return nil
+	})
 }
 
 func awaitTCP(ctx context.Context, address string) error {

@@ -24,7 +24,8 @@ import (
 const (
 	// startWithin allows for a busy machine; a start usually takes ten seconds.
 	startWithin = 3 * time.Minute
-	// stopWithin applies to each process. A worker hands back its requests in that time.
+	// stopWithin applies to each process. A worker with running answers may take longer (--drain-timeout),
+	// and is then killed.
 	stopWithin = 20 * time.Second
 	// logTail is how many bytes of a failed process's log are shown.
 	logTail = 2000
@@ -45,6 +46,7 @@ type topology struct {
 	temporalAddress string
 	namespace       string
 	natsURL         string
+	blobURL         string
 	gatewayURL      string
 	prometheusURL   string
 	targets         targets
@@ -68,7 +70,7 @@ type process struct {
 func (t *topology) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startWithin, fmt.Errorf("not ready within %v", startWithin))
 	defer cancel()
-	if err := t.prepare("make e2e-postgres", "temporal-sql-tool", "temporal-server", "temporal", "nats-server", "worker", "starter", "prometheus"); err != nil {
+	if err := t.prepare("temporal-sql-tool", "temporal-server", "temporal", "nats-server", "versitygw", "worker", "starter", "prometheus"); err != nil {
 		return err
 	}
 	begun := time.Now()
@@ -81,6 +83,7 @@ func (t *topology) start(ctx context.Context) error {
 		{"Temporal", t.startTemporal},
 		{"namespace", t.makeNamespace},
 		{"NATS", t.startNATS},
+		{"S3", t.startS3},
 		{"workers", t.startWorkers},
 		{"gateway", t.startGateway},
 		{"Prometheus", t.startPrometheus},
@@ -96,10 +99,10 @@ func (t *topology) start(ctx context.Context) error {
 	return nil
 }
 
-func (t *topology) prepare(target string, programs ...string) (err error) {
+func (t *topology) prepare(programs ...string) (err error) {
 	for _, name := range programs {
 		if _, err := os.Stat(t.program(name)); err != nil {
-			return fmt.Errorf("%w (`%s` builds it)", err, target)
+			return fmt.Errorf("%w (`make e2e-postgres` builds it)", err)
 		}
 	}
 	if t.dir, err = filepath.Abs(t.dir); err != nil {
@@ -108,8 +111,12 @@ func (t *topology) prepare(target string, programs ...string) (err error) {
 	if err := os.MkdirAll(t.dir, 0o755); err != nil {
 		return err
 	}
-	if entries, err := os.ReadDir(t.dir); err != nil || len(entries) > 0 {
-		return errors.Join(err, fmt.Errorf("data directory %s: not empty (choose an empty one; an old database cannot be reused)", t.dir))
+	entries, err := os.ReadDir(t.dir)
+	if err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	if len(entries) > 0 {
+		return fmt.Errorf("data directory %s: not empty (choose an empty one; an old database cannot be reused)", t.dir)
 	}
 	// PostgreSQL runs as another user when we are root and needs access.
 	return os.Chmod(t.dir, 0o755)
