@@ -1,15 +1,21 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	sdkclient "go.temporal.io/sdk/client"
+	"google.golang.org/grpc"
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -140,20 +146,22 @@ func TestConcurrentContextsStayWithinTheBudgetOfTheirLabel(t *testing.T) {
 	w.replayWorkflow(wire.BudgetID("team", w.queue), "", "label-budget")
 }
 
+// The budget allows one attempt at a time, so the next one waits for the deadline of the lost one.
 func TestTheUsageOfAKilledWorkerReplacesItsReservation(t *testing.T) {
 	t.Parallel()
 	w := newWorldOn(t, environment{timeout: faultTimeout},
 		llmtest.Answer("I was", " saying").HoldAfter(1, llmtest.NewGate()),
 		llmtest.Answer("I was", " saying: hello.").Usage(12, 3),
 	)
-	settings := workerSettings{Budgets: []activities.LabelBudget{w.labelBudget(500)}}
+	const limit = 150
+	settings := workerSettings{Budgets: []activities.LabelBudget{w.labelBudget(limit)}}
 	first := w.processWith(settings)
 	c := w.open("budget-killed")
-	w.send(c, w.labelled(100))
+	w.send(c, w.labelled(100), event.New(event.SetTimeout{TimeoutMs: 8000}))
 	turn := w.ask(c, "Hello")
 	turn.underWay()
 	last := w.awaitHeartbeat(c, func(l activities.LostAttempt) bool { return l.OutputTokens > 0 })
-	require.Greater(t, w.budgetOf("team", w.queue).Reserved.Tokens, int64(100), "the reservation")
+	require.Greater(t, 2*w.budgetOf("team", w.queue).Reserved.Tokens, int64(limit), "two reservations")
 	first.kill()
 	w.processWith(settings)
 	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
@@ -161,6 +169,51 @@ func TestTheUsageOfAKilledWorkerReplacesItsReservation(t *testing.T) {
 	require.Equal(t, event.Amount{Tokens: 15}.Plus(event.AmountOf(last.Usage)), state.Spent)
 	require.Zero(t, state.Reserved)
 	w.replay(c, "budget-killed")
+}
+
+// The server gives up on an attempt whose heartbeats are late. Until its worker settles it, the budget
+// does not allow another one.
+func TestAWorkerThatMissedItsHeartbeatsSettlesItsReservation(t *testing.T) {
+	t.Parallel()
+	w := newWorldOn(t, environment{timeout: faultTimeout},
+		llmtest.Answer("I was", " saying").HoldAfter(1, llmtest.NewGate()),
+		llmtest.Answer("I was", " saying: hello.").Usage(12, 3),
+	)
+	var isHeld atomic.Bool
+	held := make(chan struct{})
+	hold := func(ctx context.Context, method string, request, response any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+		if isHeld.Load() && strings.HasSuffix(method, "/RecordActivityTaskHeartbeat") {
+			select {
+			case <-held:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		return invoke(ctx, method, request, response, conn, options...)
+	}
+	w.workerOn(w.dial(w.archive.Store(), func(o *sdkclient.Options) {
+		o.ConnectionOptions.DialOptions = []grpc.DialOption{grpc.WithChainUnaryInterceptor(hold)}
+	}), w.workerOptions(func(o *contexts.Options) { o.Budgets = []activities.LabelBudget{w.labelBudget(150)} }))
+	c := w.open("budget-late")
+	w.send(c, w.labelled(100), event.New(event.SetTimeout{TimeoutMs: time.Hour.Milliseconds()}))
+	turn := w.ask(c, "Hello")
+	turn.underWay()
+	last := w.awaitHeartbeat(c, func(l activities.LostAttempt) bool { return l.OutputTokens > 0 })
+	isHeld.Store(true)
+	reservations := 0
+	w.awaitHistoryOf(wire.BudgetID("team", w.queue), func(h *historypb.HistoryEvent) bool {
+		if h.GetEventType() == enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_COMPLETED {
+			reservations++
+		}
+		return reservations == 2
+	})
+	require.Zero(t, w.budgetOf("team", w.queue).Spent, "the first attempt still counts in full")
+	isHeld.Store(false)
+	close(held)
+	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
+	state := w.budgetOf("team", w.queue)
+	require.Equal(t, event.Amount{Tokens: 15}.Plus(event.AmountOf(last.Usage)), state.Spent)
+	require.Zero(t, state.Reserved)
 }
 
 func TestARequestIsHandedBackAndFallsBackWithinTheBudgetOfItsLabel(t *testing.T) {

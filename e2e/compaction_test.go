@@ -30,7 +30,7 @@ func inputOf(r llmtest.Request) int {
 	return n / 3
 }
 
-// limited refuses requests beyond a window, as vLLM does, and answers others.
+// limited rejects requests beyond a window, as vLLM does, and answers others.
 func limited(window int, answer func(llmtest.Request) llmtest.Step) func(llmtest.Request) llmtest.Step {
 	return func(r llmtest.Request) llmtest.Step {
 		if n := inputOf(r); n+r.OutputLimit() > window {
@@ -61,13 +61,13 @@ func (w *world) windowed(tokens int) func(*contexts.Options) {
 }
 
 var (
-	longText = strings.TrimSpace(strings.Repeat("word ", 400)) // 2,000 bytes
-	refusal  = llmtest.Error(400, "context_length_exceeded", "prompt is too long: 1210 tokens > 1200 maximum")
+	longText  = strings.TrimSpace(strings.Repeat("word ", 400)) // 2,000 bytes
+	rejection = llmtest.Error(400, "context_length_exceeded", "prompt is too long: 1210 tokens > 1200 maximum")
 )
 
-func TestARefusedRequestIsCompactedAndAnswered(t *testing.T) {
+func TestARejectedRequestIsCompactedAndAnswered(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, llmtest.Answer("One."), llmtest.Answer("Two."), refusal, llmtest.Answer("They said word."), llmtest.Answer("Three."), llmtest.Answer("Four."))
+	w := newWorld(t, llmtest.Answer("One."), llmtest.Answer("Two."), rejection, llmtest.Answer("They said word."), llmtest.Answer("Three."), llmtest.Answer("Four."))
 	w.worker()
 	c := w.open("refused")
 	w.say(c, "1 "+longText)
@@ -75,7 +75,7 @@ func TestARefusedRequestIsCompactedAndAnswered(t *testing.T) {
 	require.Equal(t, "Three.", deltaText(w.say(c, "3 "+longText)), "viewers do not see the summary")
 	w.say(c, "4?")
 	requests := w.model.Requests()
-	require.Equal(t, contents(requests[2])[:2], contents(requests[3])[:2], "the summary repeats the prefix of the refused request")
+	require.Equal(t, contents(requests[2])[:2], contents(requests[3])[:2], "the summary repeats the prefix of the rejected request")
 	require.True(t, isSummary(requests[3]))
 	require.Equal(t, []string{
 		"user: " + event.SummaryIntroduction + "They said word.", "user: 3 " + longText,
@@ -140,7 +140,7 @@ func TestAMessageDuringASummaryIsAnswered(t *testing.T) {
 		t.Run(string(policy), func(t *testing.T) {
 			t.Parallel()
 			gate := llmtest.NewGate()
-			w := newWorld(t, llmtest.Answer("One."), refusal, llmtest.Answer("They said", " word.").HoldAfter(1, gate), llmtest.Answer("Both."))
+			w := newWorld(t, llmtest.Answer("One."), rejection, llmtest.Answer("They said", " word.").HoldAfter(1, gate), llmtest.Answer("Both."))
 			w.worker()
 			c := w.open("input-during-summary")
 			w.send(c, event.New(event.SetDeliveryPolicy{Policy: policy}))
@@ -162,7 +162,7 @@ func TestAMessageDuringASummaryIsAnswered(t *testing.T) {
 func TestASummaryOfAKilledWorkerIsRestarted(t *testing.T) {
 	t.Parallel()
 	w := newWorldOn(t, environment{timeout: faultTimeout},
-		llmtest.Answer("One."), refusal, llmtest.Answer("They said", " word.").HoldAfter(1, llmtest.NewGate()),
+		llmtest.Answer("One."), rejection, llmtest.Answer("They said", " word.").HoldAfter(1, llmtest.NewGate()),
 		llmtest.Answer("They said word."), llmtest.Answer("Two."),
 	)
 	first := w.process(contexts.Both)
@@ -200,7 +200,7 @@ func TestASummarySurvivesContinueAsNew(t *testing.T) {
 	t.Parallel()
 	gate := llmtest.NewGate()
 	w := newWorldOn(t, environment{timeout: largeTimeout},
-		llmtest.Answer("One."), refusal, llmtest.Answer("They said", " word.").HoldAfter(1, gate), llmtest.Answer("Two."),
+		llmtest.Answer("One."), rejection, llmtest.Answer("They said", " word.").HoldAfter(1, gate), llmtest.Answer("Two."),
 	)
 	w.worker(shortRuns)
 	c := w.open("long-summary")
@@ -239,7 +239,7 @@ func TestAConversationGrowsForHundredsOfTurns(t *testing.T) {
 	growForever(t, 500)
 }
 
-// A model server refuses every request beyond its window, and counts more tokens than the worker.
+// A model server rejects every request beyond its window, and counts more tokens than the worker.
 func growForever(t *testing.T, turns int) {
 	const window = 4000
 	for _, test := range []struct {
@@ -254,13 +254,13 @@ func growForever(t *testing.T, turns int) {
 			t.Parallel()
 			p := newProbe(t, func(_ context.Context, q string) string { return q + " " + longText })
 			var mu sync.Mutex
-			refused, summaries, calls := 0, 0, 0
+			rejected, summaries, calls := 0, 0, 0
 			w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Func(func(r llmtest.Request) llmtest.Step {
 				mu.Lock()
 				defer mu.Unlock()
-				refused++
+				rejected++
 				return limited(window, func(r llmtest.Request) llmtest.Step {
-					refused--
+					rejected--
 					results := r.Results()
 					switch {
 					case isSummary(r):
@@ -296,8 +296,8 @@ func growForever(t *testing.T, turns int) {
 			require.Greater(t, compacted, 5)
 			mu.Lock()
 			defer mu.Unlock()
-			t.Logf("%d requests, %d refused, %d compactions", len(w.model.Requests()), refused, compacted)
-			assert.LessOrEqual(t, refused, 3, "a learned window prevents refusals")
+			t.Logf("%d requests, %d rejected, %d compactions", len(w.model.Requests()), rejected, compacted)
+			assert.LessOrEqual(t, rejected, 3, "a learned window prevents rejections")
 			w.replay(c, "")
 		})
 	}

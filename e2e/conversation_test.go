@@ -120,9 +120,9 @@ func TestNewInputInterruptsAndKeepsThePartialAnswer(t *testing.T) {
 }
 
 func TestReasoningIsStreamedKeptAndInterrupted(t *testing.T) {
-	inReasoning, inText := llmtest.NewGate(), llmtest.NewGate()
+	isStreamed, inReasoning, inText := llmtest.NewGate(), llmtest.NewGate(), llmtest.NewGate()
 	w := newWorld(t,
-		llmtest.Answer("Hi", " there").Thinking("They ", "greet me"),
+		llmtest.Answer("Hi", " there").Thinking("They ", "greet me").HoldAfter(4, isStreamed),
 		llmtest.Answer("Never").Thinking("Let me ", "think").HoldAfter(1, inReasoning),
 		llmtest.Answer("One", " two").Thinking("Easy").HoldAfter(2, inText),
 		llmtest.Answer("Fine."),
@@ -131,12 +131,16 @@ func TestReasoningIsStreamedKeptAndInterrupted(t *testing.T) {
 	c := w.open("reasoning")
 	isReasoning := func(e event.Event) bool { return e.Tag() == event.TagReasoningDelta }
 	var kinds []event.Tag
-	for _, e := range w.say(c, "Hello") {
+	first := w.ask(c, "Hello")
+	first.until(func(e event.Event) bool {
 		if e.Tag().Class() == event.ClassEphemeral {
 			kinds = append(kinds, e.Tag())
 		}
-	}
+		return len(kinds) == 4
+	})
 	require.Equal(t, []event.Tag{event.TagReasoningDelta, event.TagReasoningDelta, event.TagTextDelta, event.TagTextDelta}, kinds)
+	isStreamed.Open()
+	require.Equal(t, event.TagLLMRequestCompleted, first.rest().Tag())
 
 	second := w.ask(c, "Why?")
 	require.NoError(t, inReasoning.Reached(w.ctx))

@@ -2,6 +2,5 @@
 //
 //	make test P=./e2e    # on a dev server started by the tests
 //	make test-long       # tests that take minutes
-//	make e2e-s3          # with an S3 server as blob store
 //	make e2e-postgres    # on the production topology; see deploy/local
 package e2e

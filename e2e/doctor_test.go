@@ -47,7 +47,7 @@ func TestDoctorNamesTheBrokenPartOfADeployment(t *testing.T) {
 		require.Contains(t, []doctor.Severity{doctor.OK, doctor.Warning}, found[check].Severity, "%s: %s", check, found[check].Measured)
 	}
 	require.Contains(t, found["workers.versions"].Measured, version.Version)
-	require.Equal(t, doctor.Skipped, found["workers.report"].Severity, "a worker built with worker/contexts has no report")
+	require.Equal(t, doctor.Skipped, found["workers.report"].Severity, "a worker built with worker/contexts does not support reports")
 
 	tests := []struct {
 		name    string

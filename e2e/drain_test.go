@@ -46,7 +46,7 @@ func TestARollingDeploymentCompletesRunningAnswers(t *testing.T) {
 		for n, turn := range turns {
 			require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
 			want := "An answer to the " + text
-			// The answer may be recorded before the last delta forwarded.
+			// The answer may be recorded before its last delta arrives.
 			require.True(t, strings.HasPrefix(want, deltaText(turn.seen)), "context %d: %q", n, deltaText(turn.seen))
 			require.True(t, slices.ContainsFunc(turn.seen, func(e event.Event) bool {
 				answer, ok := e.Body.(event.AssistantMessage)

@@ -18,7 +18,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 )
 
-// internet is the address of a server to which every address leads that the tool fetch accepts.
+// internet is the address of a server. Connections to all addresses that the tool fetch accepts go to it.
 type internet string
 
 func (i internet) client() *http.Client {

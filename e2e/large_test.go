@@ -50,7 +50,7 @@ func TestFortyLargeAttachmentsEndNoRun(t *testing.T) {
 			`{"_tag":"FileAttachment","clientEventId":"file-%d","fileName":"file-%d.txt","mediaType":"text/plain","source":{"type":"blob","data":%q}}`, i, i, data))
 	}
 	require.Len(t, printed(w.script(c, lines...)), attachments)
-	w.log(c) // dense
+	w.log(c) // checks ids
 	require.Equal(t, attachments, countOf(w, c, event.TagFileAttachment))
 	w.requireNoRunEnded(c, maxRunBytes)
 }
@@ -77,7 +77,7 @@ func TestThirteenLargeInputsDuringOneAnswerEndNoRun(t *testing.T) {
 	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
 	require.Equal(t, "I listen", deltaText(turn.seen))
 	require.Equal(t, "Done.", strings.TrimSpace(deltaText(w.say(c, "And now?"))))
-	w.log(c) // dense
+	w.log(c) // checks ids
 	recorded := map[string]int{}
 	for e, err := range c.Events(w.ctx, "") {
 		require.NoError(t, err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/telemetry"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
@@ -74,7 +75,9 @@ func TestAContextThatWaitsForAnApprovalIsListedAndMeasured(t *testing.T) {
 	p := newProbe(t, echoed)
 	w := newWorld(t, llmtest.Calls(p.call("probe", "a")), llmtest.Answer("Done."))
 	exported := exportMetrics(t)
-	w.worker(func(o *contexts.Options) { o.Meters = exported.Meters() })
+	queue := w.queue + "'s"
+	w.client = client.New(client.Options{Temporal: w.temporal, Stream: w.stream, Archive: w.archive, TaskQueue: queue})
+	w.worker(func(o *contexts.Options) { o.Meters, o.TaskQueue = exported.Meters(), queue })
 	c := w.open("waits")
 	w.requireApproval(c, time.Hour)
 	turn := w.ask(c, "Pay")

@@ -18,7 +18,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// historyMeter counts the history entries that a client reads.
+// historyMeter counts the history events that a client reads.
 type historyMeter struct {
 	mu sync.Mutex
 	historyReads

@@ -148,10 +148,15 @@ func (w *world) continueAsNew(c *client.Context) {
 	}
 }
 
-// awaitHistory waits until the newest run has an event.
+// awaitHistory waits until the newest run of a context has an event.
 func (w *world) awaitHistory(c *client.Context, found func(*historypb.HistoryEvent) bool) {
 	w.t.Helper()
-	history := w.temporal.GetWorkflowHistory(w.ctx, wire.WorkflowID(c.Name()), "", true, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	w.awaitHistoryOf(wire.WorkflowID(c.Name()), found)
+}
+
+func (w *world) awaitHistoryOf(workflowID string, found func(*historypb.HistoryEvent) bool) {
+	w.t.Helper()
+	history := w.temporal.GetWorkflowHistory(w.ctx, workflowID, "", true, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for history.HasNext() {
 		h, err := history.Next()
 		require.NoError(w.t, err)

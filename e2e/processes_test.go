@@ -140,7 +140,7 @@ func TestFiftyContextsSurviveAKilledWorker(t *testing.T) {
 			w.requireConsistentLog(c, "Hello", more)
 		case 2:
 			w.await(c, func(e event.Event) bool {
-				// The answer may complete before the interrupt forwarded.
+				// The answer may complete before the interrupt arrives.
 				return e.Tag() == event.TagLLMRequestCompleted || e.Tag() == event.TagLLMRequestInterrupted
 			})
 			w.requireConsistentLog(c, "Hello")

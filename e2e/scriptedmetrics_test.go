@@ -162,7 +162,7 @@ func (m *measured) awaitMetric(line string) {
 }
 
 func (m *measured) overflow(c *client.Context) {
-	m.model.Then(llmtest.Answer("One."), llmtest.Answer("Two."), refusal, llmtest.Answer("A summary."), llmtest.Answer("Three."))
+	m.model.Then(llmtest.Answer("One."), llmtest.Answer("Two."), rejection, llmtest.Answer("A summary."), llmtest.Answer("Three."))
 	for i := range 3 {
 		m.say(c, fmt.Sprint(i, " ", longText))
 	}

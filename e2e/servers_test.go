@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/seed-9ed7edd4/chronicle/internal/devserver"
 	"github.com/seed-9ed7edd4/chronicle/internal/natsserver"
@@ -23,27 +20,17 @@ const (
 	// A file with the pid of a Temporal server that is restarted when it is killed.
 	// Optional.
 	pidFileVariable = "CHRONICLE_E2E_TEMPORAL_PID_FILE"
-	// The URL of a bucket, in which each test uses its own prefix, or of a folder that all
-	// tests share. Default: a temporary folder for each test. `make e2e-s3` and
-	// `make e2e-postgres` set it.
+	// The URL of a store that all tests share, since the workers of the topology bind the namespace
+	// to it. Default: a temporary folder for each test. `make e2e-postgres` sets it.
 	blobVariable = "CHRONICLE_E2E_BLOB_URL"
 )
 
-func blobURL(t *testing.T, prefix string) string {
+func blobURL(t *testing.T) string {
 	t.Helper()
-	bucket := os.Getenv(blobVariable)
-	if bucket == "" {
-		return "file://" + filepath.ToSlash(t.TempDir()) + "/blobs"
+	if shared := os.Getenv(blobVariable); shared != "" {
+		return shared
 	}
-	u, err := url.Parse(bucket)
-	require.NoError(t, err)
-	if u.Scheme == "file" {
-		return bucket // that of the workers, to which the namespace is bound
-	}
-	query := u.Query()
-	query.Set("prefix", prefix+"/")
-	u.RawQuery = query.Encode()
-	return u.String()
+	return "file://" + filepath.ToSlash(t.TempDir()) + "/blobs"
 }
 
 // running is the address of a server that the tests did not start.

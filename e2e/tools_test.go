@@ -49,7 +49,7 @@ func TestAToolIsCalled(t *testing.T) {
 	w.replay(c, "tool")
 }
 
-func TestMistakesOfTheModelAreResults(t *testing.T) {
+func TestInvalidCallsReturnErrorsToTheModel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, llmtest.Calls(
 		llmtest.Call{ID: "1", Name: "missing", Arguments: `{}`},

@@ -15,6 +15,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/hook"
 	"github.com/seed-9ed7edd4/chronicle/hook/webhook"
@@ -139,14 +140,21 @@ func TestADeliveryOfAKilledWorkerIsRepeated(t *testing.T) {
 	w.replay(c, "")
 }
 
-func TestAnEndpointThatIsBackReceivesTheSameDelivery(t *testing.T) {
-	t.Parallel()
+// rejectedDelivery has a turn in a context whose events an endpoint rejects with a status.
+func rejectedDelivery(t *testing.T, status int, settings string) (*world, *eventEndpoint, *client.Context) {
+	t.Helper()
 	w := newWorld(t, llmtest.Func(echo))
 	endpoint := newEventEndpoint(t)
-	endpoint.respond(http.StatusServiceUnavailable)
-	w.worker(withHooks(readHooks(t, hooksFile(t, endpoint.url, "stages = [\"event\"]\n"))...))
-	c := w.open("dead-endpoint")
+	endpoint.respond(status)
+	w.worker(withHooks(readHooks(t, hooksFile(t, endpoint.url, "stages = [\"event\"]\n"+settings))...))
+	c := w.open("endpoint")
 	w.say(c, "Hello")
+	return w, endpoint, c
+}
+
+func TestAnEndpointThatIsBackReceivesTheSameDelivery(t *testing.T) {
+	t.Parallel()
+	w, endpoint, c := rejectedDelivery(t, http.StatusServiceUnavailable, "")
 	for len(endpoint.calls()) < 2 {
 		require.NoError(t, w.ctx.Err())
 		w.say(c, "Hello?")
@@ -159,7 +167,7 @@ func TestAnEndpointThatIsBackReceivesTheSameDelivery(t *testing.T) {
 	require.Zero(t, endpoint.repeats)
 }
 
-func TestADeadWebhookIsClosedOrOpen(t *testing.T) {
+func TestADeadWebhookFailsClosedOrOpen(t *testing.T) {
 	unavailable := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusServiceUnavailable) }))
 	t.Cleanup(unavailable.Close)
 	hangs := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -216,12 +224,7 @@ func TestADeadWebhookIsClosedOrOpen(t *testing.T) {
 
 func TestEventsForAnEndpointThatIsGoneAreSkipped(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, llmtest.Func(echo))
-	endpoint := newEventEndpoint(t)
-	endpoint.respond(http.StatusGone)
-	w.worker(withHooks(readHooks(t, hooksFile(t, endpoint.url, "stages = [\"event\"]\non_failure = \"open\"\nskip_after = \"1ms\"\n"))...))
-	c := w.open("gone")
-	w.say(c, "Hello")
+	w, endpoint, c := rejectedDelivery(t, http.StatusGone, "on_failure = \"open\"\nskip_after = \"1ms\"\n")
 	w.close(c, "done") // the run ends when all events are skipped
 	require.Empty(t, endpoint.log(c))
 	require.NotEmpty(t, endpoint.calls())

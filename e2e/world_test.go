@@ -132,7 +132,7 @@ func newWorldOn(t *testing.T, on environment, steps ...llmtest.Step) *world {
 	ctx, cancel := context.WithTimeout(context.Background(), on.timeout)
 	t.Cleanup(cancel)
 	w := &world{t: t, ctx: ctx, on: on, queue: fmt.Sprintf("e2e-%d-%d", os.Getpid(), worlds.Add(1))}
-	w.blobURL = blobURL(t, w.queue)
+	w.blobURL = blobURL(t)
 	store, err := blobs.Open(ctx, w.blobURL, "default")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
@@ -174,6 +174,10 @@ func (w *world) dial(store *blobs.Store, changes ...func(*sdkclient.Options)) sd
 // worker starts a worker, which stops at the end of the test at the latest.
 func (w *world) worker(changes ...func(*contexts.Options)) (stop func()) {
 	w.t.Helper()
+	return w.workerOn(w.temporal, w.workerOptions(changes...))
+}
+
+func (w *world) workerOptions(changes ...func(*contexts.Options)) contexts.Options {
 	options := contexts.Options{
 		TaskQueue: w.queue, Models: scripted(w.model.URL), Tools: probes{}, Stream: w.stream,
 		Archive: w.archive, StoreID: w.storeID, SearchAttributes: true, DefaultModel: "scripted", Tracers: w.on.tracers,
@@ -181,7 +185,7 @@ func (w *world) worker(changes ...func(*contexts.Options)) (stop func()) {
 	for _, change := range changes {
 		change(&options)
 	}
-	return w.workerOn(w.temporal, options)
+	return options
 }
 
 func (w *world) workerOn(temporal sdkclient.Client, options contexts.Options) (stop func()) {
@@ -212,21 +216,21 @@ func (w *world) open(name string) *client.Context {
 }
 
 var recordHistories = flag.Bool("histories", false,
-	"record the histories of stories without a committed history; existing ones are never changed")
+	"record the histories of tests that have none; existing ones are never changed")
 
 // replay replays the newest run of a context and requires that it is deterministic. With
 // -histories and a name, it also records the history for replay tests.
-func (w *world) replay(c *client.Context, story string) {
+func (w *world) replay(c *client.Context, name string) {
 	w.t.Helper()
-	w.replayRun(c, "", story)
+	w.replayRun(c, "", name)
 }
 
-func (w *world) replayRun(c *client.Context, runID, story string) {
+func (w *world) replayRun(c *client.Context, runID, name string) {
 	w.t.Helper()
-	w.replayWorkflow(wire.WorkflowID(c.Name()), runID, story)
+	w.replayWorkflow(wire.WorkflowID(c.Name()), runID, name)
 }
 
-func (w *world) replayWorkflow(id, runID, story string) *historypb.History {
+func (w *world) replayWorkflow(id, runID, name string) *historypb.History {
 	w.t.Helper()
 	var h historypb.History
 	events := w.temporal.GetWorkflowHistory(w.ctx, id, runID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
@@ -236,8 +240,8 @@ func (w *world) replayWorkflow(id, runID, story string) *historypb.History {
 		h.Events = append(h.Events, e)
 	}
 	require.NoError(w.t, replaytest.Replay(&h, blobs.ExternalStorage(w.archive.Store())))
-	if story != "" {
-		file := filepath.Join("..", "workflows", "testdata", "histories", story+".json")
+	if name != "" {
+		file := filepath.Join("..", "workflows", "testdata", "histories", name+".json")
 		if *recordHistories {
 			require.NoError(w.t, replaytest.Keep(&h, file))
 		}
