@@ -1,6 +1,6 @@
 // Command support answers the customers of a shop. It is an agent with Go functions as tools, an
-// approval for large refunds, a guard beside the answers, a budget and a fallback model: make example
-// runs it with OPENAI_API_KEY or OPENAI_BASE_URL, and ANTHROPIC_API_KEY for the fallback.
+// approval for large refunds, a guard against card numbers, a budget and a fallback model. `make
+// example` runs it. Set OPENAI_API_KEY or OPENAI_BASE_URL, and ANTHROPIC_API_KEY for the fallback.
 package main
 
 import (
@@ -106,7 +106,7 @@ func find(_ context.Context, in order) (order, error) {
 // refund pays once for each call: a bank accepts the id of the call as its idempotency key.
 func refund(ctx context.Context, in order) (string, error) {
 	if in.Cents < 1 || in.Cents > orders[in.Number] {
-		return "", errors.New("the order costs less")
+		return "", errors.New("no such order, or cents is out of range (1 to the amount of the order)")
 	}
 	return fmt.Sprintf("refunded %d cents (%s/%s)", in.Cents, tool.ContextName(ctx), tool.CallID(ctx)), nil
 }
