@@ -143,7 +143,8 @@ func TestStartTriesAgainIfAPortWasTakenInTheMeantime(t *testing.T) {
 	require.NoError(t, err)
 	for name, line := range map[string]string{
 		"of the Web UI": uiPortTaken,
-		"of the server": `{"level":"ERROR","msg":"Failed to start gRPC listener","error":"listen tcp 127.0.0.1:7233: bind: address already in use"}`,
+		"of the server": `{"level":"ERROR","msg":"Failed to start gRPC listener","error":"listen tcp 127.0.0.1:7233: bind: address already in use"}` +
+			"\n" + panicked,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -18,9 +18,13 @@ import (
 
 const tailLines = 10 // for error messages
 
-var greeting = regexp.MustCompile(`^(\S+ )*CLI \S+ \(Server |^(Server|UI|Metrics): +\S+$`)
+var (
+	greeting   = regexp.MustCompile(`^(\S+ )*CLI \S+ \(Server |^(Server|UI|Metrics): +\S+$`)
+	stackTrace = regexp.MustCompile(`^goroutine \d+ \[`)
+)
 
-// output writes the server's output to its log file and to a logger, and keeps the last lines.
+// output writes the server's output to its log file and to a logger. It keeps the last lines, except
+// those of stack traces: they are longer than the tail.
 type output struct {
 	file   io.Writer
 	logger *slog.Logger
@@ -28,9 +32,10 @@ type output struct {
 	// connection it closes.
 	quiet atomic.Bool
 
-	mu      sync.Mutex
-	partial []byte
-	tail    []string
+	mu           sync.Mutex
+	partial      []byte
+	tail         []string
+	isStackTrace bool // until the next record
 }
 
 // Write never fails, so a full disk does not block the server.
@@ -53,8 +58,9 @@ func (o *output) line(line string) {
 	if strings.TrimSpace(line) == "" {
 		return
 	}
-	record := parseLine(line)
-	if greeting.MatchString(line) {
+	record, isRecord := parseLine(line)
+	o.isStackTrace = !isRecord && (o.isStackTrace || stackTrace.MatchString(line))
+	if o.isStackTrace || greeting.MatchString(line) {
 		return
 	}
 	o.tail = append(o.tail, plain(record, line))
@@ -73,12 +79,12 @@ func (o *output) Tail() string {
 	return strings.Join(o.tail, "\n")
 }
 
-// A line that is not JSON, such as one of a stack trace, becomes a message of level info. The server
-// writes its message as "msg", the Web UI as "message".
-func parseLine(line string) slog.Record {
+// parseLine returns a line that is not a JSON record as a message of level info. The server writes its
+// message as "msg", the Web UI as "message".
+func parseLine(line string) (record slog.Record, isRecord bool) {
 	var fields map[string]any
 	if err := json.Unmarshal([]byte(line), &fields); err != nil {
-		return slog.NewRecord(time.Now(), slog.LevelInfo, line, 0)
+		return slog.NewRecord(time.Now(), slog.LevelInfo, line, 0), false
 	}
 	take := func(key string) string {
 		value, _ := fields[key].(string)
@@ -89,11 +95,11 @@ func parseLine(line string) slog.Record {
 	if err != nil {
 		at = time.Now()
 	}
-	record := slog.NewRecord(at, parseLevel(take("level")), cmp.Or(take("msg"), take("message")), 0)
+	record = slog.NewRecord(at, parseLevel(take("level")), cmp.Or(take("msg"), take("message")), 0)
 	for _, key := range slices.Sorted(maps.Keys(fields)) {
 		record.AddAttrs(slog.Any(key, fields[key]))
 	}
-	return record
+	return record, true
 }
 
 func parseLevel(text string) slog.Level {

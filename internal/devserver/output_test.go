@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,6 +15,9 @@ import (
 
 // uiPortTaken is what the Web UI writes if its port is in use.
 const uiPortTaken = `{"time":"2026-01-02T03:04:05Z","level":"FATAL","prefix":"echo","file":"server.go","line":"152","message":"listen tcp 127.0.0.1:8233: bind: address already in use"}`
+
+// panicked is what a program writes if it panics.
+var panicked = "panic: unable to start\n\ngoroutine 1 [running]:\n" + strings.Repeat("main.main()\n\tmain.go:18 +0x96\n", 10)
 
 func TestOutput(t *testing.T) {
 	t.Parallel()
@@ -46,6 +50,13 @@ func TestOutput(t *testing.T) {
 			writes: []string{"fatal error\npanic: no\n"},
 			logged: "",
 			tail:   "fatal error\npanic: no",
+		},
+		{
+			name:   "stack traces are not part of the tail",
+			writes: []string{uiPortTaken + "\n" + panicked + "\n", `{"time":"2026-01-02T03:04:05Z","level":"WARN","msg":"late"}` + "\n"},
+			logged: `time=2026-01-02T03:04:05.000Z level=ERROR msg="listen tcp 127.0.0.1:8233: bind: address already in use" file=server.go line=152 prefix=echo` + "\n" +
+				"time=2026-01-02T03:04:05.000Z level=WARN msg=late\n",
+			tail: "ERROR listen tcp 127.0.0.1:8233: bind: address already in use\npanic: unable to start\nWARN late",
 		},
 		{
 			name: "the greeting is not part of the tail",
