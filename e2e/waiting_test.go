@@ -66,9 +66,13 @@ func TestCallsWaitWithoutAWorker(t *testing.T) {
 		require.Contains(t, w.log(c), "AssistantMessage \""+want)
 	}
 	require.Equal(t, []probeCall{{"call_a", "a"}}, p.seen())
-	w.replay(approved, "approval-given-without-worker")
-	w.replay(asked, "client-result-without-worker")
-	w.replay(expired, "approval-expired-without-worker")
+	during := ""
+	if wait >= time.Hour {
+		during = "-for-an-hour"
+	}
+	w.replay(approved, "approval-given-without-worker"+during)
+	w.replay(asked, "client-result-without-worker"+during)
+	w.replay(expired, "approval-expired-without-worker"+during)
 }
 
 // awaitTimer waits until the server fires a timer of a context, and returns how long it ran.
