@@ -181,7 +181,9 @@ func (a *attempt) progress(ctx context.Context) LostAttempt {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.lost != nil && !a.attempted.Sent {
-		return *a.lost
+		lost := *a.lost
+		lost.Unsent = a.attempted.Attempt
+		return lost
 	}
 	lost := LostAttempt{Attempted: a.attempted, Usage: usage, Trace: a.trace, Ended: a.hasEnded()}
 	if len(a.options.Budgets) > 0 {
@@ -194,7 +196,8 @@ func (a *attempt) progress(ctx context.Context) LostAttempt {
 // reports whether it sent any.
 //
 // The SDK cancels ofActivity once: when a heartbeat fails, even if Temporal is only unreachable for some
-// seconds. From then on, heartbeat sends an error to givenUp if the server has given up on the activity.
+// seconds. From then on, heartbeat sends an error to givenUp, once, if the server has given up on the
+// activity. The heartbeats of a cancelled activity continue, because it may still have to report its text.
 func (a *attempt) heartbeat(ctx, ofActivity context.Context, run workflow.Execution, givenUp chan<- error) (hasReported bool) {
 	ctx, stop := context.WithCancel(ctx)
 	var checks sync.WaitGroup
@@ -203,6 +206,7 @@ func (a *attempt) heartbeat(ctx, ofActivity context.Context, run workflow.Execut
 	isChecking := make(chan struct{}, 1)
 	ticker := time.NewTicker(heartbeatInterval)
 	defer ticker.Stop()
+	isGivenUp := false
 	for {
 		select {
 		case <-ctx.Done():
@@ -215,9 +219,15 @@ func (a *attempt) heartbeat(ctx, ofActivity context.Context, run workflow.Execut
 		case <-ticker.C:
 			if ofActivity.Err() == nil {
 				a.recordHeartbeat(ctx, a.repair)
-			} else if err := a.sendHeartbeat(ctx); isFinal(err) {
-				givenUp <- err
-				return hasReported
+			} else {
+				err := a.sendHeartbeat(ctx)
+				if isFinal(err) && !isGivenUp && !isFinal(context.Cause(ofActivity)) {
+					givenUp <- err
+				}
+				isGivenUp = isGivenUp || isFinal(err)
+				if errors.As(err, new(*serviceerror.NotFound)) {
+					return hasReported
+				}
 			}
 			hasReported = true
 			// A query that waits for a worker must not delay the next heartbeat.

@@ -56,7 +56,9 @@ func (a *attempt) isStep() bool { return a.in.Steps > 0 && a.attempted.Attempt =
 func (a *attempt) announce(ctx context.Context, policy event.Policy) {
 	a.mu.Lock()
 	a.attempted.Sent = true
-	a.deadline, _ = ctx.Deadline()
+	if deadline, ok := ctx.Deadline(); ok {
+		a.deadline = a.serverNow().Add(time.Until(deadline))
+	}
 	// The signal is sent at once for a retry, which should show its reason; under a policy that depends
 	// on whether an attempt was sent; with reports of hooks; and if a stop message may not have arrived.
 	isUrgent := !a.isStep() && (a.attempted.Attempt > 1 || !reducer.RuleOf(policy).Interrupts) ||

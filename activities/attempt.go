@@ -82,26 +82,15 @@ func (a *attempt) generate(ctx context.Context) (result GenerateResult, err erro
 		StreamAttempt{ContextName: a.in.ContextName, RequestID: a.in.RequestID, Number: a.attempted.Attempt, After: a.in.Through}, a.onStop)
 	defer a.broadcast.Close()
 	defer func() { a.finishAnnouncement(ctx, err) }()
-	p, err := a.prepare(ctx)
-	preparing, cancel := context.WithDeadlineCause(ctx, p.deadline, errTimeout)
+	p, err := a.admit(ctx)
+	ctx, cancel := context.WithDeadlineCause(ctx, p.deadline, errTimeout)
 	defer cancel()
-	if err != nil {
-		return a.outcome(preparing, Answer{}, err)
-	}
-	overflow, err := a.overflow(preparing, p)
-	if err != nil {
-		return a.outcome(preparing, Answer{}, err)
-	}
-	if overflow != nil {
-		return a.tooLong(*overflow), nil
-	}
-	reserving := time.Now()
-	settle, err := a.reserve(ctx, p.session, p.model, &p.request)
 	if err != nil {
 		return a.outcome(ctx, Answer{}, err)
 	}
-	ctx, cancel = context.WithDeadlineCause(ctx, p.deadline.Add(time.Since(reserving)), errTimeout) // waiting for a budget does not count
-	defer cancel()
+	if p.overflow != nil {
+		return a.tooLong(*p.overflow), nil
+	}
 	a.usage.start(p.model)
 	a.announce(ctx, p.policy)
 	a.measured.sent(a)
@@ -124,7 +113,7 @@ func (a *attempt) generate(ctx context.Context) (result GenerateResult, err erro
 		publish(delta)
 	})
 	a.measured.streamed()
-	settle(answer.Usage)
+	p.settle(answer.Usage)
 	a.learn(ctx, p, err)
 	return a.conclude(ctx, answer, err)
 }
@@ -135,25 +124,60 @@ type prepared struct {
 	session  reducer.Session
 	model    Model
 	request  ModelRequest
+	overflow *reducer.Overflow // of a request that is too long; nil: it is not
+	settle   func(event.Usage) // settles the reservations; set if the request may be sent
+}
+
+// admit prepares the request and reserves its usage. It repeats both if input arrives while the request
+// waits for a budget. That wait does not count towards the deadline.
+func (a *attempt) admit(ctx context.Context) (p prepared, err error) {
+	maxWait := milliseconds(a.in.TimeoutMs) + lostGrace
+	for n := 1; ; n++ {
+		if err = a.prepare(ctx, &p); err != nil {
+			return p, err
+		}
+		r, err := a.measure(ctx, &p)
+		if err != nil || p.overflow != nil {
+			return p, err
+		}
+		began := time.Now()
+		p.settle, err = a.reserve(ctx, r, maxWait)
+		waited := time.Since(began)
+		p.deadline, maxWait = p.deadline.Add(waited), maxWait-waited
+		if err != nil || n == maxPreparations || waited < grantableRetry || !a.lacksInput() {
+			return p, err
+		}
+		p.settle(event.Usage{})
+	}
+}
+
+// measure sets the overflow of the request, or returns the reservations that it needs.
+func (a *attempt) measure(ctx context.Context, p *prepared) (r reservations, err error) {
+	ctx, cancel := context.WithDeadlineCause(ctx, p.deadline, errTimeout)
+	defer cancel()
+	if p.overflow, err = a.overflow(ctx, *p); err != nil || p.overflow != nil {
+		return r, err
+	}
+	return a.reservations(ctx, p.session, p.model, &p.request)
 }
 
 // prepare debounces the request and runs the hooks before it. It repeats both if input arrives while
 // the hooks run.
-func (a *attempt) prepare(ctx context.Context) (p prepared, err error) {
-	for n := range maxPreparations {
+func (a *attempt) prepare(ctx context.Context, p *prepared) (err error) {
+	for range maxPreparations {
 		var session reducer.Session
 		session, err = a.debounce(ctx)
-		if n == 0 {
+		if p.deadline.IsZero() {
 			p.deadline = time.Now().Add(milliseconds(a.in.TimeoutMs)) // the quiet period does not count
 		}
 		if err != nil {
-			return p, err
+			return err
 		}
-		if err = a.prepareFrom(ctx, session, &p); !a.hasNewInput() {
+		if err = a.prepareFrom(ctx, session, p); !a.hasNewInput() {
 			break
 		}
 	}
-	return p, err
+	return err
 }
 
 // maxPreparations bounds the work for a sender that writes faster than the hooks answer.

@@ -29,6 +29,9 @@ const maxBudgetedOutput = 4096
 // attempt can end at any time.
 const grantableRetry = time.Second
 
+// lostGrace is how long after its deadline a lost attempt can still settle its reservation.
+const lostGrace = settleTimeout
+
 type exceededError struct{ event.BudgetExceeded }
 
 func (e *exceededError) Error() string {
@@ -57,53 +60,65 @@ func unpriced(budget string, model Model) error {
 		budget, providerID, name)}
 }
 
-// reserve reserves the usage of the request in all budgets of the attempt, and limits the output of
-// the request. It returns an error if a budget does not allow it. The caller calls settle with the
-// actual usage. It waits while only reservations of lost attempts prevent the reservation, but not
-// longer than the timeout of an attempt.
-func (a *attempt) reserve(ctx context.Context, session reducer.Session, model Model, request *ModelRequest) (settle func(event.Usage), err error) {
+// reservations are the reservations that a request needs.
+type reservations struct {
+	hasBudget bool // of the context or of a label
+	budgets   []LabelBudget
+	wanted    event.Amount
+}
+
+// reservations returns the reservations that the request needs in the budgets of labels, and limits the
+// output of the request. It returns an error if the budget of the context does not allow the request.
+func (a *attempt) reservations(ctx context.Context, session reducer.Session, model Model, request *ModelRequest) (r reservations, err error) {
 	own, ofLabels := session.Reduced.Config.Budget, budgetsOf(a.options.Budgets, request.Settings.Labels)
 	if own == nil && len(ofLabels) == 0 {
-		return func(event.Usage) {}, nil
+		return r, nil
 	}
 	request.MaxOutput = maxBudgetedOutput
 	usage, err := model.Reservation(ctx, *request)
 	if err != nil {
-		return nil, err
+		return r, err
 	}
-	wanted := event.AmountOf(usage)
+	r = reservations{true, ofLabels, event.AmountOf(usage)}
 	if own != nil {
 		if own.CostMicros != nil && usage.CostMicros == nil {
-			return nil, unpriced(event.BudgetOfContext, model)
+			return r, unpriced(event.BudgetOfContext, model)
 		}
 		if a.lost != nil && !session.HasEnd(a.lost.Attempt) {
 			session.Usage = session.Usage.Add(a.lost.Usage)
 		}
-		if exceeded := reducer.Afford(session, wanted); exceeded != nil {
-			return nil, a.exceeded(*exceeded)
-		}
-	}
-	waiting, cancel := context.WithTimeout(ctx, milliseconds(a.in.TimeoutMs))
-	defer cancel()
-	reserved := 0
-	settle = func(used event.Usage) {
-		for _, b := range ofLabels[:reserved] {
-			a.ledgers.settle(ctx, b.id(), wire.Settle{Key: a.reservationKey(a.attempted.Attempt, ""), Used: event.AmountOf(used)})
+		if exceeded := reducer.Afford(session, r.wanted); exceeded != nil {
+			return r, a.exceeded(*exceeded)
 		}
 	}
 	for _, b := range ofLabels {
 		if b.Limit.CostMicros != nil && usage.CostMicros == nil {
-			err = unpriced(b.name(), model)
-		} else {
-			err = a.reserveOf(ctx, waiting, b, wanted)
+			return r, unpriced(b.name(), model)
 		}
-		if err != nil {
+	}
+	return r, nil
+}
+
+// reserve makes reservations. It returns an error if a budget does not allow one. The caller calls settle
+// with the actual usage. While only reservations of lost attempts prevent a reservation, it waits, at
+// most maxWait for all of them.
+func (a *attempt) reserve(ctx context.Context, r reservations, maxWait time.Duration) (settle func(event.Usage), err error) {
+	waiting, cancel := context.WithTimeout(ctx, maxWait)
+	defer cancel()
+	reserved := 0
+	settle = func(used event.Usage) {
+		for _, b := range r.budgets[:reserved] {
+			a.ledgers.settle(ctx, b.id(), wire.Settle{Key: a.reservationKey(a.attempted.Attempt, ""), Used: event.AmountOf(used)})
+		}
+	}
+	for _, b := range r.budgets {
+		if err := a.reserveOf(ctx, waiting, b, r.wanted); err != nil {
 			settle(event.Usage{})
 			return nil, err
 		}
 		reserved++
 	}
-	a.isBudgeted = true
+	a.isBudgeted = r.hasBudget
 	return settle, nil
 }
 
@@ -112,8 +127,8 @@ func (a *attempt) reserve(ctx context.Context, session reducer.Session, model Mo
 func (a *attempt) reserveOf(ctx, waiting context.Context, b LabelBudget, wanted event.Amount) error {
 	if a.lost != nil {
 		lost := wire.Settle{Key: a.reservationKey(a.lost.Attempt, a.lost.RunID), Used: event.AmountOf(a.lost.Usage)}
-		if !a.lost.Ended {
-			lost.LostUntil = a.lost.Deadline
+		if !a.lost.Ended && !a.lost.Deadline.IsZero() {
+			lost.LostUntil = a.lost.Deadline.Add(lostGrace)
 		}
 		a.ledgers.settle(ctx, b.id(), lost)
 	}

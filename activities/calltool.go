@@ -47,7 +47,7 @@ func (a *Activities) CallTool(ctx context.Context, in CallToolInput) (CallToolRe
 	a.metrics.ToolCalls.Add(1, in.Name, callOutcome(result, err))
 	if err != nil {
 		if !temporal.IsCanceledError(err) {
-			failSpan(trace.SpanFromContext(ctx), err)
+			a.failSpan(trace.SpanFromContext(ctx), err)
 			activity.GetLogger(ctx).Warn("attempt of a tool call failed; it is repeated", "request", in.RequestID, "tool", in.Name, "call", in.ToolCallID)
 		}
 		return CallToolResult{}, err
@@ -152,10 +152,13 @@ func (a *Activities) outcomeOfCall(ctx context.Context, in CallToolInput, result
 	case cause != nil:
 		return result, temporal.NewCanceledError()
 	case result.Retryable && attempt < in.MaxAttempts:
-		return result, retriedCall(event.RedactOutput(plainText(result.Error), 1000), "tool")
+		return result, retriedCall(event.RedactOutput(plainText(result.Error), 1000), failedTool)
 	}
 	return result, nil
 }
+
+// failedTool is the type of the error of a call that is repeated because its tool failed.
+const failedTool = "tool"
 
 // retriedCall returns an error that the SDK does not log: it may quote the result of a tool.
 func retriedCall(text, kind string) error {

@@ -99,14 +99,16 @@ type Failure struct {
 }
 
 // LostAttempt is the last heartbeat of an attempt. If the attempt has not ended, its worker stopped
-// sending heartbeats. An attempt that is not sent yet repeats the heartbeat of the one before it.
+// sending heartbeats. An attempt that is not sent yet repeats the heartbeat of the one before it, with
+// its own number in Unsent.
 type LostAttempt struct {
 	Attempted
 	event.Usage
-	Ended bool   `json:"ended,omitempty"` // its worker saw the end, and counted the attempt in metrics
-	Trace string `json:"trace,omitempty"` // as in [GenerateResult]
-	// RunID is the run that started it, and Deadline its timeout. Both are zero if the worker has no
-	// budgets of labels.
+	Unsent int    `json:"unsent,omitempty"`
+	Ended  bool   `json:"ended,omitempty"` // its worker saw the end, and counted the attempt in metrics
+	Trace  string `json:"trace,omitempty"` // as in [GenerateResult]
+	// RunID is the run that started it, and Deadline its timeout by the clock of the server. Both are zero
+	// if the worker has no budgets of labels.
 	RunID    string    `json:"runId,omitempty"`
 	Deadline time.Time `json:"deadline,omitzero"`
 }
@@ -179,5 +181,7 @@ func (in GenerateInput) lostBefore(ctx context.Context, number int) *LostAttempt
 	if lost == nil || !lost.Sent || lost.Attempt >= number {
 		return nil
 	}
-	return lost
+	before := *lost
+	before.Unsent = 0
+	return &before
 }

@@ -424,9 +424,13 @@ func (a *attempt) setStopHooks(stop context.CancelFunc) {
 
 // hasNewInput reports whether the request lacks input that arrived while its hooks ran.
 func (a *attempt) hasNewInput() bool {
+	return a.guard != nil && a.lacksInput()
+}
+
+func (a *attempt) lacksInput() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.guard != nil && a.newestInput > event.Counter(a.attempted.Through)
+	return a.newestInput > event.Counter(a.attempted.Through)
 }
 
 // deltas returns a function that publishes deltas as the hooks allow, and a function to call when

@@ -134,7 +134,8 @@ func TestHeartbeatsReportTheUsageSoFar(t *testing.T) {
 	require.Equal(t, activities.LostAttempt{Attempted: sent, Usage: event.Usage{InputTokens: 8, OutputTokens: 1, Estimated: true}}, reported)
 }
 
-// The worker of an attempt can die before it is sent, for example while its hooks run.
+// The worker of an attempt can die before it is sent, for example while its hooks run. The number of the
+// attempt must not be used again.
 func TestHeartbeatsOfAnUnsentAttemptRepeatTheOneBeforeIt(t *testing.T) {
 	lost := activities.LostAttempt{Attempted: sent, Usage: event.Usage{InputTokens: 8, OutputTokens: 1}, RunID: "run", Deadline: time.Unix(1, 0).UTC()}
 	beats := make(chan activities.LostAttempt, 100)
@@ -142,7 +143,9 @@ func TestHeartbeatsOfAnUnsentAttemptRepeatTheOneBeforeIt(t *testing.T) {
 	w.use(hook.Hook{Name: "slow", Before: func(ctx context.Context, _ hook.Request) (hook.Verdict, error) {
 		select {
 		case beat := <-beats:
-			assert.Equal(t, lost, beat)
+			repeated := lost
+			repeated.Unsent = 2
+			assert.Equal(t, repeated, beat)
 			return hook.Verdict{}, nil
 		case <-ctx.Done():
 			return hook.Verdict{}, ctx.Err()

@@ -3,11 +3,13 @@ package activities
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
 	"go.opentelemetry.io/otel/trace"
+	"go.temporal.io/sdk/temporal"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/hook"
@@ -50,7 +52,7 @@ func (a *attempt) traceOutcome(ctx context.Context) {
 	span, outcome := trace.SpanFromContext(ctx), a.result.Outcome
 	if a.err != nil {
 		outcome = reducer.Failed
-		failSpan(span, a.err)
+		a.failSpan(span, a.err)
 	}
 	span.SetAttributes(tracing.Outcome.String(outcomeName(outcome)))
 }
@@ -59,11 +61,28 @@ const maxSpanError = 500 // bytes
 
 // failSpan sets the status of the span of an activity. The interceptor of the SDK does not do that for
 // benign errors.
-func failSpan(span trace.Span, err error) {
+func (a *Activities) failSpan(span trace.Span, err error) {
 	if span.IsRecording() {
-		span.SetStatus(codes.Error, event.Redact(err.Error(), maxSpanError))
+		span.SetStatus(codes.Error, event.Redact(a.traceable(err).Error(), maxSpanError))
 	}
 }
+
+// traceable returns err, or another error if err may quote content that spans omit.
+func (a *Activities) traceable(err error) error {
+	var failed *temporal.ApplicationError
+	var details Failure
+	switch {
+	case a.options.TraceContent || !errors.As(err, &failed):
+		return err
+	case failed.Type() == failedTool:
+		return errFailedTool
+	case failed.HasDetails() && failed.Details(&details) == nil && details.Kind.MayQuote():
+		return errors.New(string(details.Kind))
+	}
+	return err
+}
+
+var errFailedTool = errors.New("the tool failed")
 
 // startCall starts the span of a tool call.
 func (a *Activities) startCall(ctx context.Context, in CallToolInput) (context.Context, trace.Span) {
@@ -94,7 +113,7 @@ func (a *Activities) endCall(span trace.Span, result ToolCallResult, err error) 
 			span.SetAttributes(content(semconv.GenAIToolCallResultKey, value))
 		}
 	}
-	tracing.End(span, err)
+	tracing.End(span, a.traceable(err))
 }
 
 // maxContentBytes bounds the arguments and the result of a tool call in a span.

@@ -42,9 +42,10 @@ type server struct {
 	session func(query int) (reducer.Session, error)
 	queries int
 	// started contains the signals. signalErr is their result; onSignal, unless nil, is called for each.
-	started   []wire.RequestStarted
-	signalErr error
-	onSignal  func()
+	started    []wire.RequestStarted
+	signalErr  error
+	onSignal   func()
+	heartbeats *heartbeats // nil: none are expected
 }
 
 func (s *server) QueryWorkflow(_ context.Context, _, run, query string, _ ...any) (converter.EncodedValue, error) {

@@ -89,6 +89,11 @@ const (
 	FailureHookFailed     FailureKind = "hook_failed"
 )
 
+// MayQuote reports whether the error of such a failure may quote a message or an answer.
+func (k FailureKind) MayQuote() bool {
+	return k == FailureBadResponse || k == FailureContentFilter || k == FailureRefusedByHook
+}
+
 var failureKinds = []FailureKind{
 	FailureConfiguration, FailureUnauthorized, FailureQuota, FailureRateLimited, FailureContextTooLong,
 	FailureContentFilter, FailureModelNotFound, FailureBadRequest, FailureTimeout, FailureUnavailable,

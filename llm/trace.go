@@ -127,6 +127,9 @@ func (t *Target) endSpan(span trace.Span, result Result, err error) {
 		attributes = append(attributes, outputContent(result)...)
 	}
 	span.SetAttributes(attributes...)
+	if failed != nil && failed.Kind.Failure().MayQuote() && !t.traceContent {
+		err = errors.New(string(failed.Kind))
+	}
 	tracing.End(span, err)
 }
 

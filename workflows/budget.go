@@ -48,21 +48,36 @@ func Budget(ctx workflow.Context, ledger reducer.Ledger) error {
 	}
 }
 
+// expiry is the timer for the next expiry of a lost attempt. The zero value is none.
+type expiry struct {
+	at     time.Time
+	timer  workflow.Future
+	cancel workflow.CancelFunc
+}
+
+func (e expiry) isDue() bool { return e.timer != nil && e.timer.IsReady() }
+
 // await waits for a condition, but not beyond the next expiry of a lost attempt.
 func (b *budget) await(ctx workflow.Context, condition func() bool) error {
-	next := b.ledger.NextExpiry()
-	isDone := func() bool { return condition() || !b.ledger.NextExpiry().Equal(next) }
-	if next.IsZero() {
-		return workflow.Await(ctx, isDone)
+	if next := b.ledger.NextExpiry(); !next.Equal(b.expiry.at) || b.expiry.isDue() {
+		if b.expiry.cancel != nil {
+			b.expiry.cancel()
+		}
+		b.expiry = expiry{at: next}
+		if !next.IsZero() {
+			var timed workflow.Context
+			timed, b.expiry.cancel = workflow.WithCancel(ctx)
+			b.expiry.timer = workflow.NewTimer(timed, next.Sub(workflow.Now(ctx)))
+		}
 	}
-	ctx, cancel := workflow.WithCancel(ctx)
-	defer cancel() // the timer would outlive the condition
-	_, err := workflow.AwaitWithTimeout(ctx, next.Sub(workflow.Now(ctx)), isDone)
-	return err
+	return workflow.Await(ctx, func() bool {
+		return condition() || b.expiry.isDue() || !b.ledger.NextExpiry().Equal(b.expiry.at)
+	})
 }
 
 type budget struct {
 	ledger   reducer.Ledger
+	expiry   expiry
 	settled  workflow.ReceiveChannel
 	received int // updates and signals
 }

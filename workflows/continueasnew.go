@@ -98,13 +98,15 @@ func (r *run) isTaskFull() bool {
 
 // continuation is the input of a run that continues another.
 type continuation struct {
-	Session    []byte                `json:"session"`              // for wire.Unpack
-	Start      *reducer.StartRequest `json:"start,omitempty"`      // not started yet; nil: none
-	Running    *reducer.StartRequest `json:"running,omitempty"`    // nil: none
-	NotStarted []string              `json:"notStarted,omitempty"` // ids of tool calls
-	Inbox      []continuedSignal     `json:"inbox,omitempty"`      // unprocessed, oldest first
-	UpdatedAt  time.Time             `json:"updatedAt,omitzero"`
-	Unarchived bool                  `json:"unarchived,omitempty"` // the archive may lack earlier events
+	Session []byte                `json:"session"`           // for wire.Unpack
+	Start   *reducer.StartRequest `json:"start,omitempty"`   // not started yet; nil: none
+	Running *reducer.StartRequest `json:"running,omitempty"` // nil: none
+	// Lost is an earlier attempt of Start, as in [activities.GenerateInput]. Nil: none.
+	Lost       *activities.LostAttempt `json:"lost,omitempty"`
+	NotStarted []string                `json:"notStarted,omitempty"` // ids of tool calls
+	Inbox      []continuedSignal       `json:"inbox,omitempty"`      // unprocessed, oldest first
+	UpdatedAt  time.Time               `json:"updatedAt,omitzero"`
+	Unarchived bool                    `json:"unarchived,omitempty"` // the archive may lack earlier events
 	// Status and Turns are the search attributes, set at ShownAt.
 	Status  wire.Status `json:"status,omitempty"`
 	Turns   int         `json:"turns,omitempty"`
@@ -305,7 +307,7 @@ func (r *run) continuation() continuation {
 		// The session determines all other effects, see reducer.Continued.
 		switch effect := effect.(type) {
 		case reducer.StartRequest:
-			c.Start = &effect
+			c.Start, c.Lost = &effect, r.lostBefore(effect)
 		case reducer.CallTool:
 			c.NotStarted = append(c.NotStarted, effect.Call.ID)
 		}
@@ -371,6 +373,7 @@ func (r *run) restore(c *continuation) error {
 	switch {
 	case c.Start != nil:
 		r.pending.effects = append(r.pending.effects, *c.Start)
+		r.answer.start, r.answer.lost = *c.Start, c.Lost
 	case c.Running != nil:
 		r.answer.start = *c.Running
 		r.apply(reducer.Continued{At: r.now(), NotStarted: c.NotStarted})

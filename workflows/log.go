@@ -100,9 +100,9 @@ func (r *run) callerOf(body event.Body) caller {
 }
 
 // logRequest writes a line about a request that is not an event.
-func (r *run) logRequest(l line, requestID string) {
+func (r *run) logRequest(requestID string, l func() line) {
 	if !workflow.IsReplaying(r.ctx) {
-		r.log(l, "request", requestID, "trace", traceID(r.traceOf(requestID)))
+		r.log(l(), "request", requestID, "trace", traceID(r.traceOf(requestID)))
 	}
 }
 
@@ -189,8 +189,7 @@ func usageFields(u event.Usage) []any {
 // failureFields omits errors that may quote a message. The event contains them.
 func failureFields(kind event.FailureKind, err string) []any {
 	fields := []any{"kind", string(kind)}
-	switch kind {
-	case event.FailureBadResponse, event.FailureContentFilter, event.FailureRefusedByHook:
+	if kind.MayQuote() {
 		return fields
 	}
 	return append(fields, "error", event.RedactOutput(err, maxLoggedError))

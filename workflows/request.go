@@ -15,16 +15,23 @@ import (
 )
 
 func (r *run) startRequest(start reducer.StartRequest) {
-	lost := r.answer.lost
-	if start.RequestID != r.answer.start.RequestID {
-		lost = nil
-	}
+	lost := r.lostBefore(start)
 	r.answer.start, r.answer.lost = start, nil
 	links := r.trace.begin(start)
-	r.logRequest(line{info, "request scheduled", []any{"attempt", start.FirstAttempt, "fallback", start.Fallback}}, start.RequestID)
+	r.logRequest(start.RequestID, func() line {
+		return line{info, "request scheduled", []any{"attempt", start.FirstAttempt, "fallback", start.Fallback}}
+	})
 	var ctx workflow.Context
 	ctx, r.answer.cancel = workflow.WithCancel(r.traced(r.ctx))
 	r.answer.future = r.executeGenerate(ctx, start, start.FirstAttempt, lost, links...)
+}
+
+// lostBefore returns the lost attempt of the previous activity if that belongs to the same request.
+func (r *run) lostBefore(start reducer.StartRequest) *activities.LostAttempt {
+	if start.RequestID != r.answer.start.RequestID {
+		return nil
+	}
+	return r.answer.lost
 }
 
 // executeGenerate schedules the attempts of a request from firstAttempt on.
@@ -69,7 +76,8 @@ func (r *run) generateOptions(start reducer.StartRequest) workflow.ActivityOptio
 		what = "summary of " + count(start.Compaction.Messages, "message")
 	}
 	return workflow.ActivityOptions{
-		// This detects only a stuck worker: Generate has timeouts of its own. It can wait for a budget as long as for the model.
+		// This detects only a stuck worker: Generate has timeouts of its own. It can also wait for a budget, for
+		// about the timeout of an attempt; hence twice TimeoutMs.
 		StartToCloseTimeout: milliseconds(2*start.TimeoutMs+start.MaxWaitMs) + 30*time.Second,
 		HeartbeatTimeout:    activities.HeartbeatTimeout,
 		WaitForCancellation: true,

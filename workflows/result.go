@@ -51,6 +51,7 @@ func lostOf(err error, attempted activities.Attempted, before *activities.LostAt
 	switch {
 	case errors.As(err, &timeout):
 		if timeout.HasLastHeartbeatDetails() && timeout.LastHeartbeatDetails(&last) == nil && last.Sent {
+			last.Unsent = 0
 			return &last
 		}
 		return nil
@@ -85,6 +86,11 @@ func classify(err error, rules reducer.Rules) (reducer.Outcome, string, activiti
 			_ = timeout.LastHeartbeatDetails(&last)
 		}
 		failure.Trace = last.Trace
+		if last.Unsent > 0 {
+			before := last
+			before.Unsent = 0
+			failure.Lost, last = &before, activities.LostAttempt{Attempted: activities.Attempted{Attempt: last.Unsent}}
+		}
 		isLost := timeout.TimeoutType() == enumspb.TIMEOUT_TYPE_HEARTBEAT || timeout.TimeoutType() == enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START
 		if isLost || rules >= reducer.Rules2 {
 			failure.Attempted, failure.Usage = last.Attempted, last.Usage

@@ -54,7 +54,9 @@ func (r *run) callTool(effect reducer.CallTool) {
 	if effect.Schema != nil {
 		message = "edited arguments are validated" // the client executes the call
 	}
-	r.logRequest(line{info, message, []any{"tool", name(call.Name), "call", name(call.ID)}}, effect.RequestID)
+	r.logRequest(effect.RequestID, func() line {
+		return line{info, message, []any{"tool", name(call.Name), "call", name(call.ID)}}
+	})
 	started := toolCall{requestID: effect.RequestID, callID: call.ID, tool: call.Name}
 	var ctx workflow.Context
 	ctx, started.cancel = workflow.WithCancel(r.traced(r.ctx))
@@ -71,7 +73,9 @@ func (r *run) callTool(effect reducer.CallTool) {
 func (r *run) cancelTools(cancel reducer.CancelTools) {
 	for i, call := range r.calls {
 		if call.requestID == cancel.RequestID && !call.isCancelled {
-			r.logRequest(line{info, "tool call cancelled", []any{"tool", name(call.tool), "call", name(call.callID)}}, call.requestID)
+			r.logRequest(call.requestID, func() line {
+				return line{info, "tool call cancelled", []any{"tool", name(call.tool), "call", name(call.callID)}}
+			})
 			r.calls[i].isCancelled = true
 			call.cancel()
 		}

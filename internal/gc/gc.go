@@ -45,8 +45,8 @@ func adjust(current int) int {
 	return percent
 }
 
-// minLive bounds the percentage. The live heap of a program is larger.
-const minLive = 1 << 20
+// minLive bounds the percentage, by which the runtime multiplies a minimum of 4 MiB.
+const minLive = 4 << 20
 
 func percentOf(live uint64) int {
 	return int(max(defaultPercent, defaultPercent*MinGrowth/max(live, minLive)))

@@ -40,7 +40,7 @@ func TestThePercentageFollowsTheLiveHeap(t *testing.T) {
 }
 
 func TestPercentOf(t *testing.T) {
-	for live, want := range map[uint64]int{0: 12800, 1 << 20: 12800, 64 << 20: 200, 128 << 20: 100, 1 << 30: 100} {
+	for live, want := range map[uint64]int{0: 3200, 1 << 20: 3200, 4 << 20: 3200, 8 << 20: 1600, 64 << 20: 200, 128 << 20: 100, 1 << 30: 100} {
 		require.Equal(t, want, gc.PercentOf(live), live)
 	}
 }
