@@ -37,7 +37,27 @@ type bank struct {
 	released chan struct{} // receives after each release; nil: none is expected
 	denied   chan struct{} // receives after each denied reservation; nil: nobody waits
 	late     time.Duration // how far the clock is ahead
+	stops    stops         // receives the handler of stop messages; nil: none are sent
+	model    *caller       // of the newest attempt
 }
+
+// stops is a stream that passes the handler of stop messages on.
+type stops chan func(activities.Stop)
+
+func (s stops) Broadcast(_ activities.StreamAttempt, onStop func(activities.Stop)) activities.Broadcast {
+	s <- onStop
+	return noDeltas{}
+}
+
+func (stops) Connected() bool                                    { return true }
+func (stops) Progress(string, event.ToolProgress)                {}
+func (stops) Stop(context.Context, string, activities.Stop) bool { return false }
+
+type noDeltas struct{}
+
+func (noDeltas) SetThrough(string)        {}
+func (noDeltas) Publish(activities.Delta) {}
+func (noDeltas) Close()                   {}
 
 const bankDay = "2026-01-02"
 
@@ -139,7 +159,12 @@ func (b *bank) generate(budgets []activities.LabelBudget, needs, uses int, chang
 	env := suite.NewTestActivityEnvironment()
 	env.SetTestTimeout(time.Minute)
 	model := &caller{needs: event.Usage{InputTokens: needs}, answer: activities.Answer{Text: "Hi", FinishReason: "stop", Usage: event.Usage{InputTokens: uses}}}
-	registered := activities.New(activities.Options{Temporal: b, Models: model, Budgets: budgets})
+	b.model = model
+	options := activities.Options{Temporal: b, Models: model, Budgets: budgets}
+	if b.stops != nil {
+		options.Stream = b.stops
+	}
+	registered := activities.New(options)
 	if b.timeout > 0 {
 		activities.SetReserveTimeout(registered, b.timeout)
 	}
@@ -310,6 +335,35 @@ func TestAnAttemptWaitsForTheReservationOfALostOne(t *testing.T) {
 			require.Equal(t, c.used, b.used(t, id))
 		})
 	}
+}
+
+// A request that waits for a budget includes messages that arrive in the meantime.
+func TestAnAttemptThatWaitsForABudgetIncludesNewInput(t *testing.T) {
+	const id, key = "budget:team=support", "demo:r0001/1@run"
+	session := labelled(map[string]string{"team": "support"})
+	later := withInput(session, "And now?")
+	b := newBank(session)
+	b.session = func(n int) (reducer.Session, error) {
+		if n < 2 {
+			return session, nil
+		}
+		return later, nil
+	}
+	b.denied, b.stops = make(chan struct{}, 100), make(stops, 1)
+	b.ledgers[id] = reducer.Ledger{Day: bankDay, Reserved: map[string]event.Amount{key: {Tokens: 80}}}
+	settled := make(chan error, 1)
+	go func() {
+		<-b.denied
+		(<-b.stops)(activities.Stop{RequestID: "demo:r0001", Reason: event.ReasonNewUserInput, Through: later.Trigger})
+		settled <- b.SignalWorkflow(context.Background(), id, "", wire.SignalSettle, wire.Settle{Key: key, Used: event.Amount{Tokens: 10}})
+	}()
+	require.NoError(t, b.generate([]activities.LabelBudget{limited("team", "", 100)}, 50, 30, func(in *activities.GenerateInput, env *testsuite.TestActivityEnvironment) {
+		in.FirstAttempt = 2
+		env.SetHeartbeatDetails(activities.LostAttempt{Attempted: sent, RunID: "run", Deadline: time.Now().Add(time.Hour)})
+	}))
+	require.NoError(t, <-settled)
+	require.Equal(t, "And now?", b.model.request.Messages[len(b.model.request.Messages)-1].Content)
+	require.Equal(t, int64(10+30), b.used(t, id))
 }
 
 // held returns ledgers whose first update waits until the gate opens.

@@ -200,8 +200,11 @@ func TestABudgetCancelsItsTimersForLostAttempts(t *testing.T) {
 			w.SignalWorkflow(wire.SignalSettle, wire.Settle{Key: "1/0", LostUntil: time.Date(2026, 1, 2, 23, 1, 0, 0, time.UTC)})
 		})
 	}
+	started := 0
+	w.SetOnTimerScheduledListener(func(string, time.Duration) { started++ })
 	require.NoError(t, w.run(reducer.Ledger{}))
 	require.Equal(t, 2, fired, "the deadline and midnight")
+	require.Equal(t, 2, started)
 }
 
 // After an outage, one workflow task receives reservations whose callers gave up, their releases and a

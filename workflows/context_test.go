@@ -365,13 +365,17 @@ func TestTheLastHeartbeatOfAStuckWorkerIsTheUsageOfItsAttempt(t *testing.T) {
 
 func TestTheLastHeartbeatOfADeadWorkerIsTheUsageOfItsAttempt(t *testing.T) {
 	for name, test := range map[string]struct {
-		rules reducer.Rules
-		want  []string
+		rules  reducer.Rules
+		unsent int // a later attempt, of the worker that died
+		want   []string
 	}{
-		"current rules": {reducer.CurrentRules, []string{
+		"current rules": {reducer.CurrentRules, 0, []string{
 			"LLMRequestStarted attempt 1", "LLMAttemptEnded 1 lost 8/2", "LLMRequestStarted attempt 2",
 		}},
-		"the rules of 0.1.0": {reducer.Rules1, []string{"LLMRequestStarted attempt 2"}},
+		"the rules of 0.1.0": {reducer.Rules1, 0, []string{"LLMRequestStarted attempt 2"}},
+		"before the next attempt was sent": {reducer.CurrentRules, 3, []string{
+			"LLMRequestStarted attempt 1", "LLMAttemptEnded 1 lost 8/2", "LLMRequestStarted attempt 4",
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -381,7 +385,9 @@ func TestTheLastHeartbeatOfADeadWorkerIsTheUsageOfItsAttempt(t *testing.T) {
 				Usage:     event.Usage{InputTokens: 8, OutputTokens: 2, Estimated: true},
 				RunID:     "run", Deadline: time.Unix(1, 0).UTC(),
 			}
-			w.OnActivity(acts.Generate, mock.Anything, mock.Anything).Return(activities.GenerateResult{}, temporal.NewHeartbeatTimeoutError(lost)).
+			beat := lost
+			beat.Unsent = test.unsent
+			w.OnActivity(acts.Generate, mock.Anything, mock.Anything).Return(activities.GenerateResult{}, temporal.NewHeartbeatTimeoutError(beat)).
 				Times(1 + reducer.Initial().Config.Retry.MaxRetries + reducer.SpareAttempts)
 			w.generates(func(ctx context.Context, in activities.GenerateInput) (activities.GenerateResult, error) {
 				assert.Equal(t, &lost, in.Lost)

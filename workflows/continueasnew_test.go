@@ -184,6 +184,46 @@ func TestAFloodedRunRecordsTheAnswer(t *testing.T) {
 	require.Contains(t, w.log, "LLMRequestCompleted")
 }
 
+// The next run schedules the request, which settles the reservations of the lost attempt.
+func TestARunThatContinuesAsNewKeepsTheLostAttempt(t *testing.T) {
+	lost := activities.LostAttempt{
+		Attempted: activities.Attempted{Attempt: 1, Sent: true, Through: "demo:0002", ProviderID: "openai", Model: "scripted"},
+		RunID:     "run", Deadline: time.Unix(1, 0).UTC(),
+	}
+	w := newWorld(t)
+	w.registers()
+	attempts := 1 + reducer.Initial().Config.Retry.MaxRetries + reducer.SpareAttempts
+	for n := range attempts {
+		w.generates(func(context.Context, activities.GenerateInput) (activities.GenerateResult, error) {
+			if n == attempts-1 {
+				w.SetCurrentHistoryLength(100)
+				w.SetCurrentHistorySize(17 << 20)
+			}
+			return activities.GenerateResult{}, temporal.NewHeartbeatTimeoutError(lost)
+		})
+	}
+	w.at(time.Minute, func() { w.says("Hi") })
+	w.ExecuteWorkflow(wire.WorkflowType)
+	var next *workflow.ContinueAsNewError
+	require.ErrorAs(t, w.GetWorkflowError(), &next)
+	input := next.Input
+
+	w = newWorld(t)
+	w.opens()
+	w.generates(func(_ context.Context, in activities.GenerateInput) (activities.GenerateResult, error) {
+		require.Equal(t, 2, in.FirstAttempt)
+		require.Equal(t, &lost, in.Lost)
+		return activities.GenerateResult{Attempted: attempted(in), Outcome: reducer.Completed, Text: "Hello"}, nil
+	})
+	w.at(time.Minute, w.close)
+	w.SetContinuedExecutionRunID("previous")
+	var continued map[string]any
+	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(input, &continued))
+	w.ExecuteWorkflow(wire.WorkflowType, continued)
+	require.NoError(t, w.GetWorkflowError())
+	w.AssertExpectations(t)
+}
+
 // TestARunOverItsSizeLimitRecordsInOneTaskOnly receives more signals than the next run
 // should start with. The run records 16 MiB of them and continues as new with the others.
 //
