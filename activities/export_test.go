@@ -55,3 +55,8 @@ func (b *batch) Add(e eventlog.Recorded) bool { return b.add(e) }
 var IsDuringTurn = isDuringTurn
 
 var Describe = GenerateInput.describe
+
+// Traceable returns the text of an error in spans.
+func Traceable(options Options, err error) string { return New(options).traceable(err).Error() }
+
+var FailedTool = failedTool

@@ -2,6 +2,8 @@ package activities_test
 
 import (
 	"encoding/json"
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -114,6 +117,23 @@ func TestALostAttemptIsCountedOnce(t *testing.T) {
 	require.NoError(t, err)
 	requests, _ := counted()
 	require.Equal(t, map[string]int{string(event.AttemptLost): 1, "failed": 1, "completed": 1}, requests)
+}
+
+func TestSpansQuoteContentOnlyIfAskedFor(t *testing.T) {
+	failed := func(kind event.FailureKind) error {
+		return temporal.NewApplicationError("it said secret words", "model", activities.Failure{Kind: kind})
+	}
+	for want, err := range map[string]error{
+		"it said secret words":  failed(event.FailureUnavailable),
+		"bad_response":          failed(event.FailureBadResponse),
+		"the tool failed":       temporal.NewApplicationError("it said secret words", activities.FailedTool),
+		"the worker shut down":  temporal.NewApplicationError("the worker shut down", "handed-back"),
+		"dial: it said nothing": errors.New("dial: it said nothing"),
+	} {
+		text, _, _ := strings.Cut(activities.Traceable(activities.Options{}, err), " (type: ")
+		require.Equal(t, want, text)
+		require.Equal(t, err.Error(), activities.Traceable(activities.Options{TraceContent: true}, err))
+	}
 }
 
 func TestALinkToTheAttemptBeforeSaysHowItEnded(t *testing.T) {

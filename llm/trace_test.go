@@ -56,6 +56,15 @@ func TestContentIsTracedOnlyIfAskedFor(t *testing.T) {
 	require.JSONEq(t, `[{"role":"assistant","parts":[{"type":"text","content":"Hi"}],"finish_reason":"stop"}]`, attributes["gen_ai.output.messages"].(string))
 }
 
+func TestTheStatusOfASpanQuotesContentOnlyIfAskedFor(t *testing.T) {
+	failed := llmtest.Error(403, "403", "Your input was flagged as violence: Hello")
+	question := reducer.Message{Role: reducer.RoleUser, Content: "Hello"}
+	span, _ := spanOf(t, llmtest.Start(t, failed), llm.Options{}, question)
+	require.Equal(t, "content filter", span.Status.Description)
+	span, _ = spanOf(t, llmtest.Start(t, failed), llm.Options{TraceContent: true}, question)
+	require.Contains(t, span.Status.Description, "Hello")
+}
+
 func TestASpanOfAFailedRequestHasItsKind(t *testing.T) {
 	span, attributes := spanOf(t, llmtest.Start(t, llmtest.Error(401, "invalid_api_key", "Incorrect API key: "+testKey)), llm.Options{},
 		reducer.Message{Role: reducer.RoleUser, Content: "Hello"})

@@ -85,6 +85,9 @@ func (a *app) report(command *cobra.Command, err error) {
 		if code == exit.Unreachable {
 			err = fmt.Errorf("%s: %w", a.unreachable(), err)
 		}
+		if errors.Is(err, client.ErrOtherStore) {
+			err = fmt.Errorf("%w; %s", err, a.storeInUse())
+		}
 		a.log.Error("failed", zap.Error(err))
 	case code == exit.Unreachable:
 		fmt.Fprintf(a.err, "starter: %s\n", a.unreachable())
@@ -100,7 +103,7 @@ func (a *app) report(command *cobra.Command, err error) {
 	default:
 		fmt.Fprintf(a.err, "starter: %v\n", err)
 		if errors.Is(err, client.ErrOtherStore) {
-			a.noteStore()
+			a.note("%s", a.storeInUse())
 		}
 	}
 }
@@ -109,15 +112,14 @@ func (a *app) unreachable() string {
 	return fmt.Sprintf("cannot reach Temporal at %s (start it with \"make run\" or \"worker --dev\", or set --address)", a.address())
 }
 
-func (a *app) noteStore() {
+func (a *app) storeInUse() string {
 	blobURL, _, _ := strings.Cut(a.connection.BlobURL, "?") // parameters can hold secrets
 	blobURL = event.Redact(blobURL, 0)
 	if a.isDefaultStore {
-		a.note("this process uses %s, the default because the working directory has the folder %s "+
+		return fmt.Sprintf("this process uses %s, the default because the working directory has the folder %s "+
 			"(work in another directory, or set --blob-url to the store of the workers or to none)", blobURL, config.ClientBlobs)
-		return
 	}
-	a.note("this process uses %s, which is the value of %s", blobURL, a.config.Label("blob-url"))
+	return fmt.Sprintf("this process uses %s, which is the value of %s", blobURL, a.config.Label("blob-url"))
 }
 
 func (a *app) address() string {
