@@ -34,7 +34,7 @@ type attempt struct {
 	broadcast    Broadcast
 	announcement *announcement // nil before the request is sent
 	retry        reducer.RetryConfig
-	hasFallback  bool // another provider can take over
+	hasFallback  bool // a failure is followed by attempts with the fallback provider
 	messages     int  // in the conversation
 	tools        toolbox
 	offered      *event.ToolsOffered // that the log lacks; nil: none

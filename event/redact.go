@@ -103,9 +103,15 @@ const boundary = `(\\[nrtbf]|\\u[0-9a-fA-F]{4}|[^A-Za-z0-9]|^)`
 // therefore break the replay of their histories.
 func Redact(text string, max int) string {
 	return redact(text, max, func(text string) string {
-		return redactShapes(namedSecret.ReplaceAllString(text, `${1}`+Removed), false)
+		if mayNameSecret(text) {
+			text = namedSecret.ReplaceAllString(text, `${1}`+Removed)
+		}
+		return redactShapes(text, false)
 	})
 }
+
+// mayNameSecret is faster than namedSecret. Most names and ids have neither character.
+func mayNameSecret(text string) bool { return strings.ContainsAny(text, ":=") }
 
 // RedactOutput is a more precise [Redact], for use outside workflows. It keeps path errors ("open
 // conf/password: permission denied"), and words that follow the prefix of a key (sk-learn) or the name
@@ -133,6 +139,9 @@ func redact(text string, max int, remove func(string) string) string {
 // redactNamed replaces secrets recognized by the name before them. It keeps the error of a path that
 // ends in such a name, like "open conf/password: permission denied".
 func redactNamed(text string) string {
+	if !mayNameSecret(text) {
+		return text
+	}
 	var b strings.Builder
 	end := 0
 	for _, at := range namedSecret.FindAllStringSubmatchIndex(text, -1) {
