@@ -57,9 +57,9 @@ func summaryExtra(extra event.Object, maxTokens int) event.Object {
 	return data
 }
 
-// summaryMessages returns the covered messages, exactly as earlier requests sent them so that caches of
-// the provider hit, and the instruction. If they exceed the window, it omits the oldest ones, and as a
-// last resort truncates the texts.
+// summaryMessages returns the covered messages, followed by the instruction. The messages are exactly as
+// earlier requests sent them, so that the provider reads them from its prompt cache. If they exceed the
+// window, it omits the oldest ones, and as a last resort truncates the texts.
 func (a *attempt) summaryMessages(ctx context.Context, model Model, r ModelRequest) ([]reducer.Message, error) {
 	window := a.in.Compaction.Window
 	limit := window*9/10 - summaryTokens(window) // the count is an estimate
