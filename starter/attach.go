@@ -101,7 +101,7 @@ func kindOf(mode os.FileMode) string {
 func readAtMost(r io.Reader, limit int64) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err == nil && int64(len(data)) > limit {
-		return nil, fmt.Errorf("too long (at most %d bytes)", limit)
+		return nil, fmt.Errorf("too large (at most %d bytes)", limit)
 	}
 	return data, err
 }

@@ -26,9 +26,10 @@ func newListCommand(a *app) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "list [flags]",
 		Short: "List the contexts, open ones first",
-		Long: `List the contexts of the namespace: first the open ones by descending start,
-then the closed ones by descending end. The start is that of the newest Temporal
-run. The list is eventually consistent: changes appear after about a second.
+		Long: `List the contexts of the namespace: first the open ones, most recently started
+first, then the closed ones, most recently ended first. The start is that of the
+newest Temporal run. The list is eventually consistent: changes appear after
+about a second.
 
 ` + exitReference,
 		Example: `  starter list --query 'ContextStatus = "answering"'

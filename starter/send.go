@@ -38,7 +38,7 @@ The delivery policy of the context decides what happens to a running answer, see
 "starter set policy". Ctrl-C stops the wait, not the answer.
 
 ` + exitReference,
-		Example: `  starter send -n demo -m "What is on this picture?" --attach cat.png
+		Example: `  starter send -n demo -m "What is in this picture?" --attach cat.png
   git diff | starter send -n review
   starter send -n demo -m "Hello" --json --deltas | jq .`,
 		Args: noArguments,

@@ -161,7 +161,7 @@ func TestSendRejectsInvalidAttachments(t *testing.T) {
 	pipe := filepath.Join(dir, "pipe")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	for _, test := range []struct{ name, place, want string }{
-		{"that are too long, and names the limit", write("big", event.MaxAttachmentBytes+1), "too long (at most 20971520 bytes)"},
+		{"that are too large, and names the limit", write("big", event.MaxAttachmentBytes+1), "too large (at most 20971520 bytes)"},
 		{"that are empty", write("empty", 0), "the file is empty"},
 		{"that are not there", filepath.Join(dir, "none"), "no such file"},
 		{"that are folders", dir, "is a directory"},

@@ -21,9 +21,10 @@ func newSetCompactionCommand(o *setOptions) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "compaction [STRATEGY...] -n NAME [flags]",
 		Short: "Set how a conversation is shortened to fit the context window",
-		Long: `Set how the messages for the model are shortened when a request exceeds the
-context window of the model. The log keeps all events; "starter state" shows what
-the model receives. The strategies are tried in order:
+		Long: `Set how the messages for the model are shortened when a request fills more than
+--trigger percent of the context window, or the provider rejects it as too long.
+The log keeps all events; "starter state" shows what the model receives. The
+strategies are tried in order:
 
 ` + effectsUsage(event.Strategies(), strategyEffects) + `
 The command sets all fields. Without strategies, they are drop_tool_results and

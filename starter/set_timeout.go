@@ -13,12 +13,12 @@ func newSetTimeoutCommand(o *setOptions) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "timeout DURATION -n NAME [flags]",
 		Short: "Set the timeouts of an attempt",
-		Long: `Set the timeout of one attempt, from sending the request to the end of the
-answer, and optionally those of the first token and of pauses after it. An
-attempt that times out is retried, see "starter set retry". The command sets all
-fields; omitted flags return to their defaults. DURATION has a unit, as in 45s
-or 2m, and is 1ms to 24h in whole milliseconds. New contexts have a timeout of
-30s and no others.
+		Long: `Set the timeout of one attempt, from the end of the debounce to the end of the
+answer, including hooks, without the wait for a budget, and optionally those of
+the first token and of pauses after it. An attempt that times out is retried, see
+"starter set retry". The command sets all fields; omitted flags return to their
+defaults. DURATION has a unit, as in 45s or 2m, and is 1ms to 24h in whole
+milliseconds. New contexts have a timeout of 30s and no others.
 
 ` + exitReference,
 		Example: `  starter set timeout 2m -n demo
