@@ -8,10 +8,10 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
 )
 
-// Fork creates the context named by as and starts its session. Its log begins with the log of c
-// through the event with the id at, under the new name; a request that was running at this event ends
-// as interrupted. Events are not copied: those that only the running history contains are archived,
-// and the new context refers to the archive.
+// Fork creates a context and starts its session. The argument as is the name of the new context. Its
+// log begins with the log of c, up to and including the event whose id is the argument at, under the
+// new name; a request that was running at this event ends as interrupted. Events are not copied: those
+// that only the running history contains are archived, and the new context refers to the archive.
 //
 // The error is ErrName, ErrExists, ErrNoContext, ErrNoArchive or ErrOtherStore, a *event.FieldError
 // if at is not an event id of c, or a *eventlog.GapError if the event is lost.

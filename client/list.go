@@ -25,9 +25,10 @@ type Summary struct {
 	ClosedAt    time.Time   `json:"closedAt,omitzero"` // zero while it runs
 }
 
-// List yields running contexts by descending start of their newest run, then closed ones by
-// descending end. It is eventually consistent. The query is an additional Temporal list filter, like
-// `ContextStatus = "answering"`; empty: none. An error, such as ErrUnreachable, comes last.
+// List yields contexts: first the open ones, most recently started first, then the closed ones, most
+// recently ended first. The start is that of the newest run. The list is eventually consistent. The
+// query is an additional Temporal list filter, like `ContextStatus = "answering"`; empty: none. An
+// error, such as ErrUnreachable, comes last.
 func (c *Client) List(ctx context.Context, query string) iter.Seq2[Summary, error] {
 	filter := fmt.Sprintf("WorkflowType = '%s'", wire.WorkflowType)
 	if query != "" {

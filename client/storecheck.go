@@ -16,7 +16,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// Workers could not read references to another store than theirs. Before each change, the client
+// Workers could not read references to a store other than theirs. Before each change, the client
 // therefore compares its store with that in the namespace data or in the memo of the context.
 
 // storeChecks caches comparisons by context name; "" is the namespace. Recorded stores never
@@ -137,7 +137,7 @@ func (c *Client) hasStore(ctx context.Context, object, want string) (isSame bool
 	return err == nil, err
 }
 
-// A worker with another store than that in the memo does not open the run.
+// A worker whose store differs from that in the memo does not open the run.
 func (c *Context) startOptions(storeID string) sdkclient.StartWorkflowOptions {
 	options := sdkclient.StartWorkflowOptions{ID: wire.WorkflowID(c.name), TaskQueue: c.client.options.TaskQueue}
 	if storeID != "" {

@@ -197,7 +197,7 @@ type SetProviderConfig struct {
 
 // SetTimeout sets the timeouts of an attempt. Unset fields return to their default.
 type SetTimeout struct {
-	TimeoutMs    int64  `json:"timeoutMs"`              // bounds the whole attempt: 1 ms to 24 h
+	TimeoutMs    int64  `json:"timeoutMs"`              // bounds an attempt, without its debounce: 1 ms to 24 h
 	FirstTokenMs *int64 `json:"firstTokenMs,omitempty"` // before the first token: 1 to TimeoutMs, the default
 	StallMs      *int64 `json:"stallMs,omitempty"`      // between tokens: 1 to TimeoutMs, the default
 }

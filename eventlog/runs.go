@@ -14,7 +14,7 @@ import (
 )
 
 // currentRun returns the newest run of a context and the length of its history.
-// It fails with blobs.ErrOtherStore if the context has another store than the archive.
+// It fails with blobs.ErrOtherStore if the store of the context differs from that of the archive.
 func (l *Log) currentRun(ctx context.Context, contextName string) (runID string, length int64, err error) {
 	d, err := l.describe(ctx, contextName, "")
 	if err != nil {

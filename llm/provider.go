@@ -44,7 +44,7 @@ func (p Provider) Model(name string) Model {
 
 type preset struct {
 	baseURL string
-	keyRef  string   // conventional place; empty for local servers
+	keyRef  string   // the usual reference to the key, like env:OPENAI_API_KEY; empty for local servers
 	accepts mediaSet // as content parts; audio only for an [audioModel]
 	quirks  quirks
 }

@@ -93,7 +93,8 @@ func (f *fold) append(m Message) {
 	f.Messages, f.ownMessages = messages, f.ownMessages || isCopy
 }
 
-// own copies the messages once per fold. Spare room is small, because events may be folded singly.
+// own copies the messages once per fold. The spare capacity is small, because each event may be folded
+// by a call of its own.
 func (f *fold) own() {
 	if !f.ownMessages {
 		f.Messages = shared[Message, *Message](f.Messages).clone(len(f.Messages)/8 + 8)

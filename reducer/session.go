@@ -54,7 +54,7 @@ type Session struct {
 // Request is a running request.
 type Request struct {
 	ID           string `json:"id"`
-	Asked        string `json:"asked,omitempty"`        // Limit, else the newest event when enqueued; every attempt includes it
+	Asked        string `json:"asked,omitempty"`        // the Limit if it is set, else the newest event when the request was enqueued; every attempt includes this event
 	Through      string `json:"through,omitempty"`      // newest event in the known attempt; "" for none
 	Attempt      int    `json:"attempt,omitempty"`      // newest known attempt, from 1; 0 for none
 	AttemptEnded bool   `json:"attemptEnded,omitempty"` // the log contains the end of that attempt
