@@ -1,11 +1,14 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/bench/soak/agent"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 )
 
 // hookReports are what the log must contain about an attempt that completed, by the hook of its message.
@@ -63,6 +66,44 @@ func checkHooks(log []event.Event) error {
 			}
 		case event.LLMRequestCompleted:
 			completed(e)
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// deliveryTimeout bounds the wait for the last deliveries. That of a killed worker is repeated.
+const deliveryTimeout = time.Minute
+
+// checkDelivered checks that the hook with OnEvent received the log, in order and completely. It waits
+// for the last events.
+func (u *user) checkDelivered(ctx context.Context, log []event.Event) error {
+	if !u.kind.isAgent() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, deliveryTimeout)
+	defer cancel()
+	for {
+		delivered := u.soak.executions.DeliveredTo(u.context.Name())
+		err := checkDelivered(delivered, log)
+		if err == nil || len(delivered.Problems) > 0 || !pause.For(ctx, 200*time.Millisecond) {
+			u.soak.counts.delivered.Add(int64(len(delivered.Events)))
+			u.soak.counts.repeated.Add(int64(delivered.Repeated))
+			return err
+		}
+	}
+}
+
+// checkDelivered compares what a hook received with the log, which it may have outgrown.
+func checkDelivered(delivered agent.Delivered, log []event.Event) error {
+	problems := delivered.Problems
+	for i, e := range log {
+		if i >= len(delivered.Events) {
+			problems = append(problems, fmt.Errorf("%d events from %s on were not delivered", len(log)-i, e.ID))
+			break
+		}
+		if hash, err := agent.Hash(e); err != nil || delivered.Events[i].Hash != hash {
+			problems = append(problems, fmt.Errorf("%s of run %s was delivered, but it is not the event in the log", e.ID, delivered.Events[i].RunID))
+			break
 		}
 	}
 	return errors.Join(problems...)

@@ -23,6 +23,8 @@ type counts struct {
 	// Calls and their executions, approvals by outcome, answers to calls, reports of hooks, refused
 	// requests, and requests that exceeded a budget.
 	calls, executions, approved, denied, edited, expired, answers, hooks, refused, exceeded atomic.Int64
+	// Events that a hook received, and how many of them again.
+	delivered, repeated atomic.Int64
 }
 
 func (c *counts) line(since time.Duration) string {
@@ -87,11 +89,11 @@ func storeMax(a *atomic.Int64, to int64) {
 }
 
 func (c *counts) summary(contexts int) string {
-	return fmt.Sprintf(`calls: %d with %d executions, %d answers of users; decisions: %d approved, %d denied, %d edited; %d calls expired; hooks: %d reports, %d refused; budgets: %d exceeded
+	return fmt.Sprintf(`calls: %d with %d executions, %d answers of users; decisions: %d approved, %d denied, %d edited; %d calls expired; hooks: %d reports, %d refused, %d events delivered, %d of them again; budgets: %d exceeded
 messages: %d recorded at once, %d stored as signals, %d of unknown outcome, %d rejected by policy, %d reported as lost with a terminated run, %d stored and then lost with a terminated run
 ok: nothing else lost, nothing duplicated in %d events of %d contexts; no run of %d ended by the server, the longest with %d entries, the largest with %.1f MB`,
 		c.calls.Load(), c.executions.Load(), c.answers.Load(), c.approved.Load(), c.denied.Load(), c.edited.Load(), c.expired.Load(),
-		c.hooks.Load(), c.refused.Load(), c.exceeded.Load(),
+		c.hooks.Load(), c.refused.Load(), c.delivered.Load(), c.repeated.Load(), c.exceeded.Load(),
 		c.recorded.Load(), c.stored.Load(), c.unknown.Load(), c.rejected.Load(), c.lost.Load(), c.lostStored.Load(),
 		c.events.Load(), contexts, c.runs.Load(), c.entries.Load(), float64(c.bytes.Load())/1e6)
 }
@@ -113,7 +115,8 @@ func (c *counts) missing(o options) string {
 		count *atomic.Int64
 	}{
 		{"execution of a call", &c.executions}, {"approval", &c.approved}, {"denial", &c.denied}, {"edit of a call", &c.edited},
-		{"expiry of a call", &c.expired}, {"refusal of a hook", &c.refused}, {"exceeded budget", &c.exceeded},
+		{"expiry of a call", &c.expired}, {"refusal of a hook", &c.refused},
+		{"delivery to a hook", &c.delivered}, {"repeated delivery", &c.repeated}, {"exceeded budget", &c.exceeded},
 	} {
 		if did.count.Load() == 0 {
 			missing = append(missing, did.what)

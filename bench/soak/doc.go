@@ -39,6 +39,9 @@
 //   - Hooks: each attempt that completed has the reports of its hooks once. Refused requests did
 //     not reach the model, which also checks each request by the rules of providers and for
 //     changes of hooks. No refused answer is in the log.
+//   - Deliveries: the hook with OnEvent received each event of the log, in order, with repeats only
+//     of the same content. Deliveries of an abandoned branch have a lower epoch than those that
+//     replace them.
 //   - Usage: each attempt ends once, with the usage that the model reported if it completed. The
 //     sum equals that of the session, and exceeds no budget.
 //   - Completeness: each message has an answer, or the log has the reason why not.

@@ -22,6 +22,7 @@ func (u *user) check(ctx context.Context) error {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	u.soak.counts.events.Add(int64(len(log)))
+	deliveryProblem := u.checkDelivered(ctx, log)
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.journal.executions = u.soak.executions.Of(name)
@@ -30,7 +31,7 @@ func (u *user) check(ctx context.Context) error {
 	if u.kind.budgets {
 		u.soak.spent.Add(int64(state.Usage.InputTokens + state.Usage.OutputTokens))
 	}
-	err = errors.Join(u.journal.check(log, u.followed, state), u.checkVerified(ctx), u.checkRuns(ctx))
+	err = errors.Join(deliveryProblem, u.journal.check(log, u.followed, state), u.checkVerified(ctx), u.checkRuns(ctx))
 	if err != nil {
 		u.dump()
 		return fmt.Errorf("%s: %w\n%s", name, err, tail(log))

@@ -1,3 +1,4 @@
-// Package agent is a worker with the tools, hooks and budgets of the soak test. [Executions] counts
-// the calls of its tools, outside of the workers, which are killed.
+// Package agent is a worker with the tools, hooks and budgets of the soak test. [Executions] records
+// the calls of its tools and the events that its hook receives, outside of the workers, which are
+// killed.
 package agent

@@ -21,14 +21,19 @@ type Execution struct {
 	Arguments   json.RawMessage `json:"arguments"`
 }
 
-// Executions records those of all workers. It is safe for concurrent use.
+// Executions records those of all workers, and the events that their hook [Observe] received. It is
+// safe for concurrent use.
 type Executions struct {
 	URL    string
 	server *http.Server
 
-	mu  sync.Mutex
-	all map[string][]Execution // by context
+	mu         sync.Mutex
+	all        map[string][]Execution // by context
+	delivered  map[string]*Delivered  // by context
+	deliveries int
 }
+
+const deliveryPath = "/events"
 
 // Record starts recording.
 func Record() (*Executions, error) {
@@ -36,8 +41,11 @@ func Record() (*Executions, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Executions{URL: "http://" + listener.Addr().String(), all: map[string][]Execution{}}
-	e.server = &http.Server{Handler: http.HandlerFunc(e.serve)}
+	e := &Executions{URL: "http://" + listener.Addr().String(), all: map[string][]Execution{}, delivered: map[string]*Delivered{}}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/", e.serve)
+	mux.HandleFunc(deliveryPath, e.deliver)
+	e.server = &http.Server{Handler: mux}
 	go func() { _ = e.server.Serve(listener) }()
 	return e, nil
 }
@@ -71,25 +79,30 @@ func (e *Executions) serve(w http.ResponseWriter, r *http.Request) {
 
 // begin reports an execution and returns its number among those of the same call.
 func begin(ctx context.Context, url string, begun Execution) (n int, err error) {
-	data, err := json.Marshal(begun)
-	if err != nil {
-		return 0, err
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(data))
-	if err != nil {
-		return 0, err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return 0, err
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s", response.Status, bytes.TrimSpace(body))
-	}
+	body, err := post(ctx, url, begun)
 	if err != nil {
 		return 0, fmt.Errorf("record the execution: %w", err)
 	}
 	return strconv.Atoi(string(body))
+}
+
+func post(ctx context.Context, url string, value any) (body []byte, err error) {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	body, err = io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", response.Status, bytes.TrimSpace(body))
+	}
+	return body, err
 }

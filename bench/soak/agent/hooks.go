@@ -12,7 +12,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// Names of the hooks. A message names the one that acts on it in its script.
+// Names of the hooks that check requests and answers. A message names the one that acts on it in its script.
 const (
 	Instruct      = "instruct"       // adds Script.Instructed to the request
 	Refuse        = "refuse"         // refuses the request
@@ -31,7 +31,7 @@ func RefusesText(name string) bool {
 	return name == Refuse || name == StopsAnswer || name == RefusesAnswer
 }
 
-func hooks() []hook.Hook {
+func hooks(url string) []hook.Hook {
 	return []hook.Hook{
 		before(Instruct, func(m rig.Message, _ hook.Request) (hook.Verdict, error) {
 			return hook.Verdict{Change: &hook.Change{HookChange: event.HookChange{Instructions: m.Script.Instructed}}, Reason: m.Key}, nil
@@ -54,6 +54,7 @@ func hooks() []hook.Hook {
 			return hook.ReplaceText(Checked+text, "checked")
 		}),
 		after(RefusesAnswer, func(string) hook.Verdict { return hook.Refuse("refused") }),
+		observe(url),
 	}
 }
 

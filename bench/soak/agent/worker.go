@@ -43,7 +43,7 @@ func Run(arguments []string) error {
 	queue := flags.String("task-queue", "", "to work on")
 	continueAfter := flags.Int("continue-as-new-after", 0, "history events")
 	drain := flags.Duration("drain-timeout", 0, "for running answers")
-	executions := flags.String("executions", "", "URL that records the executions of tools")
+	executions := flags.String("executions", "", "URL that records the executions of tools and the deliveries of events")
 	budget := flags.Int64("budget", 0, "daily tokens of the label")
 	if err := flags.Parse(arguments); err != nil {
 		return err
@@ -92,7 +92,7 @@ func Run(arguments []string) error {
 	w := contexts.NewWorker(temporal, contexts.Options{
 		TaskQueue: *queue, Archive: archive.New(store), StoreID: storeID, Stream: conn, SearchAttributes: true,
 		Models: llm.New(llm.Options{Defaults: llm.DefaultsFromEnv(os.Getenv), ReadBlob: readBlob(store), Logger: logger}),
-		Tools:  set, Hooks: hooks(), ContinueAfter: *continueAfter, DrainTimeout: *drain, CacheBytes: 256 << 20,
+		Tools:  set, Hooks: hooks(*executions), ContinueAfter: *continueAfter, DrainTimeout: *drain, CacheBytes: 256 << 20,
 		Budgets:      []activities.LabelBudget{{Label: Label, Value: LabelValue, Limit: event.Budget{Tokens: budget}}},
 		OnFatalError: func(err error) { failed <- err },
 	})
