@@ -81,23 +81,48 @@ func (d *decision) rejection(events []event.Event) string {
 	return ""
 }
 
-// unsupported returns why input is rejected that release 0.1.0 could not decode; "" if it could.
+// acceptedSince is the first version of the rules that accepts an input. A run keeps its rules, so that
+// its history replays on the release that started it.
+var acceptedSince = map[event.Tag]Rules{
+	event.TagSystemPrompt:       Rules1,
+	event.TagUserMessage:        Rules1,
+	event.TagAssistantMessage:   Rules1,
+	event.TagFileAttachment:     Rules1,
+	event.TagToolCall:           Rules1,
+	event.TagToolResult:         Rules1,
+	event.TagNote:               Rules1,
+	event.TagSetRetryConfig:     Rules1,
+	event.TagSetProviderConfig:  Rules1,
+	event.TagSetTimeout:         Rules1,
+	event.TagSetDeliveryPolicy:  Rules1,
+	event.TagSetRequestSettings: Rules2,
+	event.TagSetTools:           Rules2,
+	event.TagBudgetSet:          Rules2,
+	event.TagSetCompaction:      Rules2,
+	event.TagApprovalDecided:    Rules2,
+}
+
+// policyAcceptedSince is the first version of the rules that accepts a delivery policy.
+var policyAcceptedSince = map[event.Policy]Rules{
+	event.PolicyInterrupt: Rules1,
+	event.PolicyQueue:     Rules1,
+	event.PolicyReject:    Rules1,
+	event.PolicySteer:     Rules2,
+}
+
+// unsupported returns why input is rejected that the release of the rules could not decode; "" if it
+// could.
 func (d *decision) unsupported(events []event.Event) string {
-	if d.Rules >= Rules2 {
-		return ""
-	}
+	rules := max(d.Rules, Rules1)
 	for _, e := range events {
 		what := ""
-		switch body := e.Body.(type) {
-		case event.SetRequestSettings, event.SetTools, event.BudgetSet, event.SetCompaction, event.ApprovalDecided:
+		if rules < acceptedSince[e.Tag()] {
 			what = string(e.Tag())
-		case event.SetDeliveryPolicy:
-			if body.Policy == event.PolicySteer {
-				what = fmt.Sprintf("%s.policy: %s", e.Tag(), body.Policy)
-			}
+		} else if body, ok := e.Body.(event.SetDeliveryPolicy); ok && rules < policyAcceptedSince[body.Policy] {
+			what = fmt.Sprintf("%s.policy: %s", e.Tag(), body.Policy)
 		}
 		if what != "" {
-			return what + ": the run was started by version 0.1.0, which does not support it (close the context; its next session does)"
+			return fmt.Sprintf("%s: the run was started by version %s, which does not support it (close the context; its next session does)", what, releases[rules])
 		}
 	}
 	return ""

@@ -20,6 +20,9 @@ const (
 	CurrentRules = Rules2 // of new runs
 )
 
+// releases are the first releases with each version of the rules.
+var releases = map[Rules]string{Rules1: "0.1.0", Rules2: "0.2.0"}
+
 // Session is the complete, immutable state of a session. Fields of its JSON keep name and meaning.
 type Session struct {
 	ContextName string `json:"contextName"`

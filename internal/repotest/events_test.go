@@ -29,37 +29,40 @@ var handled = map[event.Tag]struct {
 	session bool
 	// entry reports whether the transcript for people shows the event.
 	entry bool
+	// logged reports whether the worker logs the event with a message of its own, not as
+	// "event recorded".
+	logged bool
 }{
 	event.TagSystemPrompt:          {model: "Messages", entry: true},
 	event.TagUserMessage:           {model: "Messages", session: true, entry: true},
 	event.TagAssistantMessage:      {model: "Messages", entry: true},
 	event.TagFileAttachment:        {model: "PendingAttachments"}, // shown with its message
-	event.TagToolCall:              {model: "Messages", session: true, entry: true},
-	event.TagToolResult:            {model: "Messages", session: true, entry: true},
+	event.TagToolCall:              {model: "Messages", session: true, entry: true, logged: true},
+	event.TagToolResult:            {model: "Messages", session: true, entry: true, logged: true},
 	event.TagNote:                  {entry: true},
-	event.TagSetRetryConfig:        {model: "Config", entry: true},
-	event.TagSetProviderConfig:     {model: "Config", entry: true},
-	event.TagSetTimeout:            {model: "Config", entry: true},
-	event.TagSetDeliveryPolicy:     {model: "Config", entry: true},
-	event.TagSetRequestSettings:    {model: "Config", entry: true},
-	event.TagSetTools:              {model: "Config", entry: true},
-	event.TagBudgetSet:             {model: "Config", entry: true},
-	event.TagSetCompaction:         {model: "Config", entry: true},
-	event.TagApprovalDecided:       {model: "Messages", session: true, entry: true},
-	event.TagSessionStarted:        {session: true, entry: true},
-	event.TagSessionEnded:          {session: true, entry: true},
-	event.TagLLMRequestStarted:     {session: true},
-	event.TagLLMRequestCompleted:   {session: true, entry: true},
-	event.TagLLMRequestInterrupted: {session: true, entry: true},
-	event.TagLLMRequestFailed:      {session: true, entry: true},
-	event.TagLLMRequestFellBack:    {session: true, entry: true},
-	event.TagLLMAttemptEnded:       {session: true},
-	event.TagBudgetExceeded:        {}, // the failure of the request is shown
+	event.TagSetRetryConfig:        {model: "Config", entry: true, logged: true},
+	event.TagSetProviderConfig:     {model: "Config", entry: true, logged: true},
+	event.TagSetTimeout:            {model: "Config", entry: true, logged: true},
+	event.TagSetDeliveryPolicy:     {model: "Config", entry: true, logged: true},
+	event.TagSetRequestSettings:    {model: "Config", entry: true, logged: true},
+	event.TagSetTools:              {model: "Config", entry: true, logged: true},
+	event.TagBudgetSet:             {model: "Config", entry: true, logged: true},
+	event.TagSetCompaction:         {model: "Config", entry: true, logged: true},
+	event.TagApprovalDecided:       {model: "Messages", session: true, entry: true, logged: true},
+	event.TagSessionStarted:        {session: true, entry: true, logged: true},
+	event.TagSessionEnded:          {session: true, entry: true, logged: true},
+	event.TagLLMRequestStarted:     {session: true, logged: true},
+	event.TagLLMRequestCompleted:   {session: true, entry: true, logged: true},
+	event.TagLLMRequestInterrupted: {session: true, entry: true, logged: true},
+	event.TagLLMRequestFailed:      {session: true, entry: true, logged: true},
+	event.TagLLMRequestFellBack:    {session: true, entry: true, logged: true},
+	event.TagLLMAttemptEnded:       {session: true, logged: true},
+	event.TagBudgetExceeded:        {logged: true}, // the failure of the request is shown
 	event.TagToolsOffered:          {session: true},
-	event.TagApprovalRequested:     {session: true, entry: true},
-	event.TagHookApplied:           {session: true, entry: true},
-	event.TagCompacted:             {model: "Messages", session: true, entry: true},
-	event.TagInputRejected:         {entry: true},
+	event.TagApprovalRequested:     {session: true, entry: true, logged: true},
+	event.TagHookApplied:           {session: true, entry: true, logged: true},
+	event.TagCompacted:             {model: "Messages", session: true, entry: true, logged: true},
+	event.TagInputRejected:         {entry: true, logged: true},
 	event.TagTextDelta:             {entry: true}, // never recorded, so no session folds it
 	event.TagReasoningDelta:        {entry: true}, // as above
 	event.TagToolProgress:          {entry: true}, // never recorded, so no session folds it
@@ -72,6 +75,7 @@ func TestEveryEventIsHandledEverywhere(t *testing.T) {
 	}
 	rows := eventRows(t)
 	schemas := openAPISchemas(t)
+	lines := linesOfTheLog(t)
 	for _, tag := range event.Tags() {
 		t.Run(string(tag), func(t *testing.T) {
 			want, ok := handled[tag]
@@ -83,6 +87,11 @@ func TestEveryEventIsHandledEverywhere(t *testing.T) {
 			assert.Equal(t, want.model, foldedPart(body), "reducer.Reduce")
 			assert.Equal(t, want.session, changesSession(body), "reducer.Load")
 			assert.Equal(t, want.entry, isShown(body), "transcript.Patcher")
+
+			if tag.Class() != event.ClassEphemeral {
+				require.Contains(t, lines, tag, "workflows/testdata/lines.golden")
+			}
+			assert.Equal(t, want.logged, lines[tag], "workflows/log.go")
 
 			subject, _ := show.Words(body)
 			assert.NotContains(t, subject, string(tag), "starter/show.Words has no case")
@@ -170,6 +179,18 @@ func eventRows(t *testing.T) map[event.Tag]string {
 		}
 	}
 	return rows
+}
+
+// linesOfTheLog says for each recorded event whether its line has a message of its own.
+func linesOfTheLog(t *testing.T) map[event.Tag]bool {
+	data, err := os.ReadFile(filepath.Join("workflows", "testdata", "lines.golden"))
+	require.NoError(t, err)
+	own := map[event.Tag]bool{}
+	for line := range strings.Lines(string(data)) {
+		tag, rest, _ := strings.Cut(line, " ")
+		own[event.Tag(tag)] = !strings.Contains(rest, " event recorded ")
+	}
+	return own
 }
 
 type schema struct {
