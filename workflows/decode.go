@@ -94,7 +94,7 @@ func decodeEvents(data []byte, rules reducer.Rules) ([]event.Event, error) {
 	}
 	events, err := decodeInput(data)
 	if err == nil {
-		err = fits(events, len(data))
+		err = fits(events, data)
 	}
 	return events, err
 }
@@ -139,14 +139,21 @@ func body(payloads *commonpb.Payloads) ([]byte, error) {
 	return slices.Concat([]byte("["), bytes.Join(parts, []byte(",")), []byte("]")), nil
 }
 
-// maxGrowth bounds the length of an event's JSON divided by that of its input. A float64 grows
-// most: 1e20 is recorded with 21 digits.
-const maxGrowth = 16
+// maxFixedGrowth bounds how much longer the JSON of an event is than its input, apart from texts:
+// numbers that are recorded with more digits, such as 1e20, and fields that the input omits.
+const maxFixedGrowth = 64 << 10
 
-// fits returns an error if an event is too large to be recorded. Size is that of the input; events
-// of small inputs are not encoded.
-func fits(events []event.Event, size int) error {
-	if size <= wire.MaxStoredBytes/maxGrowth {
+// maxEncoded bounds the JSON of an event of a valid input, in bytes. Only line and paragraph
+// separators (U+2028, U+2029) grow, from 3 bytes to 6.
+func maxEncoded(input []byte) int {
+	separators := bytes.Count(input, []byte("\u2028")) + bytes.Count(input, []byte("\u2029"))
+	return len(input) + 3*separators + maxFixedGrowth
+}
+
+// fits returns an error if an event of an input is too large to be recorded. Recording encodes the
+// events, so fits does so only if the input is nearly too large.
+func fits(events []event.Event, input []byte) error {
+	if maxEncoded(input) <= wire.MaxStoredBytes {
 		return nil
 	}
 	for _, e := range events {

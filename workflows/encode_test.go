@@ -79,8 +79,14 @@ func TestARecordedEventIsEncodedOnce(t *testing.T) {
 		"an update": func(w *world, events ...event.Event) { w.appends(events...) },
 		"a signal":  func(w *world, events ...event.Event) { w.SignalWorkflow(wire.SignalEvent, events) },
 	} {
-		for _, n := range []int{1, 3} {
-			t.Run(fmt.Sprintf("%d by %s", n, name), func(t *testing.T) {
+		for _, test := range []struct {
+			n, size int
+		}{{1, 1}, {3, 1}, {1, 2 << 20}} {
+			n := test.n
+			if test.size > wire.MaxAppendBytes && name == "an update" {
+				continue // it is too large
+			}
+			t.Run(fmt.Sprintf("%d of %d bytes by %s", n, test.size, name), func(t *testing.T) {
 				w := newWorld(t)
 				encodings := 0
 				w.RegisterWorkflowWithOptions(workflows.WithStep(counting(&encodings)),
@@ -88,7 +94,7 @@ func TestARecordedEventIsEncodedOnce(t *testing.T) {
 				w.opens()
 				var events []event.Event
 				for i := range n {
-					events = append(events, event.New(event.UserMessage{Content: fmt.Sprint(i), TriggersTurn: &no}))
+					events = append(events, event.New(event.UserMessage{Content: strings.Repeat(fmt.Sprint(i), test.size), TriggersTurn: &no}))
 				}
 				w.at(time.Minute, func() { send(w, events...) })
 				w.at(time.Hour, w.close)
@@ -138,12 +144,25 @@ func TestAnAppendedEventIsDecodedOnce(t *testing.T) {
 	require.Equal(t, []string{"demo:0003"}, second.result.EventIDs)
 }
 
-func TestSmallInputIsNotEncodedToMeasureIt(t *testing.T) {
-	const large = wire.MaxStoredBytes / workflows.MaxGrowth
-	for size, want := range map[int]int{100: 0, large: 0, large + 1: 1} {
-		encodings := 0
-		require.NoError(t, workflows.Fits([]event.Event{event.New(counted{encodings: &encodings})}, size))
-		require.Equal(t, want, encodings, "%d bytes", size)
+func TestInputIsEncodedToMeasureItOnlyNearTheLimit(t *testing.T) {
+	const near = wire.MaxStoredBytes - workflows.MaxFixedGrowth
+	for _, test := range []struct {
+		name  string
+		input string
+		want  int
+	}{
+		{"small", "x", 0},
+		{"of 2 MB", strings.Repeat("x", 2<<20), 0},
+		{"of 2 MB of separators", strings.Repeat("\u2028", 2<<20/3), 0},
+		{"near the limit", strings.Repeat("x", near), 0},
+		{"nearer", strings.Repeat("x", near+1), 1},
+		{"of separators near the limit", strings.Repeat("\u2029", near/6+1), 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			encodings := 0
+			require.NoError(t, workflows.Fits([]event.Event{event.New(counted{encodings: &encodings})}, []byte(test.input)))
+			require.Equal(t, test.want, encodings)
+		})
 	}
 }
 
@@ -168,7 +187,7 @@ func TestInputGrowsByLessThanItsBound(t *testing.T) {
 		require.NoError(t, err)
 		data, err := events[0].MarshalJSON()
 		require.NoError(t, err)
-		require.Less(t, len(data), workflows.MaxGrowth*len(input), string(input))
+		require.LessOrEqual(t, len(data), workflows.MaxEncoded(input), string(input))
 	}
 	for _, input := range []string{
 		`{"_tag":"SetRetryConfig","maxRetries":1,"initialDelayMs":1,"backoffFactor":1e1}`,
@@ -178,10 +197,14 @@ func TestInputGrowsByLessThanItsBound(t *testing.T) {
 		requireBound(t, []byte(input))
 	}
 	for _, text := range oddText {
-		data, err := odd(t, text).MarshalJSON()
-		require.NoError(t, err)
-		requireBound(t, []byte(strings.NewReplacer(`\u2028`, "\u2028", `\u2029`, "\u2029").Replace(string(data))))
+		for _, n := range []int{1, 4 * workflows.MaxFixedGrowth / max(1, len(text))} {
+			data, err := odd(t, strings.Repeat(text, n)).MarshalJSON()
+			require.NoError(t, err)
+			requireBound(t, []byte(strings.NewReplacer(`\u2028`, "\u2028", `\u2029`, "\u2029").Replace(string(data))))
+		}
 	}
+	_, err := event.DecodeInput([]byte(`{"_tag":"UserMessage","content":"` + "\xff" + `"}`))
+	require.ErrorContains(t, err, "invalid UTF-8", "U+FFFD would be longer than the invalid byte")
 	rapid.Check(t, func(t *rapid.T) {
 		data, err := event.New(eventtest.InputBody().Draw(t, "body")).MarshalJSON()
 		require.NoError(t, err)

@@ -25,12 +25,13 @@ func WithStep(step reducer.Stepper) func(workflow.Context, converter.RawValue) e
 	return newWorkflow(step, Options{})
 }
 
-// MaxGrowth is maxGrowth.
-const MaxGrowth = maxGrowth
+// MaxFixedGrowth is maxFixedGrowth.
+const MaxFixedGrowth = maxFixedGrowth
 
 var (
-	Details = details
-	Fits    = fits
+	Details    = details
+	Fits       = fits
+	MaxEncoded = maxEncoded
 )
 
 func pendingEvents(events []event.Event) (out []pendingEvent) {
