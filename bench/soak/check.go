@@ -132,7 +132,7 @@ func (j *journal) checkMessages(log []event.Event) error {
 			files[e.ClientEventID] = true
 		case event.InputRejected:
 			key := strings.TrimSuffix(e.ClientEventID, fileID(""))
-			if n, ok := sent[key]; !ok || j.policy != event.PolicyReject && !j.sent[n].answers {
+			if n, ok := sent[key]; !ok || !reducer.RuleOf(j.policy).Rejects && !j.sent[n].answers {
 				wrong("%s: input %s was rejected: %s", e.ID, e.ClientEventID, body.Reason)
 			}
 			rejections[key] = true
@@ -149,7 +149,7 @@ func (j *journal) checkMessages(log []event.Event) error {
 			wrong("message %s was rejected, but the log has no rejection", m.key)
 		}
 	}
-	if j.policy == event.PolicyReject {
+	if reducer.RuleOf(j.policy).Rejects {
 		// Only the log tells whether a stored message was rejected.
 		want = slices.DeleteFunc(want, func(key string) bool { return !found[key] })
 	}

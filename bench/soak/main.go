@@ -19,6 +19,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/bench/rig"
 	"github.com/seed-9ed7edd4/chronicle/bench/soak/agent"
 	"github.com/seed-9ed7edd4/chronicle/client"
+	"github.com/seed-9ed7edd4/chronicle/internal/exit"
 	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
@@ -28,7 +29,7 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == agent.Command {
 		if err := agent.Run(os.Args[2:]); err != nil {
 			fmt.Fprintln(os.Stderr, "agent:", err)
-			os.Exit(1)
+			os.Exit(exit.Failure)
 		}
 		return
 	}
@@ -36,15 +37,15 @@ func main() {
 	defer cancel()
 	o, err := parse(os.Args[1:])
 	if errors.Is(err, flag.ErrHelp) {
-		os.Exit(0)
+		os.Exit(exit.OK)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "soak:", err)
-		os.Exit(2)
+		os.Exit(exit.Usage)
 	}
 	if err := run(ctx, o); err != nil {
 		fmt.Fprintf(os.Stderr, "soak: -seed %d: %v\n", o.seed, err)
-		os.Exit(1)
+		os.Exit(exit.Failure)
 	}
 }
 

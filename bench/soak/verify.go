@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/pause"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
@@ -59,7 +60,7 @@ func (u *user) readIdle(ctx context.Context) (state wire.State, log []event.Even
 			log = append(log, e)
 		}
 		u.mu.Lock()
-		isIdle := u.journal.policy != event.PolicyReject || u.journal.checkIdle(log) == nil && state.Request == nil
+		isIdle := !reducer.RuleOf(u.journal.policy).Rejects || u.journal.checkIdle(log) == nil && state.Request == nil
 		u.mu.Unlock()
 		if isIdle || !pause.For(ctx, 200*time.Millisecond) {
 			return state, log, nil

@@ -43,22 +43,23 @@ import (
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/internal/child"
+	"github.com/seed-9ed7edd4/chronicle/internal/exit"
 )
 
 const commandGrace = 5 * time.Second // to exit after SIGTERM
 
 func main() {
 	err := run(os.Args[1:])
-	var exit commandError
+	var failed commandError
 	switch {
 	case err == nil:
-	case errors.As(err, &exit):
-		os.Exit(int(exit))
+	case errors.As(err, &failed):
+		os.Exit(int(failed))
 	case errors.Is(err, flag.ErrHelp):
-		os.Exit(2)
+		os.Exit(exit.Usage)
 	default:
 		fmt.Fprintln(os.Stderr, "local:", err)
-		os.Exit(1)
+		os.Exit(exit.Failure)
 	}
 }
 
