@@ -108,7 +108,8 @@ func (b *eventBody) nextLine() ([]byte, error) {
 	return append(line, '\n'), err
 }
 
-// readLine is bufio.Reader.ReadBytes('\n') with a limit of maxAnswer for the whole body.
+// readLine is bufio.Reader.ReadBytes('\n') with a limit of maxAnswer for the whole body. Package lines
+// limits single lines instead, and removes their ends, which go-openai requires.
 func (b *eventBody) readLine() ([]byte, error) {
 	var line []byte
 	for {

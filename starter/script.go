@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/lines"
 	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
@@ -371,29 +371,29 @@ type readLine struct {
 	err  error
 }
 
-// readLines reads lines of any length. It closes the channel at an error or the end of the input.
+// readLines reads lines of up to [wire.MaxStoredBytes]. It closes the channel after an error or the
+// end of the input.
 func readLines(ctx context.Context, r io.Reader) <-chan readLine {
-	lines := make(chan readLine)
+	read := make(chan readLine)
 	go func() {
-		defer close(lines)
-		reader := bufio.NewReader(r)
-		for {
-			text, err := reader.ReadBytes('\n')
-			if errors.Is(err, io.EOF) {
-				err = nil
-				if len(text) == 0 {
-					return
-				}
-			}
+		defer close(read)
+		send := func(l readLine) bool {
 			select {
-			case lines <- readLine{text, err}:
+			case read <- l:
+				return true
 			case <-ctx.Done():
-				return
+				return false
 			}
-			if err != nil {
+		}
+		reader := lines.New(r, wire.MaxStoredBytes)
+		for reader.Next() {
+			if !send(readLine{text: reader.Text}) {
 				return
 			}
 		}
+		if err := reader.Err(); err != nil {
+			send(readLine{err: err})
+		}
 	}()
-	return lines
+	return read
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/exit"
+	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 const hello = `{"_tag":"UserMessage","content":"Hello"}` + "\n"
@@ -76,6 +78,34 @@ func TestScriptReportsInvalidLinesAndSendsTheOthers(t *testing.T) {
 	require.Contains(t, got.errOut, "line 2: not sent: ")
 	require.Contains(t, got.errOut, "line 4: not sent: event 2 of 2: ")
 	require.Contains(t, got.errOut, "script: 2 of 5 lines not sent")
+}
+
+func TestALineOfStandardInputIsBounded(t *testing.T) {
+	want := fmt.Sprintf("starter: standard input: line 2: line exceeds %d bytes\n", wire.MaxStoredBytes)
+	long := func() io.Reader { return io.MultiReader(strings.NewReader(hello), endless{}) }
+	t.Run("script", func(t *testing.T) {
+		f := newFake(t)
+		f.take = func([]event.Event) error { return nil }
+		got := starterWith(t, t.Context(), &fakeClient{context: f}, long(), "script", "-n", "demo")
+		require.Equal(t, exit.Failure, got.code)
+		require.Equal(t, want, got.errOut)
+	})
+	t.Run("chat", func(t *testing.T) {
+		f := newFake(t, answered("demo:r0001", 1, "Hi"))
+		got := starterWith(t, t.Context(), &fakeClient{context: f}, long(), "chat", "-n", "demo")
+		require.Equal(t, exit.Failure, got.code)
+		require.Contains(t, got.errOut, want)
+	})
+}
+
+// endless is a line without an end.
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = 'x'
+	}
+	return len(p), nil
 }
 
 func TestScriptWithoutInputEndsAtOnce(t *testing.T) {
