@@ -7,7 +7,8 @@ import (
 	"github.com/sashabaranov/go-openai"
 )
 
-// message replaces that of go-openai, which has no content parts for PDFs and audio.
+// message replaces that of go-openai, which has no content parts for PDFs and audio and no fields for
+// provider state (no upstream issue is known).
 type message struct {
 	role       string
 	text       string // a plain string, which every server accepts; empty with parts

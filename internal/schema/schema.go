@@ -57,7 +57,9 @@ func Compile(source []byte) (s *Schema, err error) {
 		return nil, &Fault{fmt.Sprintf("nested more than %d levels deep", maxDepth)}
 	}
 	defer func() {
-		if p := recover(); p != nil { // the library panics on internal inconsistencies
+		// The library panics on internal inconsistencies, as in
+		// https://github.com/santhosh-tekuri/jsonschema/issues/224. Unnecessary if it returned errors.
+		if p := recover(); p != nil {
 			s, err = nil, &Fault{fmt.Sprintf("invalid: %v", p)}
 		}
 	}()

@@ -50,7 +50,8 @@ type Config struct {
 func Run(ctx context.Context, in io.Reader, out io.Writer, config Config) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// Otherwise, bubbletea detects the colors, for which it runs "tmux info" within tmux.
+	// Otherwise, bubbletea detects the colors, for which it runs "tmux info" within tmux since
+	// https://github.com/charmbracelet/colorprofile/pull/24. No option turns only that off.
 	colors := colorprofile.Ascii
 	if config.Style.Color {
 		colors = colorprofile.ANSI

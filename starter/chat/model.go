@@ -50,7 +50,7 @@ type Model struct {
 	// runs commands concurrently.
 	printing bool
 	// shown is the number of rows of the latest view. Before the first, bubbletea assumes a view
-	// that fills the terminal.
+	// that fills the terminal, until https://github.com/charmbracelet/bubbletea/issues/1740 is fixed.
 	shown   int
 	leaving bool
 }
@@ -170,8 +170,9 @@ func (m *Model) afterChange() tea.Cmd {
 const drawTime = time.Second / 30
 
 // printAbove prints rows above the view, one by one: bubbletea loses the view if text and view
-// together are taller than the terminal, and ignores an empty text. If the view shrinks, it must be
-// drawn first: otherwise printing scrolls too far.
+// together are taller than the terminal (no upstream issue is known), and ignores an empty text. If the
+// view shrinks, it must be drawn first: otherwise printing scrolls too far, until
+// https://github.com/charmbracelet/bubbletea/issues/1736 is fixed.
 func printAbove(rows []string, shrinks bool) tea.Cmd {
 	var cmds []tea.Cmd
 	if shrinks {

@@ -33,7 +33,8 @@ func httpTransport(life context.Context, s Server, headers http.Header, base htt
 	return boundConnection{&sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: client}, life}, nil
 }
 
-// boundConnection closes its connection when life ends, which ends the retries of the SDK.
+// boundConnection closes its connection when life ends, which ends the retries of the SDK. The SDK
+// detaches connections from the context of Connect; see [boundTransport.RoundTrip].
 type boundConnection struct {
 	sdk.Transport
 	life context.Context
@@ -74,7 +75,8 @@ func (t *boundTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if originOf(r.URL) != t.origin {
 		return nil, errRedirect
 	}
-	// The SDK waits without a timeout for some responses, and for all when it closes a session.
+	// The SDK sends some requests, such as those of a failed Connect, without the deadline of the
+	// caller. Unnecessary when https://github.com/modelcontextprotocol/go-sdk/issues/1189 is fixed.
 	ctx, cancel := context.WithCancel(r.Context())
 	stop := context.AfterFunc(t.life, cancel)
 	release := func() {
