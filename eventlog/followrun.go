@@ -18,7 +18,7 @@ type Recorded struct {
 }
 
 // FollowRun yields the events in the log of a run after a position, then new ones until the run is
-// closed. After each page of the history, and thus whenever it has caught up, it yields an element
+// closed. After each page of the history, and thus whenever it has read all events, it yields an element
 // without an event. It omits events that neither the archive nor the server has. An error comes last.
 //
 // If the position is in a branch that a reset has abandoned, it starts at the reset point.

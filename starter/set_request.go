@@ -57,7 +57,7 @@ Settings that the provider does not support are not sent to it.
 	flags.Float64Var(&f.temperature, "temperature", 0, "sampling temperature, a `NUMBER` from 0 to 2; overrides \"set provider\"")
 	flags.IntVar(&f.maxTokens, "max-tokens", 0, "maximum length of an answer in `TOKENS`, 1 to 10,000,000; overrides \"set provider\"")
 	flags.Float64Var(&f.topP, "top-p", 0, "nucleus sampling, a `NUMBER` from 0 to 1")
-	flags.StringArrayVar(&f.stop, "stop", nil, "stop sequence, a `TEXT` before which the answer ends; repeatable, up to 4")
+	flags.StringArrayVar(&f.stop, "stop", nil, "stop sequence, a `TEXT` before which the answer ends; may be repeated up to 4 times")
 	flags.Int64Var(&f.seed, "seed", 0, "sampling seed, an `INTEGER`")
 	flags.Float64Var(&f.frequencyPenalty, "frequency-penalty", 0, "penalty for frequent tokens, a `NUMBER` from -2 to 2")
 	flags.Float64Var(&f.presencePenalty, "presence-penalty", 0, "penalty for tokens that already occurred, a `NUMBER` from -2 to 2")
@@ -70,7 +70,7 @@ Settings that the provider does not support are not sent to it.
 	flags.StringVar(&f.schemaName, "schema-name", "", "`NAME` of the schema for the provider (default: answer)")
 	flags.BoolVar(&f.strict, "strict", false, "let the provider reject a schema that it cannot enforce")
 	flags.StringVar(&f.extra, "extra", "", "additional fields of the request, a `JSON` object of at most 16 KiB")
-	flags.StringArrayVar(&f.labels, "label", nil, "request label for the provider, `NAME=VALUE`; the label user identifies the user; repeatable, up to 16")
+	flags.StringArrayVar(&f.labels, "label", nil, "request label for the provider, `NAME=VALUE`; the label user identifies the user; may be repeated up to 16 times")
 	return command
 }
 

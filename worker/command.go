@@ -221,7 +221,7 @@ func (s *settings) ignored() []string {
 
 func (s *settings) validate(c *config.Config) error {
 	if s.dev && !c.IsGiven("drain-timeout") {
-		s.DrainTimeout = 0 // no other worker could take over
+		s.DrainTimeout = 0 // no other worker could continue its requests
 	}
 	switch {
 	case s.CacheBytes < minCacheBytes:

@@ -175,7 +175,7 @@ func useSearchAttributes(ctx context.Context, c client.Client, namespace string,
 	err := contexts.RegisterSearchAttributes(ctx, c, namespace)
 	if errors.Is(err, contexts.ErrAttributesRefused) {
 		log.Warn("contexts run without search attributes until an administrator registers them", zap.Error(err),
-			zap.String("hint", attributes.Command(namespace)))
+			zap.String("fix", attributes.Command(namespace)))
 		return false, nil
 	}
 	return err == nil, err

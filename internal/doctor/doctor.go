@@ -161,14 +161,14 @@ func perform(parent context.Context, c Check) Result {
 		return r
 	case <-ctx.Done():
 	}
-	patience := grace
+	wait := grace
 	if parent.Err() != nil {
-		patience = Cleanup // a timeout includes the time to delete, a cancellation does not
+		wait = Cleanup // a timeout includes the time to delete, a cancellation does not
 	}
 	select {
 	case r := <-done:
 		return r
-	case <-time.After(patience):
+	case <-time.After(wait):
 		return failure("find out what hangs, or why it is slow", "no result within %v", timeout)
 	}
 }

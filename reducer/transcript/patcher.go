@@ -149,9 +149,9 @@ func (p *Patcher) applyEffect(effect Effect, e event.Event) {
 		s.entry.ResultTimestamp = effect.Timestamp
 		s.entry.Content, s.entry.Progress = effect.Content, ""
 		if approval := s.entry.EntryType.Approval; approval != nil {
-			settled := *approval
-			settled.Arguments = ""
-			s.entry.EntryType.Approval = &settled
+			decided := *approval
+			decided.Arguments = ""
+			s.entry.EntryType.Approval = &decided
 		}
 		s.replaced = p.version
 		p.markChanged(s)

@@ -58,7 +58,7 @@ func (m *Model) showApproval() tea.Cmd {
 		m.line.clear()
 	}
 	m.approval = approval{call: id}
-	return tea.Tick(min(promptDelay, cmp.Or(m.config.Patience, defaultPatience)), func(time.Time) tea.Msg { return promptReady{id} })
+	return tea.Tick(min(promptDelay, cmp.Or(m.config.RecordTimeout, defaultRecordTimeout)), func(time.Time) tea.Msg { return promptReady{id} })
 }
 
 // approvalKey handles the keys of the prompt. It returns false for keys that the prompt does not

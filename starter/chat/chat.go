@@ -36,9 +36,9 @@ type Config struct {
 	Width int
 	// TaskQueue is mentioned when no worker responds.
 	TaskQueue string
-	// Patience is how long an input may take to be recorded before the screen shows why;
+	// RecordTimeout is how long an input may take to be recorded before the screen shows why;
 	// 0 means 5 seconds.
-	Patience time.Duration
+	RecordTimeout time.Duration
 	// Farewell tells a user who exits what happens to the running answer.
 	Farewell string
 	// User names who approves and denies tool calls; "" for nobody.

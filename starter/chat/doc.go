@@ -4,7 +4,7 @@
 //	err = chat.Run(ctx, os.Stdin, os.Stdout, chat.Config{Context: demo, Past: past})
 //
 // It draws inline, below the terminal's existing content. Finished text scrolls up and stays
-// in the terminal, so a long answer is not limited by the window height. Only the unfinished
+// in the terminal, so a long answer is not limited by the window height. Only the incomplete
 // end of an answer, the lines waiting for it and the input line are redrawn. [Model] can be
 // tested without a terminal: messages go to Update, and View and commands come out.
 //

@@ -15,10 +15,10 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/starter/chat"
 )
 
-// timeout is a generous hang bound; patience is short.
+// timeout is a generous hang bound; recordTimeout is short.
 const (
-	timeout  = 10 * time.Second
-	patience = time.Millisecond
+	timeout       = 10 * time.Second
+	recordTimeout = time.Millisecond
 )
 
 const request = "demo:r0001"

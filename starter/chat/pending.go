@@ -12,8 +12,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/starter/show"
 )
 
-// patience is how long an input may take to be recorded before the screen shows why.
-const patience = 5 * time.Second
+// defaultRecordTimeout is how long an input may take to be recorded before the screen shows why.
+const defaultRecordTimeout = 5 * time.Second
 
 // pending is an input that is not in the log yet.
 type pending struct {
@@ -34,7 +34,7 @@ func (m *Model) await(input []event.Event, text string) tea.Cmd {
 		p.ids = append(p.ids, input[i].ClientEventID)
 	}
 	m.pending = append(m.pending, p)
-	return tea.Tick(cmp.Or(m.config.Patience, defaultPatience), func(time.Time) tea.Msg { return overdue{p.ids[0]} })
+	return tea.Tick(cmp.Or(m.config.RecordTimeout, defaultRecordTimeout), func(time.Time) tea.Msg { return overdue{p.ids[0]} })
 }
 
 func (m *Model) awaited(id string) int {

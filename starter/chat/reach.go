@@ -29,7 +29,7 @@ type checkResult struct{ isUnreachable bool }
 
 func (m *Model) scheduleCheck() tea.Cmd {
 	m.reach.isScheduled = true
-	return tea.Tick(cmp.Or(m.config.Patience, defaultPatience)/2, func(time.Time) tea.Msg { return checkDue{} })
+	return tea.Tick(cmp.Or(m.config.RecordTimeout, defaultRecordTimeout)/2, func(time.Time) tea.Msg { return checkDue{} })
 }
 
 // New events show that Temporal is reachable.

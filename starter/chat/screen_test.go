@@ -107,7 +107,7 @@ func open(t *testing.T, past ...event.Body) *screen {
 		s.fake.past = append(s.fake.past, s.event(body))
 	}
 	s.model = chat.New(t.Context(), chat.Config{
-		Context: s.fake, Past: s.fake.past, Farewell: "Come back.", TaskQueue: "contexts", Patience: patience, User: "cleo",
+		Context: s.fake, Past: s.fake.past, Farewell: "Come back.", TaskQueue: "contexts", RecordTimeout: recordTimeout, User: "cleo",
 		Attach: func(place string) (event.Event, error) {
 			if place == "missing" {
 				return event.Event{}, errors.New("missing: no such file")
