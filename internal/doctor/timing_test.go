@@ -41,7 +41,7 @@ func TestTimingsAreThoseOfTheServer(t *testing.T) {
 	require.Zero(t, lateness)
 }
 
-func TestAnUntunedServer(t *testing.T) {
+func TestDurationsOfAnUntunedServerAreWarnings(t *testing.T) {
 	hops := make([]time.Duration, 100)
 	for i := range hops {
 		hops[i] = time.Millisecond
