@@ -1,4 +1,5 @@
 # The image contains worker and starter. It lacks the temporal command that `worker --dev` runs.
+# Tag: github.com/kserve/kserve: kernelcache-agent.Dockerfile
 FROM golang:1.26.8 AS build
 WORKDIR /src
 COPY go.mod go.sum ./
