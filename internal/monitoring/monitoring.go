@@ -3,10 +3,13 @@ package monitoring
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -93,4 +96,65 @@ func Names(expr string) []string {
 	found := names.FindAllString(expr, -1)
 	slices.Sort(found)
 	return slices.Compact(found)
+}
+
+// Use is a label that an expression uses of a metric.
+type Use struct {
+	Metric, Label string
+	Value         string // that the label must or must not have; empty: the expression groups by it
+}
+
+var (
+	selector = regexp.MustCompile(`(\w+)\{([^}]*)\}`)
+	matcher  = regexp.MustCompile(`(\w+)\s*(=~|!~|!=|=)\s*"([^"]*)"`)
+	grouping = regexp.MustCompile(`\b(?:by|without|on|ignoring|group_left|group_right)\s*\(([^)]*)\)\s*`)
+	grouped  = regexp.MustCompile(`\b(?:up|(?:chronicle|temporal|process|go)_\w+)`)
+)
+
+// Uses returns the labels that an expression uses, with the alternatives of regular expressions as values.
+// A grouping must precede its operand in parentheses, as in "sum by (le) (...)".
+func Uses(expr string) (uses []Use, err error) {
+	for _, s := range selector.FindAllStringSubmatch(expr, -1) {
+		for _, m := range matcher.FindAllStringSubmatch(s[2], -1) {
+			values := []string{m[3]}
+			if strings.HasSuffix(m[2], "~") {
+				values = strings.Split(m[3], "|")
+			}
+			for _, value := range values {
+				uses = append(uses, Use{s[1], m[1], value})
+			}
+		}
+	}
+	for _, at := range grouping.FindAllStringSubmatchIndex(expr, -1) {
+		operand, err := parenthesized(expr[at[1]:])
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", expr[at[0]:], err)
+		}
+		for label := range strings.SplitSeq(expr[at[2]:at[3]], ",") {
+			for _, metric := range grouped.FindAllString(operand, -1) {
+				uses = append(uses, Use{Metric: metric, Label: strings.TrimSpace(label)})
+			}
+		}
+	}
+	return uses, nil
+}
+
+// parenthesized returns the part of a text up to the parenthesis that closes its first one.
+func parenthesized(text string) (string, error) {
+	depth := 0
+	for i, r := range text {
+		switch r {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		}
+		if depth == 0 {
+			if i == 0 {
+				break
+			}
+			return text[:i+1], nil
+		}
+	}
+	return "", errors.New("want the operand in parentheses")
 }

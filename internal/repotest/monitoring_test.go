@@ -2,14 +2,17 @@ package repotest
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/metrics"
 	"github.com/seed-9ed7edd4/chronicle/internal/monitoring"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
 func TestEachAlertHasARunbook(t *testing.T) {
@@ -86,4 +89,114 @@ func TestAlertsFireAtTheFirstEvent(t *testing.T) {
 		}
 	}
 	require.NotZero(t, found)
+}
+
+// targetLabels are those that Prometheus adds to each series.
+var targetLabels = []string{"job", "instance"}
+
+// temporalLabels are the labels of the metrics of the Temporal SDK, without those of all of them.
+var temporalLabels = map[string][]string{
+	"temporal_request_total":                                          {"operation"},
+	"temporal_request_failure_total":                                  {"operation"},
+	"temporal_request_latency_seconds_bucket":                         {"operation", "le"},
+	"temporal_workflow_task_schedule_to_start_latency_seconds_bucket": {"workflow_type", "task_queue", "le"},
+	"temporal_activity_schedule_to_start_latency_seconds_bucket":      {"workflow_type", "activity_type", "task_queue", "le"},
+}
+
+// labelValues are the values of labels that the code chooses.
+func labelValues() map[string][]string {
+	outcomes := []string{
+		string(reducer.Completed), string(reducer.Interrupted), string(reducer.Failed), string(reducer.TooLong),
+		string(event.AttemptToolCalls), string(event.AttemptHandedBack), string(event.AttemptLost),
+	}
+	kinds := make([]string, len(event.FailureKinds()))
+	for i, k := range event.FailureKinds() {
+		kinds[i] = string(k)
+	}
+	return map[string][]string{
+		"up job":                                   {"worker", "gateway"},
+		"chronicle_requests_total outcome":         outcomes,
+		"chronicle_failures_total kind":            kinds,
+		"chronicle_tokens_total kind":              {"input", "cached", "output", "reasoning"},
+		"chronicle_tool_calls_total outcome":       {"ok", "error", "failed"},
+		"chronicle_hook_calls_total outcome":       {"passed", "changed", "refused", "failed"},
+		"chronicle_store_operations_total outcome": {"ok", "missing", "exists", "failed"},
+		"chronicle_budgets_exceeded_total budget":  {"context", "label"},
+	}
+}
+
+func labelsOf(metric string) (labels []string, isKnown bool) {
+	if strings.HasPrefix(metric, "process_") || strings.HasPrefix(metric, "go_") || metric == "up" {
+		return nil, true
+	}
+	if labels, isKnown = temporalLabels[metric]; isKnown {
+		return append([]string{"namespace", "client_name"}, labels...), true
+	}
+	base, isBucket := strings.CutSuffix(metric, "_bucket")
+	for _, d := range metrics.New(nil).Definitions() {
+		if d.PrometheusName() == base {
+			labels = slices.Clone(d.Labels)
+			if isBucket {
+				labels = append(labels, "le")
+			}
+			return labels, true
+		}
+	}
+	return nil, false
+}
+
+var inTemplate = regexp.MustCompile(`\{\{\s*(?:\$labels\.)?(\w+)\s*\}\}`)
+
+// PromQL accepts any label, and finds nothing.
+func TestTheDashboardAndTheAlertsUseKnownLabels(t *testing.T) {
+	queries, err := monitoring.ReadQueries(".")
+	require.NoError(t, err)
+	known, checked := labelValues(), 0
+	for where, expr := range queries {
+		uses, err := monitoring.Uses(expr)
+		require.NoError(t, err, where)
+		for _, use := range uses {
+			labels, isKnown := labelsOf(use.Metric)
+			if !assert.True(t, isKnown, "%s: no metric %s", where, use.Metric) ||
+				!assert.Contains(t, append(labels, targetLabels...), use.Label, "%s: label of %s", where, use.Metric) || use.Value == "" {
+				continue
+			}
+			checked++
+			assert.Contains(t, known[use.Metric+" "+use.Label], use.Value, "%s: %s of %s", where, use.Label, use.Metric)
+		}
+	}
+	require.NotZero(t, checked)
+}
+
+func TestLegendsAndSummariesUseLabelsOfTheResult(t *testing.T) {
+	require.Equal(t, []string{"{{ $labels.model }}", "model"}, inTemplate.FindStringSubmatch("of {{ $labels.model }} at"))
+	require.Nil(t, inTemplate.FindStringSubmatch("{{ $value }} of"), "not a label")
+	check := func(where, template, expr string) {
+		uses, err := monitoring.Uses(expr)
+		require.NoError(t, err)
+		kept := slices.Clone(targetLabels) // if nothing is aggregated
+		if strings.Contains(expr, " by (") || strings.Contains(expr, "sum(") {
+			kept = nil
+			for _, use := range uses {
+				if use.Value == "" {
+					kept = append(kept, use.Label)
+				}
+			}
+		}
+		for _, match := range inTemplate.FindAllStringSubmatch(template, -1) {
+			assert.Contains(t, kept, match[1], "%s: %s", where, template)
+		}
+	}
+	dashboard, err := monitoring.ReadDashboard(".")
+	require.NoError(t, err)
+	for _, p := range dashboard.Panels {
+		for _, target := range p.Targets {
+			check(p.Title, target.LegendFormat, target.Expr)
+		}
+	}
+	alerts, err := monitoring.ReadAlerts(".")
+	require.NoError(t, err)
+	for _, a := range alerts {
+		check(a.Alert, a.Annotations["summary"], a.Expr)
+	}
 }
