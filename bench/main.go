@@ -52,7 +52,7 @@ var scenarios = []scenario{
 	{"interrupt", "new input while an answer streams", interrupt, tuned},
 	{"streams", "50 answers that stream at once", streams, tuned},
 	{"crowd", "50 contexts at once", crowd, tuned},
-	{"telemetry", "metrics and traces, on and off", telemetry, tuned},
+	{"telemetry", "metrics and traces, on and off, and metrics alone", telemetry, tuned},
 	{"viewers", "1,000 viewers of one context", viewers, tuned},
 	{"memory", "500 contexts at once", memory, tuned},
 	{"cached", "1,000 contexts of 1 MB each", cached, tuned},

@@ -85,6 +85,7 @@ var targets = []target{
 	{metric: "history_bytes_per_turn_4990", at: p50, factor: 1.05, of: "history_bytes_per_turn_10", ofAt: p50},
 	{metric: "signal_to_request_turn_5000_ms", at: p50, factor: 1.1, of: "signal_to_request_turn_10_ms", ofAt: p50},
 	{metric: "reopen_ms_10000_events", at: p95, fixed: 300},
+	{metric: "metrics_cpu_percent", at: p50, fixed: 1},
 	{metric: "export_events_per_second", at: p50, atLeast: true, fixed: 50_000},
 }
 

@@ -73,6 +73,51 @@ func telemetry(r *runner) error {
 	r.report.compare("delta_p95_ms", compare("ms", off.delta, on.delta, samples.p95))
 	r.report.compare("worker_cpu_per_turn_50_ms", compare("ms", off.workerCPU, on.workerCPU, samples.mean))
 	r.report.compare("gateway_cpu_per_turn_50_ms", compare("ms", off.gatewayCPU, on.gatewayCPU, samples.mean))
+	return r.metricsAlone(slices.Concat(off.workerCPU...).mean() + slices.Concat(off.gatewayCPU...).mean())
+}
+
+// metricsAlone measures what metrics cost without traces, as a share of the CPU (ms) that a worker and a gateway
+// use per turn without them. It is less than the comparison of two systems can show, so it records the calls
+// for metrics of some turns and repeats them.
+func (r *runner) metricsAlone(cpu float64) (err error) {
+	system, err := r.rig.StartMetered(r.ctx, "telemetry-metered")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, system.Stop()) }()
+	const contexts, turns = 50, 4
+	talkers := make([]*talker, contexts)
+	for i := range talkers {
+		talkers[i] = &talker{ctx: r.ctx, observations: r.rig.Observations, name: fmt.Sprintf("telemetry-%d-metered", i), on: system}
+	}
+	talk := func(round, turns int) error {
+		say := func(key string) rig.Message { return message(fmt.Sprintf("%s-%d", key, round)) }
+		_, _, err := talkAtOnce(contexts, turns, say, func(i int) *talker { return talkers[i] })
+		return err
+	}
+	if err := talk(0, 1); err != nil {
+		return err
+	}
+	system.Record()
+	if err := talk(1, turns); err != nil {
+		return err
+	}
+	calls, err := system.EndRecording()
+	if err != nil {
+		return err
+	}
+	var costs, shares samples
+	for range r.times(100) {
+		took, err := system.Repeat()
+		if err != nil {
+			return err
+		}
+		cost := float64(took) / float64(time.Microsecond) / (contexts * turns)
+		costs, shares = append(costs, cost), append(shares, cost/1000/cpu*100)
+	}
+	r.report.add("metrics_calls_per_turn", "calls", samples{float64(calls) / (contexts * turns)})
+	r.report.add("metrics_cpu_per_turn_us", "us", costs)
+	r.report.add("metrics_cpu_percent", "%", shares)
 	return nil
 }
 
