@@ -73,7 +73,7 @@ func TestPrometheusAcceptsTheAlertsAndTheDashboard(t *testing.T) {
 	}, testTimeout, 100*time.Millisecond, "each rule is evaluated")
 	queries, err := monitoring.ReadQueries("..")
 	require.NoError(t, err)
-	for _, expr := range queries {
+	for _, expr := range queries { // a rejected query fails; TestPrometheusHasTheMetricsOfAConversation checks results
 		askPrometheus[json.RawMessage](t, "query", url.Values{"query": {strings.ReplaceAll(expr, "$__rate_interval", "1m")}})
 	}
 }
