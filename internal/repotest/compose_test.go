@@ -174,6 +174,26 @@ func TestComposeUsesOptionsOfTheWorker(t *testing.T) {
 	}
 }
 
+func TestOperationsDescribesTheVariablesOfCompose(t *testing.T) {
+	operations := read(t, "docs/operations.md")
+	names := map[string]bool{}
+	for _, match := range regexp.MustCompile(`\$\{(\w+)`).FindAllStringSubmatch(read(t, composeFile), -1) {
+		names[match[1]] = true // that the operator sets
+	}
+	for _, service := range compose(t).Services {
+		if service.Build == nil {
+			continue // its image documents its variables
+		}
+		for name := range service.Environment {
+			names[name] = true
+		}
+	}
+	require.Greater(t, len(names), 5)
+	for name := range names {
+		require.Regexp(t, "`"+name+"\\b", operations)
+	}
+}
+
 func TestTheImageIsStaticAndRunsWithoutRoot(t *testing.T) {
 	dockerfile := read(t, "Dockerfile")
 	require.Contains(t, dockerfile, "CGO_ENABLED=0 go build")
