@@ -3,7 +3,15 @@ package e2e
 import (
 	"cmp"
 	"context"
+	"encoding/hex"
+	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +23,9 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
 	"go.opentelemetry.io/otel/trace"
+	tracecollector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	sdkclient "go.temporal.io/sdk/client"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/tracing"
@@ -55,11 +65,16 @@ func (w *traced) in(name string, f func()) {
 // tree returns the spans of a trace, with dashes below their parents, and with the given attributes
 // and their links. Blob operations are omitted: their order depends on timing.
 func (w *traced) tree(name string, shown ...attribute.Key) string {
+	return w.treeOf(name, func(span string) bool { return !strings.HasPrefix(span, "blob ") }, shown...)
+}
+
+// treeOf is a tree of the spans whose names are included.
+func (w *traced) treeOf(name string, included func(span string) bool, shown ...attribute.Key) string {
 	children := map[trace.SpanID][]tracetest.SpanStub{}
 	byID := map[trace.SpanID]tracetest.SpanStub{}
 	for _, span := range w.spans.GetSpans() {
 		byID[span.SpanContext.SpanID()] = span
-		if w.roots[span.SpanContext.TraceID()] == name && !strings.HasPrefix(span.Name, "blob ") {
+		if w.roots[span.SpanContext.TraceID()] == name && included(span.Name) {
 			children[span.Parent.SpanID()] = append(children[span.Parent.SpanID()], span)
 		}
 	}
@@ -220,6 +235,78 @@ func TestInputWithoutATraceStartsOnePerTurn(t *testing.T) {
 		- - - - chat scripted
 	`), w.tree("turn", tracing.Outcome))
 	w.replay(c, "")
+}
+
+// A signal carries what an update cannot: large input, and input without a worker.
+func TestATraceShowsALargeMessage(t *testing.T) {
+	t.Parallel()
+	w := newTraced(t, llmtest.Answer("Hello"), llmtest.Answer("Long."))
+	stop := w.worker()
+	c := w.open("large-traced")
+	w.in("first", func() { w.say(c, "Hi") })
+	stop()
+	w.in("large", func() {
+		_, err := c.Send(w.ctx, event.New(event.UserMessage{Content: strings.Repeat("long text ", 10_000)}))
+		require.NoError(t, err)
+	})
+	w.worker()
+	w.await(c, func(e event.Event) bool {
+		answer, ok := e.Body.(event.AssistantMessage)
+		return ok && answer.Content == "Long."
+	})
+	require.Equal(t, story(`
+		large
+		- SignalWithStartWorkflow:Context
+		- - blob stat outcome=missing
+		- - blob write outcome=ok
+		- - HandleSignal:event
+		- - StartActivity:Generate
+		- - - RunActivity:Generate outcome=completed
+		- - - - chat scripted
+	`), w.treeOf("large", func(string) bool { return true }, tracing.Outcome))
+	w.replay(c, "")
+}
+
+func TestStarterSendPrintsTheIDOfTheExportedTrace(t *testing.T) {
+	t.Parallel()
+	exports := make(chan *tracecollector.ExportTraceServiceRequest, 100)
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		request := &tracecollector.ExportTraceServiceRequest{}
+		if err = errors.Join(err, proto.Unmarshal(body, request)); err != nil {
+			t.Error(err)
+		}
+		exports <- request
+	}))
+	defer collector.Close()
+	w := newWorld(t, llmtest.Answer("Hello"))
+	w.worker()
+	c := w.open("printed-trace")
+	file, err := built()
+	require.NoError(t, err)
+	cmd := exec.CommandContext(w.ctx, file, w.withAddresses([]string{"send", "-n", c.Name(), "-m", "Hi", "--trace"})...)
+	cmd.Env = append(os.Environ(), "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT="+collector.URL+"/v1/traces")
+	var out, errOut strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	require.NoError(t, cmd.Run(), &errOut)
+	collector.Close()
+	close(exports)
+
+	printed := regexp.MustCompile(`\btrace ([0-9a-f]{32})\b`).FindStringSubmatch(out.String() + errOut.String())
+	require.NotNil(t, printed, "%s%s", &out, &errOut)
+	var names []string
+	for export := range exports {
+		for _, resource := range export.GetResourceSpans() {
+			for _, scope := range resource.GetScopeSpans() {
+				for _, span := range scope.GetSpans() {
+					names = append(names, span.GetName())
+					require.Equal(t, printed[1], hex.EncodeToString(span.GetTraceId()), span.GetName())
+				}
+			}
+		}
+	}
+	require.Contains(t, names, "starter send")
+	require.Contains(t, names, "UpdateWithStartWorkflow:append")
 }
 
 func TestAReplayMakesNoSpans(t *testing.T) {
