@@ -33,7 +33,7 @@ why they matter and what to do.
 The command measures how fast Temporal dispatches tasks and timers with a workflow
 that it runs itself, and writes a blob. It deletes both.
 
-The exit code is 0 if there are no errors, perhaps with warnings; 1 if there are
+The exit code is 0 if there are no errors, even if there are warnings; 1 if there are
 errors; and 4 if Temporal is unreachable.
 
 ` + exitReference,

@@ -138,7 +138,7 @@ Environment:
   NATS_URL    NATS server for live deltas
   NATS_USER, NATS_PASSWORD, NATS_TOKEN, NATS_CREDS, NATS_NKEY, NATS_CA,
   NATS_CERT, NATS_KEY
-              authentication at NATS, as for the nats command
+              authentication to NATS, as for the nats command
   BLOB_URL    blob store for logs and large payloads
   CHRONICLE_CONFIG
               file of --config

@@ -14,8 +14,8 @@ import (
 // reloadable are the keys that reload applies.
 var reloadable = []string{"worker.log_level", "worker.providers", "worker.allow_base_url", "providers", "price_version"}
 
-// reloadOnHangup reloads the configuration of a worker on SIGHUP, after the returned function was
-// called.
+// reloadOnHangup reloads the configuration of a worker on each SIGHUP. A reload waits until the returned
+// function has been called.
 func (a *app) reloadOnHangup(life context.Context, end context.CancelCauseFunc) (started func(endpoints, *runningWorker, *zap.Logger)) {
 	ready := make(chan struct{})
 	var reload func()

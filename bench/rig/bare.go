@@ -30,7 +30,7 @@ func bareLoop(ctx workflow.Context) error {
 }
 
 // workBare runs a worker for bare workflows until its input is closed. It has the same pollers
-// as a worker for contexts, so that the comparison excludes them.
+// as a worker for contexts, so that pollers do not affect the comparison.
 func workBare(s *self) error {
 	ctx := context.Background()
 	temporal, err := dial(ctx, s.Temporal)

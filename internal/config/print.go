@@ -181,7 +181,8 @@ func redactAll(value any) any {
 	return value
 }
 
-// Omit omits top-level keys of the file that the program does not use from [Config.Print].
+// Omit excludes top-level keys of the file from the output of [Config.Print], because the program does
+// not use them.
 func (c *Config) Omit(keys ...string) { c.omitted = append(c.omitted, keys...) }
 
 // PrintFile prints another file, like that of --providers, in comments.

@@ -26,8 +26,8 @@ type Words struct {
 // Table returns the settings at the top level of the file.
 func (c *Connection) Table(words Words) *Table {
 	t := newTable("")
-	t.StringVar(&c.Address, "address", "", "address of Temporal, `HOST:PORT` (default: $TEMPORAL_ADDRESS, the profile, 127.0.0.1:7233)")
-	t.StringVar(&c.Namespace, "namespace", "", words.Namespace+` (default: $TEMPORAL_NAMESPACE, the profile, "default")`)
+	t.StringVar(&c.Address, "address", "", "address of Temporal, `HOST:PORT` (default: $TEMPORAL_ADDRESS, else the address in the profile, else 127.0.0.1:7233)")
+	t.StringVar(&c.Namespace, "namespace", "", words.Namespace+` (default: $TEMPORAL_NAMESPACE, else the namespace in the profile, else "default")`)
 	t.StringVar(&c.Profile, "profile", "", "`PROFILE` in the TOML configuration of the temporal command (default: $TEMPORAL_PROFILE, \"default\")")
 	t.StringVar(&c.NATSURL, "nats-url", "", words.NATSURL+" (default: $NATS_URL, nats://127.0.0.1:4222)")
 	t.redact["nats-url"] = stream.RedactURL
@@ -57,7 +57,7 @@ func (c *Connection) Table(words Words) *Table {
 	return t
 }
 
-// variableToken is an alternative to the flags for authentication at NATS.
+// variableToken is an alternative to the flags for authentication to NATS.
 const variableToken = "NATS_TOKEN"
 
 // WorkerWords are the help texts of a worker.

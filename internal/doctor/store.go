@@ -16,7 +16,7 @@ const (
 	// maxStoreLatency: opening a context reads up to 64 objects at once, and a request waits up to 5 s
 	// for an attachment.
 	maxStoreLatency = time.Second
-	// probeFolder is the only one whose objects workers delete, so their permissions suffice.
+	// Workers delete objects only in probeFolder, so the probe needs no permission that they lack.
 	probeFolder = "cursors/"
 )
 
@@ -24,7 +24,7 @@ const (
 func (d *Deployment) access() Check {
 	return Check{
 		Name: checkAccess,
-		Why:  "logs and large messages are in the blob store; without it, contexts cannot open, close or continue",
+		Why:  "logs and large messages are in the blob store; without it, contexts cannot open, close or continue as new",
 		Run: func(ctx context.Context) Result {
 			if d.Store == nil {
 				return skipped("no blob store is set (--blob-url or BLOB_URL)")
@@ -66,7 +66,7 @@ func probe(ctx context.Context, store *blobs.Store) (slowest time.Duration, at s
 		{"read", func() error {
 			got, err := store.Read(ctx, name)
 			if err == nil && !bytes.Equal(got, data) {
-				err = fmt.Errorf("blob %s has other content than was written", name)
+				err = fmt.Errorf("blob %s does not contain what was written", name)
 			}
 			return err
 		}},

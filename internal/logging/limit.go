@@ -13,11 +13,11 @@ import (
 )
 
 // Limit is the number of warnings, and of errors, with the same message in each [Interval]. Further
-// ones are omitted and counted; a line at the end of the interval contains the number. Lines with the
+// ones are omitted and counted; one interval after the first omitted line, or at exit, a line contains the number. Lines with the
 // field "event" are not limited: the log of a context contains each event once.
 const Limit = 10
 
-// Interval is how often the limit begins again.
+// Interval is the time to which the limit applies.
 const Interval = time.Minute
 
 const eventField = "event"

@@ -13,7 +13,8 @@ import (
 const maxText = 4 << 10 // bytes of a text in a warning or an error
 
 // redacted removes secrets from errors, and from all texts of warnings and errors: those may come from
-// a provider or a library. Lines of lower levels contain only names, ids and numbers of this program.
+// a provider or a library. Lines at lower levels contain only messages of this program, names, ids and
+// numbers; package workflows redacts the names that clients, models and providers choose.
 func redacted(entry zapcore.Entry, fields []zapcore.Field) (zapcore.Entry, []zapcore.Field) {
 	isWarning := entry.Level >= zap.WarnLevel
 	if isWarning {

@@ -84,9 +84,9 @@ type Reading struct {
 	meter      metric.Meter // nil: reads nothing
 }
 
-// Observe lets each export start a call of read, whose result is the value of the next export, until
-// stop is called. After an error, the metric has no value. Exports do not wait for read: they hold a
-// lock of OpenTelemetry that read needs if it creates an instrument, as requests to Temporal can.
+// Until stop is called, each export starts read in the background and reports the result of the previous
+// read. After an error, the metric has no value. An export must not wait for read: it holds a lock of
+// OpenTelemetry, and read needs that lock if it creates an instrument, as a request to Temporal can.
 func (r *Reading) Observe(read func(context.Context) (float64, error)) (stop func()) {
 	if r.meter == nil {
 		return func() {}

@@ -94,7 +94,7 @@ func Start(ctx context.Context, o Options) (_ *Telemetry, err error) {
 	}
 	if len(readers) > 0 {
 		t.provider = sdkmetric.NewMeterProvider(append(readers, sdkmetric.WithResource(about), sdkmetric.WithView(temporalLatencies),
-			// No instrument records with the context of a span.
+			// Exemplars would need the context of a span, and no instrument is called with one.
 			sdkmetric.WithExemplarFilter(exemplar.AlwaysOffFilter))...)
 	}
 	if len(spans) > 0 || o.TraceIDs {
