@@ -88,7 +88,7 @@ func TestFilesAreAttachedByPickerDropAndPaste(t *testing.T) {
 	tab.Press(kb.Enter)
 	tab.Await(`document.querySelectorAll(".user-message").length === 2`)
 	require.Equal(t, []string{"Makefile · text/plain · 9 B", "dropped.txt · text/plain · 11 B", "pasted.png · image/png · 10 B"}, tab.Text(".attachments li"))
-	events, _, _ := l.snapshot()
+	events, _, _ := l.Snapshot()
 	require.Equal(t, event.FileAttachment{
 		Source: event.Source{Type: event.SourceBlob, Data: []byte("all: test")}, MediaType: "text/plain", FileName: "Makefile", Size: 9,
 	}, events[1].Body)
@@ -191,7 +191,7 @@ func TestAMessageWaitsUntilItsFilesAreRead(t *testing.T) {
 	tab.Press(kb.Enter)
 	tab.Await(`document.querySelectorAll(".user-message").length === 2`)
 	require.Equal(t, []string{"slow.txt · text/plain · 4 B", "fast.txt · text/plain · 4 B"}, tab.Text(".attachments li"))
-	events, _, _ := l.snapshot()
+	events, _, _ := l.Snapshot()
 	require.Equal(t, []byte("slow"), events[1].Body.(event.FileAttachment).Source.Data)
 }
 

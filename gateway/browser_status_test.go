@@ -78,7 +78,8 @@ func TestTheStopButtonStaysBetweenAnInterruptedAnswerAndTheNext(t *testing.T) {
 
 func TestTheListOverridesTheStreamOnlyForATerminatedSession(t *testing.T) {
 	started := event.LLMRequestStarted{RequestID: "demo:r0001", ProviderID: "openai", Model: "gpt-4o-mini", Attempt: 1}
-	logged := newLog(event.SessionStarted{}).events[0].Timestamp
+	events, _, _ := newLog(event.SessionStarted{}).Snapshot()
+	logged := events[0].Timestamp
 	for name, test := range map[string]struct {
 		closedAt time.Time
 		statuses []string // shown from the start to the end of a request

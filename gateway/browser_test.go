@@ -24,8 +24,8 @@ func show(t testing.TB, l *log) *browsertest.Tab {
 func showWith(t testing.TB, l *log, limits client.Limits) *browsertest.Tab {
 	t.Helper()
 	browser := browsertest.Start(t)
-	tab := browser.Open(pageOf(t, l, limits) + "#" + l.name)
-	events, _, _ := l.snapshot()
+	tab := browser.Open(pageOf(t, l, limits) + "#" + l.Name())
+	events, _, _ := l.Snapshot()
 	tab.Await(fmt.Sprintf("%t || document.querySelector('.entry')", len(events) == 0))
 	return tab
 }
@@ -38,7 +38,7 @@ var inlineLimits = client.Limits{Attachment: mib, OtherAttachment: mib, Attachme
 func pageOf(t testing.TB, l *log, limits client.Limits) string {
 	t.Helper()
 	list := []client.Summary{
-		{ContextName: l.name, Status: wire.StatusIdle, Model: "gpt-4o-mini"},
+		{ContextName: l.Name(), Status: wire.StatusIdle, Model: "gpt-4o-mini"},
 		{ContextName: "release-notes", Status: wire.StatusAnswering, Model: "gpt-4o"},
 		{ContextName: "droid.parser", Status: wire.StatusIdle, Model: "gpt-4o"},
 		{ContextName: "onboarding", Status: wire.StatusClosed, Model: "gpt-4o"},
@@ -150,7 +150,7 @@ func TestMetadataAndMalformedLinesAreInDetails(t *testing.T) {
 	answer := event.New(result("t1", "text"))
 	answer.Extra = map[string]json.RawMessage{"sourceTimestamp": toJSON("2026-01-02T15:04:06.5Z")}
 	l := newLog(read)
-	l.recordEvents(answer, warning)
+	l.Record(answer, warning)
 	l.record(
 		call("t2", "TodoWrite", map[string]any{"todos": []any{map[string]any{"content": "Test", "status": "pending", "priority": "high"}}}),
 		call("t3", "ExitSpecMode", map[string]any{"plan": "1. Do it", "reason": "The spec is complete."}),

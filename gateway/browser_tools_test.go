@@ -47,7 +47,7 @@ func waiting() []event.Body {
 
 func (l *log) decision(t *testing.T) event.ApprovalDecided {
 	t.Helper()
-	events, _, _ := l.snapshot()
+	events, _, _ := l.Snapshot()
 	var decisions []event.ApprovalDecided
 	for _, e := range events {
 		if body, ok := e.Body.(event.ApprovalDecided); ok {

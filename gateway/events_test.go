@@ -164,7 +164,7 @@ func TestAViewerFarBehindReadsTheLog(t *testing.T) {
 
 func TestATruncatedLogIsStreamedFromItsFirstEvent(t *testing.T) {
 	log := newLog()
-	log.last = 500
+	log.Skip(500)
 	log.record(messages(400)...)
 	w := serve(t, fakeClient{log: log}, gateway.Options{})
 	v := w.view("/contexts/demo/events")
@@ -207,7 +207,7 @@ func TestAFailedStreamReportsTheProblem(t *testing.T) {
 	w := serve(t, fakeClient{log: log}, gateway.Options{})
 	v := w.view("/contexts/demo/events")
 	v.next()
-	log.fail(fmt.Errorf("at 10.0.0.1: %w", client.ErrUnreachable))
+	log.Fail(fmt.Errorf("at 10.0.0.1: %w", client.ErrUnreachable))
 	problem := v.next()
 	require.Equal(t, "problem", problem.kind)
 	require.Contains(t, problem.data, `"type":"urn:chronicle:problem:unreachable"`)

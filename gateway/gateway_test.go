@@ -130,9 +130,9 @@ func TestErrorsAreProblems(t *testing.T) {
 		{"no context", "GET", "/contexts/demo/state", "", client.ErrNoContext, 404, "no-context", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			log.fail(nil)
+			log.Fail(nil)
 			if test.err != nil {
-				log.fail(fmt.Errorf("at 10.0.0.1: %w", test.err))
+				log.Fail(fmt.Errorf("at 10.0.0.1: %w", test.err))
 			}
 			got := w.do(test.method, test.path, test.body)
 			require.Equal(t, test.status, got.status, got.body)

@@ -54,11 +54,11 @@ type countedContext struct {
 }
 
 func (l *countedContext) missing() error {
-	l.client.look(l.name)
-	if events, _, err := l.snapshot(); err != nil || len(events) > 0 {
+	l.client.look(l.Name())
+	if events, _, err := l.Snapshot(); err != nil || len(events) > 0 {
 		return err
 	}
-	return fmt.Errorf("context %s: %w", l.name, client.ErrNoContext)
+	return fmt.Errorf("context %s: %w", l.Name(), client.ErrNoContext)
 }
 
 func (l *countedContext) Events(ctx context.Context, from string) iter.Seq2[event.Event, error] {
@@ -208,7 +208,7 @@ func TestWaitingStreamsShareLookups(t *testing.T) {
 func TestAFailedLookupDelaysOthersOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := newLog()
-		log.fail(client.ErrUnreachable)
+		log.Fail(client.ErrUnreachable)
 		c := newCountingLookups(log)
 		c.slow = 10 * time.Second
 		g := gateway.New(c, gateway.Options{Rate: -1})

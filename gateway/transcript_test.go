@@ -213,12 +213,12 @@ func TestAFailedTranscriptReportsTheProblem(t *testing.T) {
 	w := serve(t, fakeClient{log: log}, gateway.Options{})
 	v := w.view(transcriptPath)
 	v.next()
-	log.fail(client.ErrUnreachable)
+	log.Fail(client.ErrUnreachable)
 	require.Equal(t, "problem", v.next().kind)
 	v.end()
 	require.Equal(t, http.StatusServiceUnavailable, w.do(http.MethodGet, transcriptPath, "").status)
 	require.Equal(t, http.StatusServiceUnavailable, w.do(http.MethodGet, transcriptPath, "", "Accept", "text/event-stream").status)
-	log.fail(nil)
+	log.Fail(nil)
 	require.Contains(t, string(w.transcript().Document), "Hello", "the next request opens a new room")
 }
 

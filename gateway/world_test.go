@@ -21,6 +21,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
+	"github.com/seed-9ed7edd4/chronicle/internal/clienttest"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
@@ -30,12 +31,10 @@ const testTimeout = time.Minute
 
 // log is a fake context. Tests write its log.
 type log struct {
-	name string
+	*clienttest.Log
 
 	mu      sync.Mutex
-	changed chan struct{}
-	events  []event.Event // including deltas
-	last    int
+	changed chan struct{} // closed and replaced by each change of the fields below
 	// followers is the number of running calls of Follow, reads the number of calls of
 	// Events.
 	followers, reads int
@@ -45,11 +44,13 @@ type log struct {
 	unread chan struct{}
 	// send replaces Send, which records events by default.
 	send func([]event.Event) (client.Receipt, error)
-	err  error // returned by all other methods
 }
 
-func newLog(bodies ...event.Body) *log {
-	l := &log{name: "demo", changed: make(chan struct{})}
+func newLog(bodies ...event.Body) *log { return newLogOf("demo", bodies...) }
+
+func newLogOf(name string, bodies ...event.Body) *log {
+	at := func(int) time.Time { return time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC) }
+	l := &log{Log: clienttest.NewLog(name, at), changed: make(chan struct{})}
 	l.record(bodies...)
 	return l
 }
@@ -60,36 +61,13 @@ func (l *log) record(bodies ...event.Body) {
 	for i, body := range bodies {
 		events[i] = event.New(body)
 	}
-	l.recordEvents(events...)
-}
-
-func (l *log) recordEvents(events ...event.Event) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, e := range events {
-		e.ContextName = l.name
-		if e.Tag().Class() != event.ClassEphemeral {
-			l.last++
-			e.ID = event.FormatID(l.name, l.last)
-			e.Timestamp = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
-		}
-		l.events = append(l.events, e)
-	}
-	l.change()
+	l.Record(events...)
 }
 
 // change requires the lock.
 func (l *log) change() {
 	close(l.changed)
 	l.changed = make(chan struct{})
-}
-
-// fail makes all methods fail, including running calls of Follow.
-func (l *log) fail(err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.err = err
-	l.change()
 }
 
 func (l *log) await(t testing.TB, isSo func() bool) {
@@ -110,15 +88,7 @@ func (l *log) await(t testing.TB, isSo func() bool) {
 	}
 }
 
-func (l *log) snapshot() (events []event.Event, changed chan struct{}, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.events[:len(l.events):len(l.events)], l.changed, l.err
-}
-
-func (l *log) Name() string { return l.name }
-
-func (l *log) Events(_ context.Context, from string) iter.Seq2[event.Event, error] {
+func (l *log) Events(ctx context.Context, from string) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		l.mu.Lock()
 		l.reads++
@@ -126,19 +96,7 @@ func (l *log) Events(_ context.Context, from string) iter.Seq2[event.Event, erro
 		if l.unread != nil {
 			<-l.unread
 		}
-		events, _, err := l.snapshot()
-		if err == nil && len(events) == 0 {
-			err = fmt.Errorf("context %s: %w", l.name, client.ErrNoContext)
-		}
-		if err != nil {
-			yield(event.Event{}, err)
-			return
-		}
-		for _, e := range events {
-			if event.Counter(e.ID) > event.Counter(from) && !yield(e, nil) {
-				return
-			}
-		}
+		l.Log.Events(ctx, from)(yield)
 	}
 }
 
@@ -152,31 +110,7 @@ func (l *log) Follow(ctx context.Context, options client.FollowOptions) iter.Seq
 		}
 		count(1)
 		defer count(-1)
-		next, last := 0, event.Counter(options.From)
-		for ctx.Err() == nil {
-			events, changed, err := l.snapshot()
-			for _, e := range events[next:] {
-				wanted := event.Counter(e.ID) > last
-				if e.ID == "" {
-					wanted = options.Deltas && event.Counter(throughOf(e.Body)) >= last
-				}
-				if e.Tag() == event.TagToolProgress {
-					wanted = options.Deltas
-				}
-				if wanted && !yield(e, nil) {
-					return
-				}
-			}
-			next = len(events)
-			if err != nil {
-				yield(event.Event{}, err)
-				return
-			}
-			select {
-			case <-changed:
-			case <-ctx.Done():
-			}
-		}
+		l.Log.Follow(ctx, options)(yield)
 	}
 }
 
@@ -190,14 +124,13 @@ func (l *log) Send(_ context.Context, events ...event.Event) (client.Receipt, er
 	var sent client.Receipt
 	for _, e := range events {
 		sent.ClientEventIDs = append(sent.ClientEventIDs, e.ClientEventID)
-		l.record(e.Body)
-		sent.EventIDs = append(sent.EventIDs, event.FormatID(l.name, l.last))
+		sent.EventIDs = append(sent.EventIDs, l.Record(event.New(e.Body))...)
 	}
 	return sent, nil
 }
 
 func (l *log) Attachment(_ context.Context, id string) (event.FileAttachment, error) {
-	events, _, err := l.snapshot()
+	events, _, err := l.Snapshot()
 	for _, e := range events {
 		if file, ok := e.Body.(event.FileAttachment); ok && e.ID == id && file.Source.Data != nil {
 			return file, err
@@ -207,8 +140,8 @@ func (l *log) Attachment(_ context.Context, id string) (event.FileAttachment, er
 }
 
 func (l *log) State(context.Context) (wire.State, error) {
-	_, _, err := l.snapshot()
-	return wire.StateOf(reducer.Load(l.name, reducer.Reduce), time.Time{}), err
+	_, _, err := l.Snapshot()
+	return wire.StateOf(reducer.Load(l.Name(), reducer.Reduce), time.Time{}), err
 }
 
 func (l *log) Interrupt(context.Context) error { return l.ask("interrupt") }
@@ -220,7 +153,8 @@ func (l *log) ask(what string) error {
 	defer l.mu.Unlock()
 	l.calls = append(l.calls, what)
 	l.change()
-	return l.err
+	_, _, err := l.Snapshot()
+	return err
 }
 
 type fakeClient struct {
@@ -235,10 +169,8 @@ func (c fakeClient) Open(name string) (*log, error) {
 	if _, err := client.New(client.Options{}).Open(name); err != nil {
 		return nil, err
 	}
-	if name != c.log.name {
-		other := newLog()
-		other.name = name
-		return other, nil
+	if name != c.log.Name() {
+		return newLogOf(name), nil
 	}
 	return c.log, nil
 }
@@ -356,16 +288,6 @@ func ask(ctx context.Context, g *gateway.Gateway, method, path, body string, hea
 func eventID(counter int) string { return event.FormatID("demo", counter) }
 
 // throughOf returns the newest event that the provider of a delta was shown.
-func throughOf(body event.Body) string {
-	switch d := body.(type) {
-	case event.ReasoningDelta:
-		return d.ThroughEventID
-	case event.TextDelta:
-		return d.ThroughEventID
-	}
-	return ""
-}
-
 func delta(index int, text string) event.TextDelta {
 	return event.TextDelta{RequestID: "demo:r0001", Attempt: 1, Index: index, Delta: text, ThroughEventID: eventID(1)}
 }

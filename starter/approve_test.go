@@ -209,7 +209,7 @@ tool error: ask_user: "invalid arguments: root: missing property 'question'"
 
 func TestAForkHasNoneOfTheOpenCallsOfTheOtherContext(t *testing.T) {
 	f := callingFake(t)
-	f.name = "copy"
+	f.Rename("copy")
 	require.NotContains(t, starter(t, f, "", "tools", "-n", "copy").out, "call_")
 	require.Equal(t, outcome{exit.Failure, "", "starter: context copy: no call waits for an approval\n"}, starter(t, f, "", "approve", "-n", "copy"))
 }

@@ -315,7 +315,7 @@ func TestChatInAPipe(t *testing.T) {
 	})
 	t.Run("uses the name chat by default", func(t *testing.T) {
 		f := newFake(t)
-		f.name = "chat"
+		f.Rename("chat")
 		require.Zero(t, starter(t, f, "", "chat").code)
 	})
 }

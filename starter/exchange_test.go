@@ -117,7 +117,7 @@ func TestImportReadsAnExport(t *testing.T) {
 	require.Equal(t, log, starter(t, f, "", "export", "-n", "demo").out)
 
 	f = newFake(t)
-	f.name = "copy"
+	f.Rename("copy")
 	require.Equal(t, outcome{0, `{"contextName":"copy","events":3}` + "\n", ""}, starter(t, f, log, "import", "-n", "copy", "-", "--json"))
 	require.Equal(t, strings.ReplaceAll(log, "demo", "copy"), starter(t, f, "", "export", "-n", "copy").out)
 }

@@ -9,7 +9,6 @@ import (
 	"iter"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/clienttest"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
@@ -24,8 +24,8 @@ import (
 // fakeContext is a scripted context in memory with one reply per input. It fails the test on an
 // unexpected input.
 type fakeContext struct {
+	*clienttest.Log
 	t       *testing.T
-	name    string
 	missing bool
 	// replies are recorded after the inputs, in order.
 	replies [][]event.Body
@@ -49,48 +49,32 @@ type fakeContext struct {
 	// recent is the number of newest events for deduplication; 0 is all.
 	recent int
 
-	mu      sync.Mutex
-	log     []event.Event // with deltas
-	changed chan struct{}
-	counter int
-	inputs  [][]event.Event
-	asked   []string // calls other than Send
+	inputs [][]event.Event
+	asked  []string // calls other than Send
 	// scheduled are the schedules as created.
 	scheduled []client.Schedule
 }
 
 func newFake(t *testing.T, replies ...[]event.Body) *fakeContext {
-	return &fakeContext{t: t, name: "demo", replies: replies, changed: make(chan struct{})}
+	return newFakeOf(t, "demo", replies...)
 }
 
-// record appends to the log like a session.
-func (f *fakeContext) record(events ...event.Event) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, e := range events {
-		e.ContextName = f.name
-		if e.Tag().Class() != event.ClassEphemeral {
-			e.ParentID = ""
-			if f.counter > 0 {
-				e.ParentID = event.FormatID(f.name, f.counter)
-			}
-			f.counter++
-			e.ID = event.FormatID(f.name, f.counter)
-			e.Timestamp = time.Date(2026, 1, 2, 15, 4, f.counter, 0, time.UTC)
-		}
-		f.log = append(f.log, e)
-	}
-	close(f.changed)
-	f.changed = make(chan struct{})
+func newFakeOf(t *testing.T, name string, replies ...[]event.Body) *fakeContext {
+	at := func(n int) time.Time { return time.Date(2026, 1, 2, 15, 4, n, 0, time.UTC) }
+	return &fakeContext{Log: clienttest.NewLog(name, at), t: t, replies: replies}
+}
+
+// all returns the log, with deltas.
+func (f *fakeContext) all() []event.Event {
+	events, _, _ := f.Snapshot()
+	return events
 }
 
 func (f *fakeContext) recordBodies(bodies ...event.Body) {
 	for _, b := range bodies {
-		f.record(event.New(b))
+		f.Record(event.New(b))
 	}
 }
-
-func (f *fakeContext) Name() string { return f.name }
 
 func (f *fakeContext) Send(_ context.Context, events ...event.Event) (client.Receipt, error) {
 	if f.take != nil {
@@ -98,7 +82,7 @@ func (f *fakeContext) Send(_ context.Context, events ...event.Event) (client.Rec
 			return client.Receipt{}, err
 		}
 		if !f.loses {
-			f.record(events...)
+			f.Record(events...)
 		}
 		return client.Receipt{}, nil
 	}
@@ -130,15 +114,11 @@ func (f *fakeContext) Send(_ context.Context, events ...event.Event) (client.Rec
 			rejected.Input = event.RedactEvents(events)
 			e := event.New(rejected)
 			e.ClientEventID = events[0].ClientEventID
-			f.record(e)
-			sent.RefusalID = event.FormatID(f.name, f.counter)
+			sent.RefusalID = f.Record(e)[0]
 			return sent, fmt.Errorf("%w: %s", client.ErrRefused, rejected.Reason)
 		}
 	}
-	for range events {
-		sent.EventIDs = append(sent.EventIDs, event.FormatID(f.name, f.counter+1+len(sent.EventIDs)))
-	}
-	f.record(events...)
+	sent.EventIDs = f.Record(events...)
 	f.recordBodies(reply...)
 	if f.signals {
 		sent.EventIDs = nil
@@ -148,7 +128,7 @@ func (f *fakeContext) Send(_ context.Context, events ...event.Event) (client.Rec
 
 // known returns the ids of events that were all recorded before; else nil.
 func (f *fakeContext) known(events []event.Event) (ids []string) {
-	log := f.since(0)
+	log := f.all()
 	if f.recent > 0 {
 		log = log[max(0, len(log)-f.recent):]
 	}
@@ -169,12 +149,12 @@ func (f *fakeContext) Ask(ctx context.Context, events ...event.Event) iter.Seq2[
 		if f.slow != nil {
 			f.slow()
 		}
-		start := len(f.log)
+		start := len(f.all())
 		if _, err := f.Send(ctx, events...); err != nil && !errors.Is(err, client.ErrRefused) {
 			yield(event.Event{}, err)
 			return
 		}
-		for _, e := range f.log[start:] {
+		for _, e := range f.all()[start:] {
 			if !yield(e, nil) {
 				return
 			}
@@ -186,49 +166,14 @@ func (f *fakeContext) RunEvents(context.Context, string, string) iter.Seq2[event
 	panic("unexpected call of RunEvents")
 }
 
-func (f *fakeContext) Events(_ context.Context, from string) iter.Seq2[event.Event, error] {
+func (f *fakeContext) Events(ctx context.Context, from string) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		if f.missing {
-			yield(event.Event{}, fmt.Errorf("context %s: %w", f.name, client.ErrNoContext))
+			yield(event.Event{}, fmt.Errorf("context %s: %w", f.Name(), client.ErrNoContext))
 			return
 		}
-		for _, e := range f.since(0) {
-			if counter := event.Counter(e.ID); counter > event.Counter(from) && !yield(e, nil) {
-				return
-			}
-		}
+		f.Log.Events(ctx, from)(yield)
 	}
-}
-
-func (f *fakeContext) Follow(ctx context.Context, options client.FollowOptions) iter.Seq2[event.Event, error] {
-	return func(yield func(event.Event, error) bool) {
-		next := 0
-		for ctx.Err() == nil {
-			f.mu.Lock()
-			changed := f.changed
-			f.mu.Unlock()
-			for _, e := range f.since(next) {
-				next++
-				wanted := options.Deltas
-				if e.ID != "" {
-					wanted = event.Counter(e.ID) > event.Counter(options.From)
-				}
-				if wanted && !yield(e, nil) {
-					return
-				}
-			}
-			select {
-			case <-changed:
-			case <-ctx.Done():
-			}
-		}
-	}
-}
-
-func (f *fakeContext) since(i int) []event.Event {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.log[i:len(f.log):len(f.log)]
 }
 
 func (f *fakeContext) State(context.Context) (wire.State, error) {
@@ -242,12 +187,12 @@ func (f *fakeContext) State(context.Context) (wire.State, error) {
 		return wire.State{}, f.err
 	}
 	var recorded []event.Event
-	for _, e := range f.since(0) {
+	for _, e := range f.all() {
 		if e.ID != "" {
 			recorded = append(recorded, e)
 		}
 	}
-	state := wire.StateOf(reducer.Load(f.name, reducer.Reduce, recorded...), time.Time{})
+	state := wire.StateOf(reducer.Load(f.Name(), reducer.Reduce, recorded...), time.Time{})
 	if f.openCalls != nil {
 		state.Request = &reducer.Request{ID: toolRequest, Calls: f.openCalls}
 	}
@@ -262,7 +207,7 @@ func (f *fakeContext) State(context.Context) (wire.State, error) {
 func (f *fakeContext) Delivery(ctx context.Context, clientEventIDs ...string) (client.Delivery, error) {
 	state, err := f.State(ctx)
 	d := client.Delivery{Delivery: wire.Delivery{EventIDs: map[string]string{}, LastEventID: state.LastEventID, Status: state.Status}}
-	for _, e := range f.since(0) {
+	for _, e := range f.all() {
 		if slices.Contains(clientEventIDs, e.ClientEventID) && e.Tag() != event.TagInputRejected {
 			d.EventIDs[e.ClientEventID] = e.ID
 		}
@@ -283,7 +228,7 @@ func (f *fakeContext) Close(_ context.Context, reason string) error {
 func (f *fakeContext) Import(_ context.Context, events []event.Event) error {
 	f.asked = append(f.asked, "import")
 	if f.err == nil {
-		f.log = events
+		f.Replace(events)
 	}
 	return f.err
 }
@@ -302,7 +247,7 @@ func (f *fakeContext) Fork(_ context.Context, at, as string) error {
 }
 
 func (f *fakeContext) Schedule(_ context.Context, s client.Schedule) (client.Schedule, error) {
-	s.ContextName = f.name
+	s.ContextName = f.Name()
 	f.scheduled = append(f.scheduled, s)
 	if f.err == nil {
 		s.Next = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
@@ -339,12 +284,12 @@ type fakeClient struct {
 
 func (c *fakeClient) Open(name string) (conversation, error) {
 	for _, other := range c.others {
-		if name == other.name {
+		if name == other.Name() {
 			return other, nil
 		}
 	}
-	if name != c.context.name {
-		return nil, fmt.Errorf("unexpected context %q: there is only %q", name, c.context.name)
+	if name != c.context.Name() {
+		return nil, fmt.Errorf("unexpected context %q: there is only %q", name, c.context.Name())
 	}
 	return c.context, nil
 }

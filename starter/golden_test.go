@@ -268,7 +268,7 @@ func TestMessages(t *testing.T) {
 
 	section("Notes")
 	plain("list")
-	plain("usage", "-n", "demo")
+	run(logged, "", "usage", "-n", "demo")
 	plain("schedule", "list")
 	plain("schedule", "resume", "-n", "demo", "--id", "news")
 	plain("interrupt", "-n", "demo")

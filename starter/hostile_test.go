@@ -295,8 +295,8 @@ func hostileClient(t *testing.T, replies [][]event.Body, noLog bool) *fakeClient
 		f.recordBodies(poisonedBodies(t)...)
 	}
 	f.verification = client.Verification{Problems: []client.Problem{{Place: hostile, Text: hostile}}}
-	again := newFake(t)
-	again.name, again.missing = "copy", true
+	again := newFakeOf(t, "copy")
+	again.missing = true
 	again.take = func([]event.Event) error { return nil }
 	summary := client.Summary{Turns: 1}
 	poison(reflect.ValueOf(&summary).Elem())
@@ -321,7 +321,7 @@ func runHostile(t *testing.T, c *fakeClient, isTerminal, color bool, stdin strin
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	if args[0] == "chat" {
-		c.context.name = "chat"
+		c.context.Rename("chat")
 	}
 	var out, errOut strings.Builder
 	code := execute(ctx, &app{

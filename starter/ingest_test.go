@@ -45,8 +45,8 @@ func TestIngestDeduplicatesEvents(t *testing.T) {
 		starter(t, f, more, "ingest", "-n", "demo", "--format", "droid", "-"))
 	require.Equal(t, outcome{0, "", "ingested 19 events into context demo; warnings: 1\n"},
 		starter(t, f, "", "ingest", "-n", "demo", "--format", "claude", claudeLog))
-	require.Len(t, f.log, 38)
-	for _, e := range f.log {
+	require.Len(t, f.all(), 38)
+	for _, e := range f.all() {
 		if m, ok := e.Body.(event.UserMessage); ok {
 			require.False(t, m.Triggers(), "no model is called")
 		}
@@ -113,7 +113,7 @@ func TestIngestInputsFitIntoUpdates(t *testing.T) {
 		return nil
 	}
 	require.Zero(t, starter(t, f, log.String(), "ingest", "-n", "demo", "--format", "droid").code)
-	require.Len(t, f.log, 4001)
+	require.Len(t, f.all(), 4001)
 	require.Greater(t, inputs, 4001/maxBatchEvents)
 }
 
@@ -156,7 +156,7 @@ func TestIngestRetriesWhileTemporalIsUnreachable(t *testing.T) {
 				name: "demo", format: "droid", file: droidLog, outage: test.outage, tryAgain: time.Nanosecond,
 			})
 			require.Equal(t, test.code, exitCode(err))
-			require.Len(t, f.log, test.events)
+			require.Len(t, f.all(), test.events)
 			if test.code == exit.OK {
 				require.Equal(t, "Temporal is unreachable; retrying\ningested 17 events into context demo\n", errOut.String())
 			}

@@ -22,7 +22,7 @@ func asked(t *testing.T, replies ...[]event.Body) (*fakeClient, *fakeContext) {
 	old.recordBodies(answered("demo:r0001", 5, "A cat.")...)
 	old.recordBodies(event.UserMessage{Content: "Which | one?"}, event.LLMRequestFailed{RequestID: "demo:r0002", Error: "quota", ThroughEventID: "demo:0009"})
 	again := newFake(t, replies...)
-	again.name = "copy"
+	again.Rename("copy")
 	again.missing = true
 	return &fakeClient{context: old, others: []*fakeContext{again}}, again
 }
@@ -58,7 +58,8 @@ func TestARerunHasNoTools(t *testing.T) {
 	old.recordBodies(event.SetTools{Tools: event.ToolList{{Pattern: "fetch"}}}, event.UserMessage{Content: "Hello"})
 	old.recordBodies(answered("demo:r0001", 3, "Hi.")...)
 	again := newFake(t, answered("copy:r0001", 3, "Hi."))
-	again.name, again.missing = "copy", true
+	again.Rename("copy")
+	again.missing = true
 	got := starterWith(t, t.Context(), &fakeClient{context: old, others: []*fakeContext{again}}, strings.NewReader(""), rerunArgs...)
 	require.Zero(t, got.code, got)
 	for _, e := range again.inputs[0] {
@@ -103,6 +104,7 @@ func TestRerunRejectsInvalidArguments(t *testing.T) {
 		require.Contains(t, got.errOut, test.text)
 	}
 	again.missing = false
+	again.recordBodies(event.SessionStarted{})
 	got := starterWith(t, t.Context(), c, strings.NewReader(""), rerunArgs...)
 	require.Contains(t, got.errOut, "rerun as context copy: "+client.ErrExists.Error())
 	require.Empty(t, again.inputs)
@@ -117,7 +119,7 @@ func TestMessagesAnsweredTogetherShareAReply(t *testing.T) {
 		event.UserMessage{Content: "Four"}, event.AssistantMessage{Content: "Imported."}, event.UserMessage{Content: "Five"})
 	both := reply{Answer: "Both.", DurationMs: 5}
 	var got []reply
-	for _, q := range questionsOf(f.log, func(event.Body) bool { return false }, 0) {
+	for _, q := range questionsOf(f.all(), func(event.Body) bool { return false }, 0) {
 		got = append(got, q.reply)
 	}
 	require.Equal(t, []reply{both, both, {Answer: "Th", Problem: "interrupted: cancelled"}, {Answer: "Imported."}, {Problem: "no answer"}}, got)
@@ -134,7 +136,7 @@ func TestAFailedRequestIsTheReplyToItsMessages(t *testing.T) {
 	f.recordBodies(answered("demo:r0003", 7, "Both.")...)
 	both := reply{Answer: "Both.", DurationMs: 5}
 	var got []reply
-	for _, q := range questionsOf(f.log, func(event.Body) bool { return false }, 0) {
+	for _, q := range questionsOf(f.all(), func(event.Body) bool { return false }, 0) {
 		got = append(got, q.reply)
 	}
 	require.Equal(t, []reply{{Problem: "failed: quota"}, both, both}, got)

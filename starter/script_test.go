@@ -195,7 +195,7 @@ func TestScriptPrintsRecordedEventsForRepeatedLines(t *testing.T) {
 				for _, line := range []string{message, settings} {
 					events, err := event.DecodeInput([]byte(line))
 					require.NoError(t, err)
-					f.record(events...)
+					f.Record(events...)
 				}
 				for range test.replies {
 					f.replies = append(f.replies, []event.Body{})
@@ -262,7 +262,7 @@ func TestScriptDeduplicatesBeyondTheLimitOfTheContext(t *testing.T) {
 			f.recent = 2
 			events, err := event.DecodeInput([]byte(old))
 			require.NoError(t, err)
-			f.record(events...)
+			f.Record(events...)
 			f.recordBodies(event.Note{}, event.Note{}, event.Note{})
 			for range test.sent {
 				f.replies = append(f.replies, []event.Body{})
@@ -272,7 +272,7 @@ func TestScriptDeduplicatesBeyondTheLimitOfTheContext(t *testing.T) {
 			require.Subset(t, test.want, got.tags(t))
 			require.Subset(t, got.tags(t), test.want)
 			recorded := map[string]int{}
-			for _, e := range f.since(0) {
+			for _, e := range f.all() {
 				recorded[e.ClientEventID]++
 			}
 			require.Equal(t, 1, recorded["a"])

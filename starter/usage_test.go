@@ -51,7 +51,7 @@ func TestUsageOfAContext(t *testing.T) {
 
 func TestUsageOfAllContexts(t *testing.T) {
 	other := newFake(t)
-	other.name = "other"
+	other.Rename("other")
 	spent(other)
 	c := &fakeClient{context: spent(newFake(t)), others: []*fakeContext{other}, list: []client.Summary{{ContextName: "other"}, {ContextName: "demo"}}}
 	got := starterWith(t, t.Context(), c, nil, "usage")
@@ -63,7 +63,8 @@ func TestUsageOfAllContexts(t *testing.T) {
 
 func TestUsageSkipsAContextThatCannotBeRead(t *testing.T) {
 	broken := newFake(t)
-	broken.name, broken.missing = "other", true
+	broken.Rename("other")
+	broken.missing = true
 	c := &fakeClient{context: spent(newFake(t)), others: []*fakeContext{broken}, list: []client.Summary{{ContextName: "other"}, {ContextName: "demo"}}}
 	got := starterWith(t, t.Context(), c, nil, "usage")
 	require.Equal(t, exit.NoContext, got.code)
