@@ -159,7 +159,9 @@ func (b *bank) generate(budgets []activities.LabelBudget, needs, uses int, chang
 	env := suite.NewTestActivityEnvironment()
 	env.SetTestTimeout(time.Minute)
 	model := &caller{needs: event.Usage{InputTokens: needs}, answer: activities.Answer{Text: "Hi", FinishReason: "stop", Usage: event.Usage{InputTokens: uses}}}
+	b.mu.Lock()
 	b.model = model
+	b.mu.Unlock()
 	options := activities.Options{Temporal: b, Models: model, Budgets: budgets}
 	if b.stops != nil {
 		options.Stream = b.stops

@@ -28,13 +28,20 @@ type deployed struct {
 	view *view
 }
 
+// requireTopology skips a test unless the variables of the topology are set.
+func requireTopology(t *testing.T, variables ...string) {
+	t.Helper()
+	for _, variable := range variables {
+		if os.Getenv(variable) == "" {
+			t.Skipf("test of the running topology, %s is not set; run by make e2e-postgres", variable)
+		}
+	}
+}
+
 // deployed opens a new context whose provider is the scripted model.
 func (w *world) deployed(name string, before ...event.Event) deployed {
 	w.t.Helper()
 	server := os.Getenv(gatewayVariable)
-	if server == "" {
-		w.t.Skipf("tests of a running gateway, whose URL is in %s; make e2e-postgres sets it", gatewayVariable)
-	}
 	w.client = client.New(client.Options{Temporal: w.temporal, Stream: w.stream, Archive: w.archive, TaskQueue: wire.TaskQueue})
 	d := deployed{browser: &browser{w: w, url: server + "/contexts/" + w.open(name).Name()}}
 	d.send(append([]event.Event{event.New(event.SetProviderConfig{ProviderID: "scripted", Model: "scripted", BaseURL: w.model.URL})}, before...)...)
@@ -51,6 +58,7 @@ func (d deployed) send(events ...event.Event) {
 }
 
 func TestTheRunningGatewayStreamsAnAnswer(t *testing.T) {
+	requireTopology(t, gatewayVariable)
 	gate := llmtest.NewGate()
 	w := newWorld(t, llmtest.Answer("Once upon", " a time").HoldAfter(1, gate))
 	d := w.deployed("deployed")
@@ -82,6 +90,7 @@ var seldom = map[string]string{
 }
 
 func TestPrometheusHasTheMetricsOfAConversation(t *testing.T) {
+	requireTopology(t, gatewayVariable, prometheusVariable)
 	down := llmtest.Error(500, "server_error", "down")
 	w := newWorld(t,
 		down, down, llmtest.Answer("Here", " I am.").Usage(12, 3).Cached(4),
@@ -91,9 +100,6 @@ func TestPrometheusHasTheMetricsOfAConversation(t *testing.T) {
 	d := w.deployed("scraped", event.New(event.SetRetryConfig{MaxRetries: 1, InitialDelayMs: 1}),
 		event.New(event.SetProviderConfig{ProviderID: "spare", Model: "other", BaseURL: w.model.URL, AsFallback: true}),
 		event.New(event.SetTools{Tools: event.ToolList{{Pattern: "search_log"}}}))
-	if os.Getenv(prometheusVariable) == "" {
-		t.Skipf("tests of a running Prometheus, whose URL is in %s; make e2e-postgres sets it", prometheusVariable)
-	}
 	d.say("Are you there?", "one")
 	d.view.until(" I am.")
 	d.say("Look", "two")

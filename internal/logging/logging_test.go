@@ -2,6 +2,7 @@ package logging_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -114,6 +115,7 @@ func TestLinesOfTheTemporalSDKHaveTheFieldsOfTheLog(t *testing.T) {
 	workflow.Info("request sent", "request", "demo:r1")
 	activity := sdklog.With(sdk, "ActivityID", "5", "ActivityType", "CallTool", "Attempt", 2, "WorkflowID", "send:x", "TraceID", trace.TraceID{15: 1})
 	activity.Info("tool panicked", "call", "c1")
+	activity.Warn("RecordActivityHeartbeat with error", "Error", context.Canceled)
 	require.Equal(t, []map[string]any{
 		{"level": "warn", "logger": "temporal-sdk", "msg": "Failed to process workflow task.", "context": "demo", "run": "r", "task_attempt": 3.0, "error": "lost"},
 		{"level": "info", "logger": "workflow", "msg": "request sent", "context": "demo", "run": "r", "request": "demo:r1"},

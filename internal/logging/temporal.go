@@ -87,17 +87,21 @@ func (t temporal) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zap
 	return checked.AddCore(entry, t)
 }
 
-// isStop reports whether the SDK ended a poll because the worker stops, which it logs as a warning.
-func isStop(field zapcore.Field) bool {
-	text, ok := textOf(field)
-	return ok && field.Key == "Error" && text == "worker stopping"
+// isRoutine reports whether the SDK logs as a warning that a worker stops, or that an activity ended
+// during a heartbeat.
+func isRoutine(entry zapcore.Entry, fields []zapcore.Field) bool {
+	return slices.ContainsFunc(fields, func(field zapcore.Field) bool {
+		text, ok := textOf(field)
+		return ok && field.Key == "Error" &&
+			(text == "worker stopping" || text == "context canceled" && entry.Message == "RecordActivityHeartbeat with error")
+	})
 }
 
 func (t temporal) Write(entry zapcore.Entry, fields []zapcore.Field) error {
 	if t.logger != "" {
 		entry.LoggerName = t.logger
 	}
-	if slices.ContainsFunc(fields, isStop) {
+	if isRoutine(entry, fields) {
 		if entry.Level = zap.DebugLevel; !t.Enabled(entry.Level) {
 			return nil
 		}
