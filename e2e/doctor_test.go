@@ -39,12 +39,20 @@ func TestDoctorNamesTheBrokenPartOfADeployment(t *testing.T) {
 	w := newWorldOn(t, environment{timeout: buildTimeout}, llmtest.Answer("Hello"))
 	w.worker()
 	w.say(w.open("examined"), "Hi") // the worker polls
-	found, _ := w.doctor()
+	var found map[string]doctor.Finding
+	works := func(check string) bool {
+		return found[check].Severity == doctor.OK || found[check].Severity == doctor.Warning
+	}
+	for range 5 { // on a busy machine, a measurement can time out
+		if found, _ = w.doctor(); works("temporal.hop") && works("temporal.timer") {
+			break
+		}
+	}
 	for _, check := range []string{
 		doctor.CheckConnection, "temporal.namespace", "temporal.attributes", "temporal.hop", "temporal.timer", "workers.polling", "clock.skew",
 		"nats.roundtrip", "store.access",
 	} {
-		require.Contains(t, []doctor.Severity{doctor.OK, doctor.Warning}, found[check].Severity, "%s: %s", check, found[check].Measured)
+		require.True(t, works(check), "%s: %s", check, found[check].Measured)
 	}
 	require.Contains(t, found["workers.versions"].Measured, version.Version)
 	require.Equal(t, doctor.Skipped, found["workers.report"].Severity, "a worker built with worker/contexts does not support reports")

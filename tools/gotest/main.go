@@ -12,13 +12,12 @@
 //
 //	gotest -race ./... + -run Large ./large
 //
-// runs go test twice at the same time. It prints the output of the second run after that
-// of the first, and exits with the first exit code that is not 0.
+// runs go test twice, one run after the other: at the same time, they would overload the machine. It
+// exits with the first exit code that is not 0.
 package main
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -41,13 +40,9 @@ func main() {
 	defer stop()
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT) // a Ctrl-C reaches go test by itself
 	first, others := split(os.Args[1:])
-	var beside []*later
-	for _, args := range others {
-		beside = append(beside, start(ctx, args))
-	}
 	code := goTest(ctx, first, os.Stdout, os.Stderr)
-	for _, l := range beside {
-		code = cmp.Or(code, l.wait())
+	for _, args := range others {
+		code = cmp.Or(code, goTest(ctx, args, os.Stdout, os.Stderr))
 	}
 	os.Exit(code)
 }
@@ -59,29 +54,6 @@ func split(args []string) (first []string, others [][]string) {
 	}
 	second, rest := split(args[i+1:])
 	return args[:i], append([][]string{second}, rest...)
-}
-
-// later is a run whose output is printed when it has ended.
-type later struct {
-	done     chan struct{}
-	code     int
-	out, err bytes.Buffer
-}
-
-func start(ctx context.Context, args []string) *later {
-	l := &later{done: make(chan struct{})}
-	go func() {
-		defer close(l.done)
-		l.code = goTest(ctx, args, &l.out, &l.err)
-	}()
-	return l
-}
-
-func (l *later) wait() (code int) {
-	<-l.done
-	_, _ = l.err.WriteTo(os.Stderr)
-	_, _ = l.out.WriteTo(os.Stdout)
-	return l.code
 }
 
 // goTest runs go test and returns its exit code. SIGTERM stops it when ctx ends.
