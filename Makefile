@@ -122,7 +122,7 @@ bin/mcp: tools/mcp/package-lock.json
 
 test: bin/temporal bin/gotest bin/mcp ## Run all tests with the race detector; T=TestName P=./pkg for some
 	@$(if $(race),,echo "no C compiler ($$(go env CC)), so the race detector is off")
-	$(if $(large),@echo "large tests$(if $(plain), and packages without goroutines) follow at the end, without the race detector")
+	$(if $(large),@echo "large tests$(if $(plain), and packages without goroutines) follow at the end without the race detector")
 	@GORACE="atexit_sleep_ms=100 $$GORACE" $(gotest) $(race) -timeout 20m $(if $(large),-skip '$(large_tests)') $(if $(T),-v -run '$(T)') $(slowest) $(if $(plain),$(shell go list $(P) | grep -Fvx "$$(go list $(plain))"),$(P)) \
 		$(if $(plain),+ -p=1 -timeout 20m $(plain)) \
 		$(if $(large),+ -p=1 -vet=off -timeout 20m -run '$(large_tests)' $(large))
