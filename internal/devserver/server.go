@@ -57,13 +57,17 @@ type Options struct {
 //     here, 10 by default.
 //   - Eager execution returns an activity task with the workflow task completion instead
 //     of through a task queue, as newer servers do by default.
-//   - Updates that wait for a worker are rejected beyond what one message can carry.
+//   - Updates that wait for a worker are rejected beyond 1 MiB in total, 20 MB by default. The response
+//     of the worker contains a copy of each, and a gRPC message has at most 4 MB.
 //   - A run can continue as new within its first second without being delayed.
 //   - Up to 32 MiB or 4,000 signals may arrive during one workflow task; by default the
 //     task fails and is repeated from 2 MiB or 100 on, so that a flood of signals keeps
 //     it from ever completing. All of them are stored in one transaction.
 //   - The history of a run may have 100 MiB, 50 MiB by default. Runs continue as new long
 //     before; the difference is room for what arrives until a busy worker gets to it.
+//   - A workflow task is repeated after at most 30 seconds if its worker was killed: the default of ten
+//     seconds, and up to 20 for earlier failed attempts. By default these add up to ten minutes, so
+//     after an outage of the blob store, a killed worker would block its contexts for that long.
 //   - A payload in a history has at most 512 KiB, 2 MiB by default. Clients and workers store
 //     payloads of 64 KiB and more in the blob store, so this limit only bounds signals of other
 //     programs, such as the temporal command.
@@ -82,6 +86,7 @@ var Tuning = map[string]string{
 	"system.transactionSizeLimit":              `50331648`,
 	"limit.mutableStateSize.error":             `50331648`,
 	"limit.historySize.error":                  `104857600`,
+	"history.workflowTaskRetryMaxInterval":     `"20s"`,
 	"limit.blobSize.error":                     `524288`,
 }
 
