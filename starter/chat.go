@@ -78,7 +78,7 @@ func (o chatOptions) farewell() string {
 }
 
 // pastOf returns no events if the context does not exist.
-func pastOf(ctx context.Context, with conversation) ([]event.Event, error) {
+func pastOf(ctx context.Context, with logReader) ([]event.Event, error) {
 	var past []event.Event
 	for e, err := range with.Events(ctx, "") {
 		if errors.Is(err, client.ErrNoContext) {

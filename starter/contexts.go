@@ -27,26 +27,52 @@ type contextClient interface {
 	Shutdown()
 }
 
-// conversation is the part of [client.Context] that the commands use.
+// conversation is the part of [client.Context] that the commands use. A function that needs less
+// takes one of its parts.
 type conversation interface {
-	Name() string
-	Send(ctx context.Context, events ...event.Event) (client.Receipt, error)
-	Ask(ctx context.Context, events ...event.Event) iter.Seq2[event.Event, error]
-	Events(ctx context.Context, from string) iter.Seq2[event.Event, error]
+	logReader
+	asker
+	scriptTarget
+	scheduler
 	RunEvents(ctx context.Context, runID, from string) iter.Seq2[event.Event, error]
-	Follow(ctx context.Context, options client.FollowOptions) iter.Seq2[event.Event, error]
 	State(ctx context.Context) (wire.State, error)
-	Delivery(ctx context.Context, clientEventIDs ...string) (client.Delivery, error)
 	Interrupt(ctx context.Context) error
 	Close(ctx context.Context, reason string) error
-	Schedule(ctx context.Context, s client.Schedule) (client.Schedule, error)
-	PauseSchedule(ctx context.Context, id string) error
-	ResumeSchedule(ctx context.Context, id string) error
-	DeleteSchedule(ctx context.Context, id string) error
 	Import(ctx context.Context, events []event.Event) error
 	Verify(ctx context.Context) (client.Verification, error)
 	Fork(ctx context.Context, at, as string) error
 	Attachment(ctx context.Context, id string) (event.FileAttachment, error)
+}
+
+type logReader interface {
+	Name() string
+	Events(ctx context.Context, from string) iter.Seq2[event.Event, error]
+}
+
+type sender interface {
+	Name() string
+	Send(ctx context.Context, events ...event.Event) (client.Receipt, error)
+}
+
+// asker also waits for the answer.
+type asker interface {
+	sender
+	Ask(ctx context.Context, events ...event.Event) iter.Seq2[event.Event, error]
+}
+
+// scriptTarget sends many inputs and compares them with the log.
+type scriptTarget interface {
+	sender
+	logReader
+	Follow(ctx context.Context, options client.FollowOptions) iter.Seq2[event.Event, error]
+	Delivery(ctx context.Context, clientEventIDs ...string) (client.Delivery, error)
+}
+
+type scheduler interface {
+	Schedule(ctx context.Context, s client.Schedule) (client.Schedule, error)
+	PauseSchedule(ctx context.Context, id string) error
+	ResumeSchedule(ctx context.Context, id string) error
+	DeleteSchedule(ctx context.Context, id string) error
 }
 
 type dialedClient struct{ *client.Client }
@@ -131,7 +157,7 @@ func input(body event.Body) (event.Event, error) {
 	return e, nil
 }
 
-func readLog(ctx context.Context, of conversation) (log []event.Event, err error) {
+func readLog(ctx context.Context, of logReader) (log []event.Event, err error) {
 	for e, err := range of.Events(ctx, "") {
 		if err != nil {
 			return nil, err

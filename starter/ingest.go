@@ -134,7 +134,7 @@ func (o ingestOptions) log() (io.ReadCloser, error) {
 
 // clientEventIDs returns the counters of all recorded events by their client event ids, and the id
 // of the newest event, "" without a log. The context itself deduplicates only by the newest thousand.
-func clientEventIDs(ctx context.Context, of conversation) (counters map[string]int, last string, err error) {
+func clientEventIDs(ctx context.Context, of logReader) (counters map[string]int, last string, err error) {
 	counters = map[string]int{}
 	for e, err := range of.Events(ctx, "") {
 		if errors.Is(err, client.ErrNoContext) {
@@ -173,7 +173,7 @@ const (
 type ingestion struct {
 	ingestOptions
 	ingested
-	to    conversation
+	to    sender
 	known map[string]int
 	// batch holds the events to send next, and size the bytes of their JSON.
 	batch []event.Event

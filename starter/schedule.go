@@ -59,11 +59,11 @@ A cron expression has the fields MINUTE HOUR DAY MONTH WEEKDAY [YEAR], or is
 	o.idFlag(command)
 	command.AddCommand(newScheduleListCommand(a),
 		newScheduleChangeCommand(a, "pause", "Pause a schedule", `Stop the messages of a schedule until "starter schedule resume".`,
-			"paused", conversation.PauseSchedule),
+			"paused", scheduler.PauseSchedule),
 		newScheduleChangeCommand(a, "resume", "Resume a paused schedule", "Resume a paused schedule. Messages that were due during the\npause are not sent.",
-			"resumed", conversation.ResumeSchedule),
+			"resumed", scheduler.ResumeSchedule),
 		newScheduleChangeCommand(a, "delete", "Delete a schedule", "Delete a schedule. The context remains.",
-			"deleted", conversation.DeleteSchedule))
+			"deleted", scheduler.DeleteSchedule))
 	return command
 }
 
@@ -219,7 +219,7 @@ func runScheduleList(command *cobra.Command, o scheduleOptions) error {
 	return table.Flush()
 }
 
-func newScheduleChangeCommand(a *app, verb, short, long, done string, change func(conversation, context.Context, string) error) *cobra.Command {
+func newScheduleChangeCommand(a *app, verb, short, long, done string, change func(scheduler, context.Context, string) error) *cobra.Command {
 	o := &scheduleOptions{app: a}
 	command := &cobra.Command{
 		Use:   verb + " -n NAME [--id ID]",

@@ -86,7 +86,7 @@ func runScript(ctx context.Context, o scriptOptions) error {
 // event.
 type script struct {
 	scriptOptions
-	to conversation
+	to scriptTarget
 
 	lines, bad int
 	inputEnded bool
@@ -269,7 +269,7 @@ func (s *script) await(more bool) {
 }
 
 // strike removes an event from those that the input waits for, and reports whether it was one
-// of them. A rejection removes all of them.
+// of them. A rejection removes all client event ids.
 func (in *sentInput) strike(e event.Event) bool {
 	if i := slices.Index(in.eventIDs, e.ID); i >= 0 && e.ID != "" {
 		in.eventIDs = slices.DeleteFunc(in.eventIDs, func(id string) bool { return id == e.ID })

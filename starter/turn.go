@@ -16,7 +16,7 @@ const noticeAfter = 5 * time.Second
 
 // turn sends events and yields the events of their turn. Attachments that exceed the limit of
 // one input are sent ahead.
-func (a *app) turn(ctx context.Context, to conversation, events []event.Event) iter.Seq2[event.Event, error] {
+func (a *app) turn(ctx context.Context, to asker, events []event.Event) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		inputs := chat.Inputs(events)
 		last := len(inputs) - 1
