@@ -96,7 +96,7 @@ func (a *attempt) announce(ctx context.Context, policy event.Policy) {
 	})
 }
 
-// signalStarted signals the current run, and after a continuation the run that adopts the attempt.
+// signalStarted signals the current run or, if that has continued as new, the run that adopts the attempt.
 func (a *attempt) signalStarted(ctx context.Context, started wire.RequestStarted) {
 	for {
 		run, changed := a.currentRun()

@@ -101,7 +101,7 @@ func (a *attempt) reservations(ctx context.Context, session reducer.Session, mod
 
 // reserve makes reservations. It returns an error if a budget does not allow one. The caller calls settle
 // with the actual usage. While only reservations of lost attempts prevent a reservation, it waits, at
-// most maxWait for all of them.
+// most maxWait in total.
 func (a *attempt) reserve(ctx context.Context, r reservations, maxWait time.Duration) (settle func(event.Usage), err error) {
 	waiting, cancel := context.WithTimeout(ctx, maxWait)
 	defer cancel()

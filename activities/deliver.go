@@ -109,7 +109,7 @@ type delivery struct {
 	batch     batch
 	epoch     int  // of the delivering run
 	newest    int  // counter of the newest delivered event
-	isTurn    bool // a turn runs after that event
+	isTurn    bool // the turn continues after that event
 }
 
 func (d *delivery) run(ctx context.Context) (err error) {

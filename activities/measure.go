@@ -85,7 +85,7 @@ func (m *measurement) ended(a *attempt, result GenerateResult, err error) {
 	if err != nil {
 		failed := new(temporal.ApplicationError)
 		if errors.As(err, &failed) && failed.HasDetails() {
-			_ = failed.Details(&failure) // an internal error has none
+			_ = failed.Details(&failure) // they are a [Failure]
 		}
 		outcome, usage = string(reducer.Failed), failure.Usage
 		m.Failures.Add(1, failure.ProviderID, failure.Model, string(failure.Kind))

@@ -23,7 +23,7 @@ type Model interface {
 	// Reservation estimates the input of a request, and returns its maximum output. CostMicros is
 	// nil if no price is known.
 	Reservation(ctx context.Context, r ModelRequest) (event.Usage, error)
-	// MaxInput returns the maximum input in tokens: the configured context window without the maximum
+	// MaxInput returns the maximum input in tokens: the configured context window minus the maximum
 	// output. 0: unknown.
 	MaxInput(ctx context.Context, r ModelRequest) (int, error)
 	// InputTokens estimates the input. If the input has at most limit tokens, the result may be an

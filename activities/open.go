@@ -30,15 +30,15 @@ type OpenResult struct {
 	RunID         string        `json:"runId,omitempty"`         // that was registered
 	StoreID       string        `json:"storeId,omitempty"`       // identity of the blob store
 	PreviousRunID string        `json:"previousRunId,omitempty"` // of the previous session; "": none
-	ForkedFrom    string        `json:"forkedFrom,omitempty"`    // event id; "": no fork, or a later session
+	ForkedFrom    string        `json:"forkedFrom,omitempty"`    // event id, in the first session of a fork; else ""
 	Session       []byte        `json:"session,omitempty"`       // for [wire.Unpack]; empty without a log
 	Rules         reducer.Rules `json:"rules,omitempty"`
 	// SearchAttributes, DefaultModel and ContinueAfter are those of [Options].
 	SearchAttributes bool   `json:"searchAttributes"`
 	DefaultModel     string `json:"defaultModel,omitempty"`
 	ContinueAfter    int    `json:"continueAfter,omitempty"`
-	// ShowsWaiting means that the search attribute ContextStatus may be [wire.StatusWaiting]. It was
-	// false before its introduction.
+	// ShowsWaiting means that the search attribute ContextStatus may be [wire.StatusWaiting]. It is
+	// false in histories that predate the field.
 	ShowsWaiting bool `json:"showsWaiting,omitempty"`
 	// Deliveries are the hooks that receive the events of the run.
 	Deliveries []Delivery `json:"deliveries,omitempty"`

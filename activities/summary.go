@@ -59,7 +59,7 @@ func summaryExtra(extra event.Object, maxTokens int) event.Object {
 
 // summaryMessages returns the covered messages, followed by the instruction. The messages are exactly as
 // earlier requests sent them, so that the provider reads them from its prompt cache. If they exceed the
-// window, it omits the oldest ones, and as a last resort truncates the texts.
+// window, summaryMessages omits the oldest ones, and as a last resort truncates the texts.
 func (a *attempt) summaryMessages(ctx context.Context, model Model, r ModelRequest) ([]reducer.Message, error) {
 	window := a.in.Compaction.Window
 	limit := window*9/10 - summaryTokens(window) // the count is an estimate

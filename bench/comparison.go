@@ -6,8 +6,7 @@ import (
 	"slices"
 )
 
-// comparison compares a statistic of rounds with metrics and traces with that of rounds without them.
-// The two kinds of rounds alternate.
+// comparison compares a statistic between rounds with and without metrics and traces, which alternate.
 type comparison struct {
 	Off float64 `json:"off"`
 	On  float64 `json:"on"`

@@ -105,7 +105,8 @@ func (r *report) print(out io.Writer, baseline string) error {
 	return table.Flush()
 }
 
-// Unlike the metric, its ratio hardly depends on the speed of the machine. 0: a median is missing.
+// ratio divides the median of a metric by that of its reference. The result hardly depends on the speed of
+// the machine. 0: a median is missing.
 func (r *report) ratio(name string) float64 {
 	reference := r.Metrics[references[name]].P50
 	if reference == 0 {

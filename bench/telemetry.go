@@ -77,8 +77,8 @@ func telemetry(r *runner) error {
 }
 
 // metricsAlone measures what metrics cost without traces, as a share of the CPU (ms) that a worker and a gateway
-// use per turn without them. It is less than the comparison of two systems can show, so it records the calls
-// for metrics of some turns and repeats them.
+// use per turn without metrics. The cost is too small for a comparison of two systems, so metricsAlone records
+// the calls for metrics of some turns and repeats them.
 func (r *runner) metricsAlone(cpu float64) (err error) {
 	system, err := r.rig.StartMetered(r.ctx, "telemetry-metered")
 	if err != nil {

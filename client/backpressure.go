@@ -130,7 +130,7 @@ func isTimeout(ctx context.Context, err error) bool {
 	return ctx.Err() != nil || errors.As(err, new(*serviceerror.DeadlineExceeded)) || errors.As(err, new(*serviceerror.Unavailable))
 }
 
-// Every signal is an entry, so the length is an upper bound of the number of signals.
+// Every signal is a history event, so the length is an upper bound of the number of signals.
 func checkSize(d *workflowservice.DescribeWorkflowExecutionResponse, length, size int) error {
 	isWaiting := d.GetPendingWorkflowTask() != nil
 	switch {
@@ -144,7 +144,7 @@ func checkSize(d *workflowservice.DescribeWorkflowExecutionResponse, length, siz
 	return nil
 }
 
-// Large inputs are references.
+// The history contains only a reference to a large input.
 func historyBytes(size int) int {
 	const entry = 512
 	if size >= blobs.PayloadThreshold {

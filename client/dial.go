@@ -47,7 +47,7 @@ type Config struct {
 	// Nil: none.
 	Tracers trace.TracerProvider
 	// OnDisconnect is called when the connection to NATS breaks. OnConnect is called when it is restored,
-	// or established after the first use. Optional.
+	// or established after the first attempt failed. Optional.
 	OnDisconnect func(error)
 	OnConnect    func()
 }
@@ -115,7 +115,8 @@ func isDenied(err error) bool {
 	return errors.As(err, &denied) || status.Code(err) == codes.Unauthenticated
 }
 
-// dialStream waits up to natsTimeout; then connecting continues in the background.
+// dialStream waits for the first attempt to connect, and then up to natsTimeout. After that, connecting
+// continues in the background.
 func dialStream(url string, config Config, namespace string) (*stream.Conn, error) {
 	conn, err := stream.Connect(url, stream.Options{
 		Namespace: namespace, Auth: config.NATSAuth, Name: "chronicle client", OnDisconnect: config.OnDisconnect, OnConnect: config.OnConnect,

@@ -17,7 +17,8 @@
 //   - [Context.Follow] yields each recorded event once and in order, across runs and sessions.
 //     Deltas are interleaved, and are lost while NATS is unavailable.
 //   - A [Schedule] sends each of its messages once, even if workers are killed.
-//   - A change fails with ErrOtherStore if the blob store of the client is not that of the workers.
+//   - A call that changes a context fails with ErrOtherStore if the blob store of the client is not
+//     that of the workers.
 //
 // # Errors
 //

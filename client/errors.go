@@ -43,7 +43,8 @@ type nameError struct{ error }
 
 func (nameError) Is(target error) bool { return target == ErrName }
 
-// errStoreRequired is the ErrNoArchive of an operation that a gateway does not offer.
+// errStoreRequired is an ErrNoArchive without the advice to use the gateway, which does not offer the
+// operation.
 var errStoreRequired error = storeRequiredError{}
 
 type storeRequiredError struct{}

@@ -11,7 +11,7 @@ import (
 // Fork creates a context and starts its session. The argument as is the name of the new context. Its
 // log begins with the log of c, up to and including the event whose id is the argument at, under the
 // new name; a request that was running at this event ends as interrupted. Events are not copied: those
-// that only the running history contains are archived, and the new context refers to the archive.
+// that only a workflow history contains are archived, and the new context refers to the archive.
 //
 // The error is ErrName, ErrExists, ErrNoContext, ErrNoArchive or ErrOtherStore, a *event.FieldError
 // if at is not an event id of c, or a *eventlog.GapError if the event is lost.

@@ -16,8 +16,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// Workers could not read references to a store other than theirs. Before each change, the client
-// therefore compares its store with that in the namespace data or in the memo of the context.
+// Workers could not read references to a store other than theirs. Before it changes a context, the
+// client therefore compares its store with that in the namespace data or in the memo of the context.
 
 // storeChecks caches comparisons by context name; "" is the namespace. Recorded stores never
 // change, so only an undecided comparison expires, after unknownTTL.

@@ -43,7 +43,7 @@ const MaxArgumentBytes = 256 << 10
 type ToolProgress struct {
 	RequestID  string `json:"requestId"`
 	ToolCallID string `json:"toolCallId"`
-	Index      int    `json:"index"` // increases with the texts of a call; has gaps
+	Index      int    `json:"index"` // increases from text to text of a call; may have gaps
 	Text       string `json:"text"`
 }
 

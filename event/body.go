@@ -25,7 +25,8 @@ func (m UserMessage) Triggers() bool { return m.TriggersTurn == nil || *m.Trigge
 type AssistantMessage struct {
 	Content   string `json:"content"`
 	RequestID string `json:"requestId,omitempty"` // empty if a client sent the message
-	// ThroughEventID is the newest event in the request, which the message follows. Empty: at the end.
+	// ThroughEventID is the newest event in the request. The message is inserted after that event, or
+	// appended if the field is empty.
 	ThroughEventID string `json:"throughEventId,omitempty"`
 	// Partial marks an interrupted answer. Its content is empty if only reasoning was received.
 	Partial bool `json:"partial,omitempty"`
@@ -198,8 +199,8 @@ type SetProviderConfig struct {
 // SetTimeout sets the timeouts of an attempt. Unset fields return to their default.
 type SetTimeout struct {
 	TimeoutMs    int64  `json:"timeoutMs"`              // bounds an attempt, without its debounce: 1 ms to 24 h
-	FirstTokenMs *int64 `json:"firstTokenMs,omitempty"` // before the first token: 1 to TimeoutMs, the default
-	StallMs      *int64 `json:"stallMs,omitempty"`      // between tokens: 1 to TimeoutMs, the default
+	FirstTokenMs *int64 `json:"firstTokenMs,omitempty"` // before the first token: 1 to TimeoutMs; unset: TimeoutMs
+	StallMs      *int64 `json:"stallMs,omitempty"`      // between tokens: 1 to TimeoutMs; unset: TimeoutMs
 }
 
 // Policy decides what new input does to a running answer.
@@ -227,7 +228,7 @@ type SetDeliveryPolicy struct {
 // SetRequestSettings replaces all request settings of the context.
 type SetRequestSettings RequestSettings
 
-// SessionStarted starts a session: one life of a context.
+// SessionStarted starts a session, which a [SessionEnded] ends.
 type SessionStarted struct {
 	LoadedEventCount int    `json:"loadedEventCount"`        // events from earlier sessions
 	PreviousRunID    string `json:"previousRunId,omitempty"` // the previous session's run; "" for the first

@@ -137,7 +137,7 @@ var laterFields = map[Tag][]string{
 }
 
 // UnmarshalJSON decodes and validates an event. A null counts as a missing field. An invalid event
-// with an id has been recorded, so it is decoded as in version 0.1.0 ([DecodeEarlierInput]).
+// with an id comes from a log, so it is decoded as in version 0.1.0 ([DecodeEarlierInput]).
 func (e *Event) UnmarshalJSON(data []byte) error {
 	out, err := decode(data, nil)
 	if err != nil && out.ID != "" {
@@ -210,7 +210,7 @@ func (e *Event) fill(fields map[string]json.RawMessage, decode bodyDecoder, extr
 			return err
 		}
 	}
-	// Before the body, so that a raw key is reported as such and not as a type error.
+	// RefuseKeys precedes decode, so that a raw API key is reported as such and not as a type error.
 	if err := RefuseKeys(fields); err != nil {
 		return err
 	}
@@ -284,7 +284,7 @@ func decodeInput(data []byte, decodeOne func([]byte) (Event, error)) ([]Event, e
 }
 
 func decodeOneInput(data []byte) (Event, error) {
-	// json.Unmarshal would report a syntax error before the event's own error.
+	// For invalid JSON, decode returns a [*FieldError]; json.Unmarshal would return its syntax error.
 	e, err := mustBeInput(decode(data, nil))
 	var invalid *FieldError
 	if errors.As(err, &invalid) && invalid.Tag.Class() != 0 && !invalid.Tag.IsInput() {

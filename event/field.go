@@ -170,7 +170,7 @@ func wanted(t reflect.Type) string {
 	}
 }
 
-// describe does not repeat strings, which may be secrets.
+// describe omits the content of strings, which may be secret.
 func describe(data []byte) string {
 	data = bytes.TrimSpace(data)
 	switch {

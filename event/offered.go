@@ -49,7 +49,7 @@ func (b *SetTools) Patterns() (patterns []string) {
 
 // Hash identifies the patterns and the tools.
 func (b ToolsOffered) Hash() string {
-	data, _ := json.Marshal(ToolsOffered{Patterns: b.Patterns, Tools: b.Tools}) // strings and numbers always have JSON
+	data, _ := json.Marshal(ToolsOffered{Patterns: b.Patterns, Tools: b.Tools}) // strings and numbers always marshal
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }

@@ -125,7 +125,7 @@ func redact(text string, max int, remove func(string) string) string {
 		return fmt.Sprintf("(%d bytes of invalid UTF-8)", len(text))
 	}
 	size := len(text)
-	// The window has room for a secret that crosses the end of the result. Its bound limits the search.
+	// The window leaves room for a secret that crosses the end of the result, and bounds the search.
 	if window := 8*max + 4096; max > 0 && size > window {
 		text = strings.ToValidUTF8(text[:window], "")
 	}

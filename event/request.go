@@ -11,8 +11,8 @@ type RequestEvent interface {
 // RequestEnd is the body of an event that ends a request. Every request ends exactly once in a log.
 type RequestEnd interface {
 	RequestEvent
-	// Unanswered returns the ThroughEventID: the newest event that stays unanswered. "" means none
-	// after a completed request, else the newest event in the request.
+	// Unanswered returns the ThroughEventID: the newest event that stays unanswered. After a completed
+	// request, "" means none; after any other, it means the newest event in the request.
 	Unanswered() string
 }
 

@@ -136,7 +136,7 @@ type ResponseFormat struct {
 	Strict bool   `json:"strict,omitempty"` // lets the provider reject schemas that it cannot enforce
 }
 
-// Object is a JSON object without spaces. Its names keep their order, which models follow in a schema.
+// Object is a compact JSON object. Its names keep their order, which models follow in a schema.
 type Object json.RawMessage
 
 // MarshalJSON implements [json.Marshaler].

@@ -170,7 +170,7 @@ func (b ToolResult) validate() error {
 // has reports whether a value is present; null counts as missing.
 func has(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
-// value accepts any JSON without raw keys.
+// value accepts any JSON without fields named like an API key.
 func value(field string, raw json.RawMessage) error {
 	if len(raw) > 0 && !json.Valid(raw) {
 		return fieldf(field, "invalid JSON")
@@ -237,7 +237,7 @@ func ValidateAPIKeyRef(ref string) error {
 
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 
-// validateBaseURL does not repeat the URL, which may contain a key.
+// validateBaseURL returns errors without the URL, which may contain a key.
 func validateBaseURL(field, raw string) error {
 	if raw == "" {
 		return nil
@@ -373,8 +373,8 @@ func text(field, s string) error {
 	return nil
 }
 
-// ValidateName accepts names of 1 to [MaxNameBytes] bytes of UTF-8, not blank, without control
-// characters, because terminals print them. Errors name the field.
+// ValidateName accepts names of 1 to [MaxNameBytes] bytes of UTF-8, not blank. It rejects control
+// characters, because terminals print the names. Errors name the field.
 func ValidateName(field, s string) error {
 	if strings.TrimSpace(s) == "" {
 		return fieldf(field, "empty")

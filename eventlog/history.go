@@ -39,9 +39,9 @@ type page struct {
 	next    bookmark // after the page, without a counter
 }
 
-// pages yields the history of a run from a bookmark through the entry with the number length; 0 means
-// the current length, following means until the run is closed. An error is the last element:
-// ErrNoContext if the server does not have the run.
+// pages yields the history of a run from a bookmark on, up to a length in entries. Length 0 means the
+// current length; following means until the run is closed. An error is the last element: ErrNoContext
+// if the server does not have the run.
 func (l *Log) pages(ctx context.Context, contextName, runID string, from bookmark, length int64) iter.Seq2[page, error] {
 	return func(yield func(page, error) bool) {
 		wait := true

@@ -24,7 +24,7 @@ type Opening struct {
 var errNotCurrent = errors.New("the run was terminated")
 
 // Open registers a run that begins a session, and returns the log before it. It archives what the
-// preceding run has not archived. After a reset, base is the result of [Log.Base]. It is idempotent.
+// preceding run has not archived. After a reset, base is the result of [Log.Base]. Open is idempotent.
 func (l *Log) Open(ctx context.Context, contextName, runID, base string) (o Opening, err error) {
 	err = l.registering(ctx, contextName, func(folder *archive.Folder) error {
 		isRegistered := false

@@ -24,7 +24,7 @@
 //   - A stream of events delivers each recorded event once and in order, across reconnections
 //     with Last-Event-ID. Deltas are interleaved and have no id.
 //   - The patches of a transcript, applied in order to an earlier document, produce the newest.
-//   - A client that disconnects stops nothing.
+//   - A received write completes, and a running answer continues, even if the client disconnects.
 //   - A request with an Idempotency-Key can be repeated: its events are deduplicated among the
 //     newest thousand. The same key with a different body is rejected.
 //   - Browsers display attachments as images or download them, and run no code in them.

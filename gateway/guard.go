@@ -36,8 +36,8 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 		out := &response{ResponseWriter: w, control: control, status: http.StatusOK}
 		defer func() { g.logRequest(r, client, out, time.Since(began)) }()
 		// An error means that the connection has no deadlines, as in tests. [response.Write] and
-		// [upload] extend these. The read deadline also applies when the server drains an unread
-		// body.
+		// [upload] extend the deadlines. The read deadline also applies when the server drains an
+		// unread body.
 		_ = control.SetWriteDeadline(began.Add(answerTimeout + writeTimeout))
 		if r.Body != http.NoBody {
 			_ = control.SetReadDeadline(began.Add(bodyTimeout))

@@ -10,8 +10,8 @@ import (
 
 const probeTTL = time.Second
 
-// probe checks Temporal at most once per probeTTL. It reports an outage at once; other calls retry
-// for ten seconds first.
+// probe checks Temporal at most once per probeTTL. It reports an outage at once; other calls to
+// Temporal retry for ten seconds first.
 type probe struct {
 	ping  func(ctx context.Context) error
 	calls singleflight.Group

@@ -21,7 +21,7 @@ type Problem struct {
 	RequestID      string    `json:"requestId,omitempty"`      // in the log of the gateway
 	Tag            event.Tag `json:"tag,omitempty"`            // of the invalid event
 	Field          string    `json:"field,omitempty"`          // the invalid field of that event
-	ClientEventIDs []string  `json:"clientEventIds,omitempty"` // of rejected events in the log of the context
+	ClientEventIDs []string  `json:"clientEventIds,omitempty"` // of the rejected events; the InputRejectedEvent has one
 }
 
 func (p *Problem) Error() string { return strings.TrimSuffix(p.Title+": "+p.Detail, ": ") }

@@ -92,7 +92,7 @@ type Adapter struct {
 	traceContent   bool
 }
 
-// table is the configuration of the providers. It is not modified.
+// table is the immutable configuration of the providers.
 type table struct {
 	providers     map[string]entry
 	configured    []Provider

@@ -62,8 +62,8 @@ func (t *Target) failCanceled(ctx context.Context, e *Error) {
 }
 
 // failResponse repeats the response only if it is the error object of a configured provider. The
-// sender of an event may name a server that only the worker can reach, and must not read it through
-// the log.
+// sender of an event may name a server that only the worker can reach, and must not read the response
+// through the log.
 func (t *Target) failResponse(r *errorResponse, e *Error) {
 	body := parseErrorBody(r.body)
 	e.Status = r.status
@@ -173,11 +173,11 @@ type errorBody struct {
 	isError bool // the body was an error object
 }
 
-// parseErrorBody uses a body that is not JSON only to classify the error.
+// parseErrorBody also accepts a body that is not JSON. Such a body only serves to classify the error.
 func parseErrorBody(body []byte) errorBody {
 	body = bytes.TrimSpace(body)
 	if len(body) > 0 && body[0] == '[' {
-		// Gemini wraps it in an array.
+		// Gemini wraps the error object in an array.
 		var array []json.RawMessage
 		if json.Unmarshal(body, &array) == nil && len(array) > 0 {
 			body = array[0]

@@ -109,7 +109,7 @@ func (b *eventBody) nextLine() ([]byte, error) {
 }
 
 // readLine is bufio.Reader.ReadBytes('\n') with a limit of maxAnswer for the whole body. Package lines
-// limits single lines instead, and removes their ends, which go-openai requires.
+// limits single lines instead, and removes the line endings, which go-openai requires.
 func (b *eventBody) readLine() ([]byte, error) {
 	var line []byte
 	for {

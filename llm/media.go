@@ -69,7 +69,7 @@ func refusedMedia(message string) (refused mediaSet) {
 	return refused
 }
 
-// suspectMedia checks whether the model does not accept a kind of media in the conversation. Some
+// suspectMedia checks whether the model rejects a kind of media in the conversation. Some
 // servers say so. Others respond with a 500, so the request is retried once, unless an answer after
 // the latest content part shows that the model accepts it.
 func (e *Error) suspectMedia(sent conversation) {
@@ -97,7 +97,7 @@ func (e *Error) suspectMedia(sent conversation) {
 	}
 }
 
-// Models that reject images usually accept only text, so accepts is suggested for other media.
+// Models that reject images usually accept only text, so the setting accepts is suggested for other media.
 func mediaAdvice(nouns ...string) string {
 	setting := "textOnly"
 	if nouns[len(nouns)-1] != "image" {

@@ -93,7 +93,7 @@ func messageOf(blocks []block) message {
 }
 
 // Only b may have tool calls. The merged message keeps the state of these calls, and the reasoning of
-// one message, preferably b, because an answer to the results of calls requires it.
+// one message, preferably b: some providers require reasoning in an answer after the results of calls.
 func merge(a, b message) message {
 	reasoning := a.state.Reasoning
 	if b.state.Reasoning != nil {

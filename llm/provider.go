@@ -296,7 +296,7 @@ var presets = map[string]preset{
 // Presets returns the ids of the built-in providers, sorted.
 func Presets() []string { return slices.Sorted(maps.Keys(presets)) }
 
-// forModel adds the quirks of a family of models, independent of the provider.
+// forModel adapts the quirks to a family of models, independent of the provider.
 func (q quirks) forModel(model string) quirks {
 	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
 	if strings.HasPrefix(name, "gemma") {

@@ -151,7 +151,8 @@ func parseProviders(text string, isPart bool) (ProviderFile, error) {
 	return out, err
 }
 
-// lineOf returns the line of the field that begins the error of a provider, else that of its table.
+// lineOf returns the line of the field whose name begins the error text, or else that of the provider's
+// table.
 func lineOf(lines *tomlfile.Lines, id string, err error) int {
 	field, _, _ := strings.Cut(err.Error(), ":")
 	return cmp.Or(lines.Of(append([]string{"providers", id}, strings.Split(field, ".")...)...), lines.Of("providers", id))

@@ -16,7 +16,8 @@ type Delta struct {
 	IsReasoning bool
 }
 
-// Fields to look for in events. Quotes in JSON strings are escaped, so these only match fields.
+// Fields to look for in events. Quotes in JSON strings are escaped, so each of these matches the name of a
+// field or a whole string, but no part of a string.
 var (
 	reasoningField = []byte(`"reasoning"`)
 	contentField   = []byte(`"content"`)
@@ -48,7 +49,7 @@ func isValue(after []byte, begin byte) bool {
 	return len(after) > 0 && after[0] == begin
 }
 
-// contentPart is a part of a content in the form of Mistral.
+// contentPart is a content part in Mistral's format.
 type contentPart struct {
 	Type     string `json:"type"`
 	Text     string `json:"text"`
@@ -175,7 +176,7 @@ func (s *thinkTags) flush(yield func(Delta)) {
 	}
 }
 
-// cutPrefixOf cuts the end of a text that is the beginning of a tag.
+// cutPrefixOf cuts off the end of a text if that end is the beginning of a tag.
 func cutPrefixOf(text, tag string) (before, end string) {
 	for n := min(len(text), len(tag)-1); n > 0; n-- {
 		if strings.HasSuffix(text, tag[:n]) {
@@ -193,7 +194,7 @@ type stateReader struct {
 	extra        json.RawMessage   // extra_content of the message
 	calls        []json.RawMessage // extra_content of the tool calls, null for none
 	isCallSigned bool              // calls contains an object
-	pieces       callReader        // finds the call that a piece belongs to, as for the answer
+	pieces       callReader        // finds the call that a piece belongs to, in the same way as for the answer
 }
 
 // detail is an element of reasoning_details or a content part. Its text arrives in pieces.

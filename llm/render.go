@@ -126,7 +126,7 @@ func (r *rendering) message(ctx context.Context, i int) []message {
 	}
 }
 
-// answer renders nothing without text and calls, even if the model reasoned.
+// answer renders nothing for an answer with neither text nor calls, even if the model reasoned.
 func (r *rendering) answer(i int) []message {
 	m := &r.messages[i]
 	back := r.target.returned(m)
@@ -143,7 +143,7 @@ func (r *rendering) answer(i int) []message {
 	return out
 }
 
-// If calls since the newest user message are sent with their reasoning, each later answer must have
+// If calls since the previous user message are sent with their reasoning, each later answer must have
 // reasoning, too. A partial answer and one of another model have none, so they get an empty one.
 func (r *rendering) withReasoning(i int, back returned) returned {
 	if r.target.quirks.state != stateReasoning || back.Reasoning != nil {

@@ -76,7 +76,7 @@ func isSame(a, b *reducer.Message) bool {
 			a.Partial == b.Partial && isSameState(a.ProviderState, b.ProviderState))
 }
 
-// pair finds the result of each call: the first later one with its id that belongs to no other.
+// pair finds the result of each call: the first later result that has its id and belongs to no other call.
 func pair(messages []reducer.Message) (calls []call, isPaired []bool) {
 	isPaired = make([]bool, len(messages))
 	waiting := map[string][]int{}
@@ -121,7 +121,7 @@ const (
 	messageSize = 256      // of a message
 )
 
-// size is approximate, in bytes, and includes the messages, which the session may share.
+// size is approximate, in bytes, and includes the messages, which the caller may share.
 func (r rendered) size() int {
 	size := listSize + cap(r.body)
 	for i := range r.messages {

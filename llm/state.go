@@ -62,7 +62,7 @@ func (t *Target) returned(m *reducer.Message) (r returned) {
 	}
 	var data struct {
 		returned
-		// Calls are in the order of the tool calls, whose ids in the log can differ.
+		// Calls are in the order of the tool calls: ids in the log can differ from the provider's.
 		Calls    json.RawMessage `json:"tool_calls"`
 		Thinking json.RawMessage `json:"thinking"`
 	}
@@ -122,7 +122,7 @@ func thinkingParts(value json.RawMessage) []json.RawMessage {
 	return raw
 }
 
-// areCallsText looks at the first of parallel calls, which Gemini signs.
+// areCallsText looks only at the first of parallel calls: Gemini signs only that one.
 func (t *Target) areCallsText(r returned) bool {
 	hasState := r.Reasoning != nil || r.ofCall(0) != nil
 	switch q := t.quirks; {

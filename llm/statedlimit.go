@@ -8,7 +8,7 @@ import (
 
 // statedLimit has the numbers of tokens in the rejection of a request that is too long. 0: not stated.
 type statedLimit struct {
-	window int // maximum input: the context window without the requested output
+	window int // maximum input: the context window minus the requested output
 	input  int // of the request
 }
 

@@ -21,7 +21,7 @@ type Result struct {
 	Reasoning string
 	// State for later requests to the same target. Nil: none is required, or no complete answer.
 	State *event.ProviderState
-	// Calls of a complete answer, in order, at most [MaxCalls]. The next request has their results.
+	// Calls of a complete answer, in order, at most [MaxCalls]. Their results belong in the next request.
 	Calls []Call
 	// FinishReason is the provider's ("stop", "length", "content_filter", …), "other" if it is not
 	// a word, "tool_calls" if there are calls, and empty if the answer is incomplete.

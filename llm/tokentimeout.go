@@ -19,7 +19,8 @@ func (s tokenTimeout) Error() string {
 	return fmt.Sprintf("the answer did not begin within %v (firstTokenMs)", s.limit)
 }
 
-// tokenTimer ends a request without tokens. Reasoning tokens count; keep-alive comments do not.
+// tokenTimer cancels a request if no token arrives in time. Reasoning tokens count; keep-alive
+// comments do not.
 type tokenTimer struct {
 	cancel context.CancelCauseFunc
 	stall  time.Duration

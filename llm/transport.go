@@ -25,7 +25,7 @@ const maxErrorBody = 64 << 10 // bytes
 //   - withBody: each request encodes all messages again; there is no upstream issue. Unnecessary
 //     once a request accepts encoded messages.
 
-// doer is the HTTP client for go-openai, which returns its errors unchanged.
+// doer is the HTTP client for go-openai. go-openai returns the errors of doer unchanged.
 type doer struct{ client *http.Client }
 
 // Do returns the response if it may be an event stream, and else an [*errorResponse].

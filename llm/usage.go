@@ -25,7 +25,7 @@ type meter struct {
 	isRefused                bool         // no answer began, so the provider charges nothing
 }
 
-// tally is a growing text. Counted is the length in bytes of its beginning, whose tokens were counted.
+// tally is a growing text. Counted is the length in bytes of the part whose tokens were counted.
 type tally struct {
 	text            strings.Builder
 	counted, tokens int

@@ -6,7 +6,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// MaxInput returns the maximum input of a request in tokens: the configured context window without
+// MaxInput returns the maximum input of a request in tokens: the configured context window minus
 // the maximum output that its parameters allow. 0: no window is configured. Errors are of type [*Error].
 func (t *Target) MaxInput(ctx context.Context) (int, error) {
 	if t.window == 0 {

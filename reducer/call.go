@@ -172,7 +172,7 @@ func (d *decision) countCalls(c Call) (n int) {
 }
 
 // newCallID returns the provider's id if it is valid and unique in the context, else another one. After a
-// compaction has removed messages, it always returns another one, because their ids are unknown.
+// compaction has removed messages, it always returns another one: the ids of their calls are unknown.
 func (d *decision) newCallID(id string, calls []Call) string {
 	isVisible := func(r rune) bool { return r > ' ' && r <= '~' }
 	if id == "" || len(id) > maxCallID || strings.ContainsFunc(id, func(r rune) bool { return !isVisible(r) }) {

@@ -232,7 +232,8 @@ func (f *fold) editToolCall(body event.ApprovalDecided) {
 	}
 }
 
-// addToolResult inserts a result after its call and earlier results. It replaces an earlier result.
+// addToolResult inserts a result after its call and the results that follow it. It replaces an earlier
+// result of the same call.
 func (f *fold) addToolResult(eventID string, body event.ToolResult) {
 	content := body.Value
 	if len(content) == 0 {

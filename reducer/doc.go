@@ -93,7 +93,7 @@
 //
 //   - Every tool call has exactly one result before the next attempt. It is executed at most once
 //     unless it is idempotent. A late result replaces the placeholder of an interruption.
-//   - Both folds are deterministic. Results can share memory with arguments: modify neither.
+//   - [Reduce] and [Step] are deterministic. Results can share memory with arguments: modify neither.
 //   - Reduce(Reduce(s, a...), b...) equals Reduce(s, a..., b...) for every split of a log, and a
 //     state survives a JSON round trip unchanged.
 //   - Folding a log takes linear time in one call, or event by event while messages are appended.

@@ -19,7 +19,7 @@ func (d *decision) open(in Opened) {
 	d.Trigger, d.TriggerSettings = "", nil
 }
 
-// reopen starts the next session for input that arrives between the end of this one and that of the run.
+// reopen starts the next session for input that arrives after the end of this one, but before the run ends.
 func (d *decision) reopen() {
 	if d.Ended {
 		d.record(event.SessionStarted{LoadedEventCount: d.EventCount})

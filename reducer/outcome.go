@@ -160,7 +160,7 @@ func (d *decision) fallBack(in RequestEnded) {
 func (d *decision) unanswered() string {
 	r, phase, trigger := d.Request, d.Phase(), event.Counter(d.Trigger)
 	asked, through := event.Counter(r.Asked), event.Counter(r.Through)
-	// The next request answers the trigger.
+	// isNext: the next request answers the trigger.
 	isNext := d.Trigger != "" && (phase.IsStopping() || trigger > max(asked, through))
 	isIncluded := trigger <= through
 	switch {

@@ -20,7 +20,8 @@ type Overflow struct {
 	Source event.WindowSource `json:"source,omitempty"`
 }
 
-// bounded makes the numbers valid. A rejected request can have fewer counted tokens than the window.
+// bounded makes the numbers valid. It raises Tokens at least to the trigger, because workers can count
+// fewer tokens than the provider that rejected the request.
 func (o Overflow) bounded(trigger int) Overflow {
 	o.Window = min(max(o.Window, 1), event.MaxTokens)
 	o.Tokens = min(max(o.Tokens, o.Window*trigger/100, 1), event.MaxTokens)

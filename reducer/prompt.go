@@ -5,9 +5,9 @@ import (
 )
 
 // SettingsOf returns the settings of the next attempt: those of the context, overridden by those of
-// the newest unanswered message that triggers a turn and is not queued. A tool choice applies to
-// the first step of a turn only: a model that must call a tool would never end it. After the last
-// step, the model must not call tools.
+// the newest unanswered message that triggers a turn and is not queued. A tool choice other than none
+// applies to the first step of a turn only: a model that must call a tool would never end the turn.
+// After the last step, the model must not call tools.
 func SettingsOf(s Session) event.RequestSettings {
 	settings, ofMessage, r := s.Reduced.Config.Request, s.TriggerSettings, s.Request
 	if r != nil && r.Limit != "" && event.Counter(s.Trigger) > event.Counter(r.Limit) {

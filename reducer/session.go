@@ -91,7 +91,7 @@ const MaxReturns = 10
 // SpareAttempts is how many attempts beyond the retry settings may replace those of dead workers.
 const SpareAttempts = 2
 
-// Limits far above those of providers bound the cost of a decision.
+// Limits far above those of providers bound the cost of a [Step].
 const (
 	MaxPendingAttachments = 100
 	MaxOpenToolCalls      = 1000

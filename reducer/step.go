@@ -40,7 +40,7 @@ func (d *decision) apply(in Input) {
 	case Opened:
 		d.open(in)
 	case Received:
-		if reason := d.unsupported(in.Events); reason != "" { // even a repeat
+		if reason := d.unsupported(in.Events); reason != "" { // even if the events are duplicates
 			d.reopen()
 			d.rejectEvents(reason, in.Events)
 		} else if events := d.deduplicate(in.Events); len(events) > 0 {
@@ -71,7 +71,7 @@ func (d *decision) apply(in Input) {
 	}
 }
 
-// isRunning reports whether an attempt can belong to the running request. Between steps, none can.
+// isRunning reports whether an attempt can belong to the running request. In PhaseCalling, none can.
 func (d *decision) isRunning(a Attempted) bool {
 	return d.Request != nil && d.Request.ID == a.RequestID && d.Phase() != PhaseCalling
 }

@@ -146,7 +146,7 @@ func ifChanged[T any](command *cobra.Command, flag string, field **T, value *T) 
 	}
 }
 
-// parseSettings decodes the JSON of request settings. Unlike an event, they have no unknown fields.
+// parseSettings decodes the JSON of request settings. Unlike in an event, an unknown field is an error.
 func parseSettings(flag, text string) (*event.RequestSettings, error) {
 	const want = `want JSON like {"topP":0.9,"seed":7}`
 	var fields map[string]json.RawMessage

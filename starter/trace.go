@@ -54,7 +54,7 @@ func (a *app) startTrace(command *cobra.Command) error {
 	return nil
 }
 
-// withoutMetrics hides what enables the export of metrics: a command is too short for them.
+// withoutMetrics is a Getenv that disables the export of metrics: a command is too short for them.
 func withoutMetrics(name string) string {
 	if name == "OTEL_METRICS_EXPORTER" {
 		return "none"

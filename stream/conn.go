@@ -130,7 +130,7 @@ func (c *Conn) ConnectError() error {
 // Connected reports whether the connection is established at present.
 func (c *Conn) Connected() bool { return c != nil && c.connected.Load() }
 
-// inBackgroundIfDown does not wait for f while disconnected, since nats may block.
+// inBackgroundIfDown runs f in the background while disconnected, since nats may block.
 func (c *Conn) inBackgroundIfDown(f func()) {
 	if c.Connected() {
 		f()

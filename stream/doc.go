@@ -9,7 +9,7 @@
 //
 //	sub, err := conn.Subscribe("demo")
 //	for m := range sub.Messages() {
-//		if d, ok := sub.Delta(m); ok { … }   // event.TextDelta, or event.ToolProgress
+//		if d, ok := sub.Delta(m); ok { … }   // d.Bodies() are its events
 //	}
 //
 // A subscription delivers the deltas of an attempt in order and without gaps. A subscriber that

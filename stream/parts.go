@@ -7,8 +7,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// partHeader is the header of each part of a response that exceeds a message: the id of the
-// response, the number of the part from 1, and the number of parts. The concatenated data of the
+// partHeader is the header of each part of a response that is too large for one message: the id of
+// the response, the number of the part from 1, and the number of parts. The concatenated data of the
 // parts are the response. Followers of release 0.1.0 ignore parts, which are not JSON.
 const partHeader = "Chronicle-Part"
 

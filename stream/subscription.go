@@ -12,8 +12,8 @@ const subscriptionBuffer = 4096 // deltas; a slower reader misses some and gets 
 // Message is a message for [Subscription.Delta].
 type Message = *nats.Msg
 
-// Subscription receives the deltas of a context for one follower. It belongs to the goroutine that
-// reads it, which saves a goroutine switch per delta.
+// Subscription receives the deltas of a context for one follower. The goroutine that reads messages also
+// decodes them, which saves a goroutine switch per delta. It is not safe for concurrent use.
 type Subscription struct {
 	conn     *Conn
 	name     string
@@ -25,7 +25,7 @@ type Subscription struct {
 	subs     []*nats.Subscription
 }
 
-// Subscribe subscribes to the answers of a context, from the text so far of the running one.
+// Subscribe subscribes to the answers of a context, starting with the text so far of the running answer.
 func (c *Conn) Subscribe(contextName string) (*Subscription, error) {
 	s := &Subscription{conn: c, name: contextName, messages: make(chan Message, subscriptionBuffer)}
 	if c == nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 )
 
-// ReadResult names the tool with which models read results above [MaxResult]. A [Set] offers it
-// with every tool: a list of tools that changes invalidates the provider's prompt cache.
+// ReadResult names the tool with which models read results above [MaxResult]. A [Set] always
+// offers it with other tools: a changed list of tools would invalidate the provider's prompt cache.
 const ReadResult = "read_result"
 
 const (

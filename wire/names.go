@@ -23,8 +23,8 @@ const (
 	SignalEvent     = "event"     // one event object or an array of them
 	SignalInterrupt = "interrupt" // stops the running answer
 	SignalClose     = "close"     // ends the session; its input may be a [Close]
-	// SignalRequestStarted carries a [RequestStarted] from Generate to its workflow, during the
-	// attempt, never after its result. Clients must not send it.
+	// SignalRequestStarted carries a [RequestStarted] from the activity Generate to its workflow, during
+	// the attempt, never after its result. Clients must not send it.
 	SignalRequestStarted = "request-started"
 
 	// UpdateAppend takes the input of [SignalEvent], up to [MaxAppendBytes], and returns an

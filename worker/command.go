@@ -50,7 +50,7 @@ type settings struct {
 
 func (s settings) part() contexts.Part { return contexts.Part(s.Only) }
 
-// tables returns the settings that the configuration file can have, too.
+// tables returns the settings that can also be set in the configuration file.
 func (s *settings) tables() []*config.Table {
 	return []*config.Table{s.Connection.Table(config.WorkerWords), s.Worker.Table(llm.Presets()...)}
 }

@@ -115,8 +115,8 @@ func (a *pendingAppend) payloads() *commonpb.Payloads {
 	return &commonpb.Payloads{Payloads: []*commonpb.Payload{value.Payload()}}
 }
 
-// findKnown finds repeated events before the step that applies the update, which may evict their
-// ids. The receiver is nil for a signal.
+// findKnown finds the ids of repeated events. It runs before the step that applies the update, because
+// that step may evict the ids. The receiver is nil for a signal.
 func (a *pendingAppend) findKnown(session reducer.Session) {
 	if a == nil {
 		return

@@ -16,7 +16,7 @@ import (
 // server accepts 2,000 updates per run.
 const maxReserves = 1000
 
-// Budget is the single writer of the daily budget of a label with one value. Workers reserve the usage
+// Budget is the single writer of the daily budget of one value of a label. Workers reserve the usage
 // of an attempt before they send it, and report its actual usage afterwards. The workflow completes at
 // midnight in UTC, by the server's clock, unless the new day already has reservations. Register it as
 // [wire.WorkflowBudget].

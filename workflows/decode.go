@@ -150,8 +150,8 @@ func maxEncoded(input []byte) int {
 	return len(input) + 3*separators + maxFixedGrowth
 }
 
-// fits returns an error if an event of an input is too large to be recorded. Recording encodes the
-// events, so fits does so only if the input is nearly too large.
+// fits returns an error if an event of an input is too large to be recorded. To avoid encoding each event
+// twice, it encodes the events only if the input is nearly too large.
 func fits(events []event.Event, input []byte) error {
 	if maxEncoded(input) <= wire.MaxStoredBytes {
 		return nil

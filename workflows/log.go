@@ -99,7 +99,7 @@ func (r *run) callerOf(body event.Body) caller {
 	return caller{requestID: event.RequestOf(body)}
 }
 
-// logRequest writes a line about a request that is not an event.
+// logRequest writes a line that has a request but no event.
 func (r *run) logRequest(requestID string, l func() line) {
 	if !workflow.IsReplaying(r.ctx) {
 		r.log(l(), "request", requestID, "trace", traceID(r.traceOf(requestID)))

@@ -170,7 +170,7 @@ func encode(text string) string {
 	return string(data)
 }
 
-// stream fails after cut pieces.
+// stream sends the answer. It fails after cut pieces if the answer has more.
 func (a answer) stream(ctx context.Context, w http.ResponseWriter, every time.Duration, cut int) error {
 	w.Header().Set("Content-Type", "text/event-stream")
 	controller := http.NewResponseController(w)
@@ -203,8 +203,8 @@ const InputTokens = 7
 // stall is how long the model is silent before it resets the connection.
 const stall = 2 * time.Second
 
-// fault injects a random fault: it rejects the request, or resets the connection after a
-// pause or after cut pieces.
+// fault injects a random fault. It rejects the request and returns served, or returns the number of
+// pieces after which the connection is reset: 0, after a pause, or a random number.
 func (m *model) fault(w http.ResponseWriter, r *http.Request, pieces int) (cut int, served bool) {
 	switch int(4 * m.chance()) {
 	case 0:

@@ -28,7 +28,7 @@ const (
 	roleView    role = "rig-view"
 )
 
-// addresses are the parts started so far, and settings of the model.
+// addresses has the addresses of the parts started so far, and settings of the model and of NATS.
 type addresses struct {
 	Temporal string  `json:"temporal,omitempty"`
 	NATS     string  `json:"nats,omitempty"`

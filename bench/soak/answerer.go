@@ -129,7 +129,7 @@ func (a *answerer) send(ctx context.Context, body event.Body) {
 	m := message{
 		key: fmt.Sprintf("%s-answer-%d", u.context.Name(), a.sent), content: contentHash(body), answers: true, unordered: true,
 	}
-	n := u.add(m) // before it is sent: if the run is terminated, the message may be lost
+	n := u.add(m) // before sending, so that a concurrent termination counts it as a message that it may lose
 	sending, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
 	e := event.New(body)

@@ -197,8 +197,8 @@ func (j *journal) checkSessions(log []event.Event) error {
 }
 
 // checkRequests checks that the attempts of each request are in order, that it ends once, and
-// that no requests overlap. After a reset an attempt may be recorded again, since Temporal
-// delivers the signals of the abandoned branch; the result corrects that.
+// that no requests overlap. After a reset, an attempt may be recorded twice under one number: for a
+// signal of the abandoned branch, which Temporal delivers again, and for its own result.
 func (j *journal) checkRequests(log []event.Event) error {
 	var problems []error
 	running, attempt, ended := "", 0, map[string]bool{}

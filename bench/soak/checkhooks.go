@@ -71,7 +71,7 @@ func checkHooks(log []event.Event) error {
 	return errors.Join(problems...)
 }
 
-// deliveryTimeout bounds the wait for the last deliveries. That of a killed worker is repeated.
+// deliveryTimeout bounds the wait for the last deliveries. A delivery of a killed worker is repeated.
 const deliveryTimeout = time.Minute
 
 // checkDelivered checks that the hook with OnEvent received the log, in order and completely. It waits
@@ -93,7 +93,7 @@ func (u *user) checkDelivered(ctx context.Context, log []event.Event) error {
 	}
 }
 
-// checkDelivered compares what a hook received with the log, which it may have outgrown.
+// checkDelivered compares what a hook received with the log. The hook may have received newer events.
 func checkDelivered(delivered agent.Delivered, log []event.Event) error {
 	problems := delivered.Problems
 	for i, e := range log {

@@ -18,8 +18,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// reason of resets and terminations. The check distinguishes these from runs that the server
-// ended.
+// reason is the reason of closes, resets and terminations. It distinguishes the runs that users ended
+// from those that the server ended.
 const reason = "soak"
 
 // disruptShare is the average number of rounds between two closes, resets or terminations.

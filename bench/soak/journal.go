@@ -28,7 +28,7 @@ const (
 type message struct {
 	key     string
 	content [sha256.Size]byte
-	// answers may be rejected: the call may have ended.
+	// answers: it answers a call, and may be rejected, since the call may have ended.
 	answers bool
 	// file is an attachment of the same input; "" without one.
 	file    blobs.Ref

@@ -18,7 +18,7 @@ type kind struct {
 	every  time.Duration
 	// large adds large messages and attachments; signals sends plain signals of at most 60 KB.
 	large, signals bool
-	// At random:
+	// What the user does to the context at random.
 	closes, resets, terminates bool
 	// The contexts of agents call tools, their messages name hooks, or they have budgets.
 	calls, hooks, budgets bool

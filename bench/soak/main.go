@@ -233,7 +233,7 @@ func (s *soak) checkDailyBudget() error {
 	return nil
 }
 
-// Each context has its own source.
+// random returns the source of random numbers for a purpose. Each user has its own source.
 func (s *soak) random(purpose uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(s.options.seed, 1<<32+purpose))
 }

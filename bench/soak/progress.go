@@ -57,8 +57,8 @@ func (p *progress) add(e event.Event) {
 	}
 }
 
-// end ends the running request. Messages through an event are done; "": those that the request
-// included.
+// end ends the running request. Messages up to the event with the id through are done; "": those that
+// the request included.
 func (p *progress) end(through string) {
 	p.isOpen = false
 	p.done = max(p.done, cmp.Or(event.Counter(through), p.through))

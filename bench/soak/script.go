@@ -52,7 +52,7 @@ func (u *user) script(key string) (s rig.Script) {
 	return s
 }
 
-// call returns a call. Its id is its key, an id that other calls have, too, or missing.
+// call returns a call. Its id is its key, an id that other calls share, or empty.
 func (u *user) call(key string) rig.Call {
 	id := []string{key, "call_0", ""}[u.rand.IntN(3)]
 	name := callNames[u.rand.IntN(len(callNames))]

@@ -49,7 +49,7 @@ func (t *topology) startGateway(ctx context.Context) error {
 	return t.run(ctx, "gateway-check", exec.Command(t.program("starter"), append(check, "--listen", address)...), nil)
 }
 
-// startPrometheus starts it with the mounted files, in which it replaces the addresses.
+// startPrometheus starts Prometheus with the mounted files. It replaces the addresses and paths in them.
 func (t *topology) startPrometheus(ctx context.Context) error {
 	service, err := t.compose.service("prometheus")
 	if err != nil {

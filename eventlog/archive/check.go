@@ -47,7 +47,7 @@ func (a *Archive) Check(ctx context.Context, contextName string) iter.Seq2[Probl
 
 var errUnknownEntry = errors.New("unknown entry")
 
-// check calls report with the result of each check, nil for success, until it returns false.
+// check calls report with the result of each check, nil for success, until report returns false.
 func (f *Folder) check(ctx context.Context, report func(place string, err error) bool) {
 	folder := folderOf(f.contextName)
 	reportGap := func(runID string, first, last int) bool {

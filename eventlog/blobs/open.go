@@ -97,7 +97,7 @@ func wanted() string {
 
 var drive = regexp.MustCompile(`^/?[A-Za-z]:`)
 
-// openFolder opens a folder that contains only blobs. The URL may have the parameters of
+// openFolder opens a folder as a bucket without metadata files. The URL may have the parameters of
 // [fileblob.URLOpener].
 func openFolder(ctx context.Context, u *url.URL, creates bool) (bucket *blob.Bucket, folder string, err error) {
 	folder = u.Path

@@ -111,7 +111,7 @@ function showError(source, text) {
 
 let waiting = []; // the indices of the calls that wait for an approval
 
-// showWaiting shows them above the input box.
+// showWaiting names or counts the waiting calls above the input box.
 function showWaiting(entries) {
   waiting = entries.flatMap((entry, i) => (isWaiting(entry) ? [i] : []));
   const text = waiting.length === 1

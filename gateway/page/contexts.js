@@ -104,7 +104,7 @@ export class Contexts {
       this.#summaries.set(summary.contextName, summary);
       this.#describe(summary.contextName);
     }
-    // An element in place is not moved, which would lose the focus.
+    // An element in place is not moved, because moving it would lose the focus.
     let at = $("list").firstChild;
     for (const item of this.#items.values()) {
       if (item === at) at = at.nextSibling;

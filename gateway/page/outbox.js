@@ -17,7 +17,7 @@ export class Outbox {
   #edit;
   #sent;
 
-  // edit receives the events of a message that the user edits again, sent the name of a
+  // edit receives the events of a message that the user edits again. sent receives the name of a
   // context that accepted a message.
   constructor({ edit, sent }) {
     this.#edit = edit;

@@ -68,7 +68,7 @@ func (e endpoint) onEvent(ctx context.Context, events hook.Events) error {
 	return err
 }
 
-// withoutInternals omits what the log has and the body of a call must not contain.
+// withoutInternals removes what the log contains, but the body of a call must not contain.
 func withoutInternals(body event.Body) event.Body {
 	switch body := body.(type) {
 	case event.AssistantMessage:

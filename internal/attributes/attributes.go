@@ -41,7 +41,7 @@ func Missing(ctx context.Context, service operatorservice.OperatorServiceClient,
 	return missing, nil
 }
 
-// Command returns the command of an administrator that registers all of [Types].
+// Command returns the command with which an administrator registers all of [Types].
 func Command(namespace string) string {
 	return fmt.Sprintf("temporal operator search-attribute create --namespace %s --name %s --type Keyword --name %s --type Int --name %s --type Keyword",
 		namespace, wire.AttributeStatus, wire.AttributeTurns, wire.AttributeModel)

@@ -1,6 +1,6 @@
-// Package backend implements the interfaces of package activities: models with package llm, and
-// the stream with package stream. It keeps go-openai and NATS out of the dependencies of
-// activities and workflows.
+// Package backend implements the interfaces of package activities: models with package llm, the
+// stream with package stream, and the sender with package client. It keeps go-openai and NATS out of
+// the dependencies of activities and workflows.
 package backend
 
 import (

@@ -105,7 +105,7 @@ func unknownKey(key toml.Key, name string, of *Table, tables []*Table) error {
 	return fmt.Errorf("unknown key %q %s", key.String(), tomlfile.Suggest(strings.TrimPrefix(of.name+"."+name, "."), known...))
 }
 
-// checkType returns an error unless a value is valid for a flag. The caller puts the key before it.
+// checkType returns an error unless a value is valid for a flag. The caller prefixes the error with the key.
 func checkType(f *pflag.Flag, value any) error {
 	if _, ok := textsOf(f.Value.Type(), value); ok {
 		return nil

@@ -52,7 +52,7 @@ type Folder struct {
 	Use  string // what it contains
 }
 
-// Checks returns the checks of a client, and asks a worker for its own.
+// Checks returns the checks of a client. One of them asks a worker for its own.
 func (d *Deployment) Checks() []Check {
 	return []Check{
 		d.connection(), d.version(), d.namespace(), d.retention(), d.attributes(), d.hop(), d.timer(),

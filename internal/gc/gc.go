@@ -10,8 +10,8 @@ import (
 	"runtime/metrics"
 )
 
-// MinGrowth is the number of bytes by which the heap of a program grows at least between two
-// collections after [Relax].
+// MinGrowth is the minimum number of bytes by which the heap of a program grows between two collections
+// after [Relax].
 const MinGrowth = 128 << 20
 
 // defaultPercent is the default of GOGC.
@@ -45,7 +45,8 @@ func adjust(current int) int {
 	return percent
 }
 
-// minLive bounds the percentage, by which the runtime multiplies a minimum of 4 MiB.
+// minLive is the smallest live heap that percentOf assumes. It bounds the percentage, which also scales
+// the minimum heap of the runtime, 4 MiB.
 const minLive = 4 << 20
 
 func percentOf(live uint64) int {

@@ -12,9 +12,10 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// Limit is the number of warnings, and of errors, with the same message in each [Interval]. Further
-// ones are omitted and counted; one interval after the first omitted line, or at exit, a line contains the number. Lines with the
-// field "event" are not limited: the log of a context contains each event once.
+// Limit is the maximum number of warnings, and of errors, with the same message in each [Interval]. Further
+// ones are omitted and counted. One interval after the first omitted line, or at exit, a line with the
+// number is logged. Lines with the field "event" are not limited: the log of a context contains each event
+// once.
 const Limit = 10
 
 // Interval is the time to which the limit applies.

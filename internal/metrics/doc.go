@@ -5,6 +5,6 @@
 //	m.FirstToken.Observe(time.Since(sent).Seconds(), "openai", "gpt-4o")
 //
 // Label values follow the order of the labels in the definition. They are bounded: no label is the
-// name of a context or an id. Of the names that events and operators choose, such as models, each
-// label has up to [MaxNames]; further ones are reported as [Other].
+// name of a context or an id, and each label has at most [MaxNames] values. Further values, for
+// example models that events name, are reported as [Other].
 package metrics

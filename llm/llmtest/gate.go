@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Gate blocks a step until the test opens it or the server is closed.
+// Gate blocks a step until the test opens it, the client disconnects or the server is closed.
 type Gate struct {
 	openOnce  sync.Once
 	reachOnce sync.Once

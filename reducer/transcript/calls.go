@@ -144,7 +144,7 @@ func (f *fold) resolve(c *pendingCall, r pendingResult) {
 	f.update(c, r)
 }
 
-// update shows a result. An actual one replaces a placeholder.
+// update shows a result. A later one replaces an earlier one, such as a placeholder.
 func (f *fold) update(c *pendingCall, r pendingResult) {
 	status, action := c.action.withResult(r.body, parameters{cwd: f.cwd}.relative)
 	switch {

@@ -41,7 +41,7 @@ func (m *Model) awaited(id string) int {
 	return slices.IndexFunc(m.pending, func(p pending) bool { return slices.Contains(p.ids, id) })
 }
 
-// resolvePending waits for the last event of an input, or its rejection.
+// resolvePending removes an input when the log has its last event or its rejection.
 func (m *Model) resolvePending(e event.Event) {
 	i := m.awaited(e.ClientEventID)
 	if i < 0 {

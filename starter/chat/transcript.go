@@ -237,7 +237,7 @@ func (t *transcript) stream(text string, isRestart bool) {
 	}
 }
 
-// Waiting lines are shown and answered next.
+// end prints the lines that waited for the end of the answer.
 func (t *transcript) end(body event.Body, mark string) {
 	t.endThinking()
 	t.finishTail()

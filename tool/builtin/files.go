@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	maxEntries   = 1000   // files that list_files returns
+	maxEntries   = 1000   // files and folders that list_files returns
 	defaultLimit = 16_000 // bytes that read_file returns at once
 	maxLimit     = 24_000
 )
@@ -33,7 +33,7 @@ type readInput struct {
 	Limit  int    `json:"limit,omitempty" jsonschema:"the number of bytes to read; default 16000, at most 24000"`
 }
 
-// Files returns the tools list_files and read_file for a folder. The root stays open.
+// Files returns the tools list_files and read_file for a folder. The caller must keep the root open.
 func Files(root *os.Root) []tool.Tool {
 	f := files{root}
 	return []tool.Tool{

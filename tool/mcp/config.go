@@ -49,8 +49,8 @@ type Server struct {
 var serverFields = []string{"type", "command", "args", "env", "cwd", "url", "headers", "timeoutMs", "disabled"}
 
 // ReadServers reads the field mcpServers of a JSON file, as other MCP clients do; see
-// mcp.example.json. It sorts servers by name and omits disabled ones. Errors repeat no value, which
-// may be a secret.
+// mcp.example.json. It sorts servers by name and omits disabled ones. Errors omit the text of values,
+// which may be secrets.
 func ReadServers(name string) ([]Server, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
@@ -96,7 +96,7 @@ func parseServers(data []byte) ([]Server, error) {
 	return servers, nil
 }
 
-// syntaxError names the line; the error itself may quote the file.
+// syntaxError returns an error that names the line. It omits err, which may quote the file.
 func syntaxError(data []byte, err error) error {
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {

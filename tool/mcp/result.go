@@ -12,8 +12,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// valueOf returns the text or structured value of a result, without the server's secrets. An error
-// is that of the tool.
+// valueOf returns the text or structured value of a result, without the server's secrets. If the
+// tool failed, the error contains its message.
 func valueOf(result *sdk.CallToolResult, known *secrets) (any, error) {
 	text, hasOnlyText := textOf(result.Content)
 	text = known.scrub(text)

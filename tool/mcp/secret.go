@@ -20,7 +20,7 @@ const (
 	minScrubbed    = 6 // bytes; shorter secrets would remove parts of ordinary words
 )
 
-// secrets resolves references and removes what they refer to from texts.
+// secrets resolves references to secrets, and removes those secrets from texts.
 type secrets struct {
 	getenv   func(string) string
 	values   []string

@@ -28,8 +28,8 @@ const (
 	maxErrorBytes = 2048 // in logs and for models
 )
 
-// statefulVersion is the newest protocol version that begins with "initialize". Older servers with
-// a command may never answer the first request of newer versions.
+// statefulVersion is the newest protocol version whose sessions begin with the request "initialize".
+// Older servers with a command may never answer the first request of newer versions.
 const statefulVersion = "2025-11-25"
 
 // timing contains delays and timeouts that tests change.
@@ -225,7 +225,7 @@ func (s *server) offered(ctx context.Context) ([]tool.Tool, error) {
 	return s.tools, nil
 }
 
-// connected waits for a link and returns it. It skips before, a link that has failed; nil: none.
+// connected waits for a link other than before, which has failed, and returns it. Nil before: any link.
 func (s *server) connected(ctx context.Context, before *link) (*link, error) {
 	var l *link
 	err := s.await(ctx, s.timing.wait, func() bool {

@@ -209,7 +209,7 @@ func (p *result) print(out io.Writer, action string) {
 	}
 }
 
-// parent is "" for the tests themselves.
+// parent is "" for top-level tests.
 func (p *result) printTests(out io.Writer, parent, indent string) {
 	seen := map[string]bool{}
 	for _, line := range p.lines {

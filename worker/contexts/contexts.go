@@ -39,7 +39,8 @@ const (
 // HandBack is the time to hand running requests back to Temporal when the worker stops.
 const HandBack = 10 * time.Second
 
-// MinContinueAfter is the minimum of Options.ContinueAfter. A run with one turn is shorter.
+// MinContinueAfter is the minimum of Options.ContinueAfter. A run with one turn and no tool calls has
+// fewer history events.
 const MinContinueAfter = 50
 
 // Options configure a [Worker].
@@ -48,16 +49,16 @@ type Options struct {
 	TaskQueue string // empty: wire.TaskQueue
 	Part      Part
 	Models    *llm.Adapter
-	// Tools are the same in all workers of a task queue. Nil: none; tools of clients still work.
+	// Tools must be the same in all workers of a task queue. Nil: none; tools of clients still work.
 	Tools  activities.Tools
 	Stream *stream.Conn // live deltas; nil: none
-	// Hooks check all requests and answers, in this order, or receive all events. They are the same
-	// in all workers of a task queue, with any Part. Start returns an error if they are invalid.
+	// Hooks check all requests and answers, in this order, or receive all events. They must be
+	// the same in all workers of a task queue, with any Part. Start returns an error if they are invalid.
 	Hooks []hook.Hook
 	// Reduce must be pure, and the same in all workers of a task queue. Nil: reducer.Reduce.
 	Reduce           reducer.Reducer
 	SearchAttributes bool // whether contexts set them; see [RegisterSearchAttributes]
-	// Archive is required. Its store is also the ExternalStorage of the Temporal client.
+	// Archive is required. Its store must also be the ExternalStorage of the Temporal client.
 	Archive *archive.Archive
 	// StoreID is the result of blobs.Store.Identity. Workflow tasks of contexts with another store
 	// fail. Empty: no check.
@@ -68,8 +69,8 @@ type Options struct {
 	// DefaultModel is shown in the Temporal UI for contexts without a provider of their own.
 	// Optional.
 	DefaultModel string
-	// Budgets limit the daily usage of the requests with a label. They are the same in all workers
-	// of a task queue. Nil: none.
+	// Budgets limit the daily usage of the requests with a label. They must be the same in all
+	// workers of a task queue. Nil: none.
 	Budgets []activities.LabelBudget
 	// CacheBytes approximately bounds the memory of cached contexts. 0: the SDK bounds their number.
 	CacheBytes int64
@@ -102,8 +103,8 @@ func NewWorker(temporal client.Client, options Options) *Worker {
 		MaximumNumberOfPollers: 64,
 	})
 	common := worker.Options{
-		// The response to a heartbeat tells that an activity was cancelled, so this bounds the
-		// delay.
+		// The response to a heartbeat reports the cancellation of an activity, so this bounds the delay of
+		// a cancellation.
 		MaxHeartbeatThrottleInterval:     time.Second,
 		DefaultHeartbeatThrottleInterval: time.Second,
 		WorkerStopTimeout:                options.DrainTimeout + HandBack,

@@ -31,9 +31,10 @@ const (
 // blobs.ErrOtherStore if the namespace has another store, and ErrStoreRefused if the server does
 // not allow or support recording.
 //
-// Each worker first adds a claim of its own. The server serializes updates and responds with the
-// result, so exactly one worker sees no other claim; it records its store, and the others wait. If
-// it is killed in between, workers with other stores fail until it starts again.
+// Each worker first adds a claim of its store. The server serializes updates and responds with the
+// result, so only workers with the first claimed store see no other claim. They record the store, and
+// the others wait. If they are killed in between and another store is claimed, all workers fail until
+// one of the claims is cleared; the error contains the command.
 func BindStore(ctx context.Context, c client.Client, namespaceName, id string) error {
 	isClaimed := false
 	for {

@@ -16,7 +16,7 @@ import (
 // Observe is the hook that receives the events of all contexts.
 const Observe = "observe"
 
-// Each delivery with a number that failsEvery divides fails after it was recorded, and is repeated.
+// Every failsEvery-th delivery fails after it was recorded, and is repeated.
 const failsEvery = 16
 
 // Delivered are the events of a context that the hook Observe received, as [hook.Events] tells

@@ -109,7 +109,7 @@ func (c *clientOutbound) SignalWorkflow(ctx context.Context, in *interceptor.Cli
 	return c.Next.SignalWorkflow(ctx, in)
 }
 
-// Worker returns the interceptor of a worker. It precedes those that call [Received].
+// Worker returns the interceptor of a worker. It must precede those that call [Received].
 func Worker(provider trace.TracerProvider) interceptor.WorkerInterceptor {
 	tracer := newTracer(provider)
 	return &workerInterceptor{tracer: tracer, traced: interceptor.NewTracingInterceptor(tracer)}

@@ -6,7 +6,7 @@
 //	}
 //
 // The rules follow the documentation of the providers; each [Rule] names its source. The package
-// shares no code with package llm, so that it can test its renderer.
+// shares no code with package llm, so that it can test the renderer of package llm.
 //
 // A provider can still reject a request without violations: the package does not check models, size
 // limits, or parameters that do not concern tools.
