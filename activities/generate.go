@@ -62,7 +62,7 @@ type Attempted struct {
 	Model      string `json:"model,omitempty"`
 }
 
-// GenerateResult is the result of a successful, interrupted or handed back attempt.
+// GenerateResult is the result of an attempt that returns no error.
 type GenerateResult struct {
 	Attempted
 	Outcome       reducer.Outcome      `json:"outcome"`

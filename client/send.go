@@ -16,7 +16,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-const updateTimeout = 2 * time.Second // without a worker; then Send sends a signal
+const updateTimeout = 2 * time.Second // of the update; after a timeout, Send sends a signal
 
 // Receipt reports the outcome of a Send, in the order of the events.
 type Receipt struct {

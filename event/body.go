@@ -218,7 +218,8 @@ const (
 // Policies returns all delivery policies, the default first.
 func Policies() []Policy { return []Policy{PolicyInterrupt, PolicyQueue, PolicyReject, PolicySteer} }
 
-// SetDeliveryPolicy sets delivery and debouncing. At least one field is set; others keep their value.
+// SetDeliveryPolicy sets delivery and debouncing. At least one field is set; unset fields keep their value,
+// except that a QuietPeriodMs raises a smaller maximum wait to the same value.
 type SetDeliveryPolicy struct {
 	Policy        Policy `json:"policy,omitempty"`
 	QuietPeriodMs *int64 `json:"quietPeriodMs,omitempty"` // debounce interval, 0 to 60,000 ms

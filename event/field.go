@@ -110,7 +110,8 @@ func compact(raw json.RawMessage) (json.RawMessage, error) {
 	return escaped.Bytes(), nil
 }
 
-// canonical gives equal values equal bytes. Of fields with the same name, it keeps the last.
+// canonical gives equal values equal bytes, except for numbers: they keep their digits. Of fields with the
+// same name, it keeps the last.
 func canonical(raw json.RawMessage) (json.RawMessage, error) {
 	value, err := parse(raw)
 	if err != nil {

@@ -110,7 +110,7 @@ func Redact(text string, max int) string {
 	})
 }
 
-// mayNameSecret is faster than namedSecret. Most names and ids have neither character.
+// mayNameSecret looks for the colon or equals sign that namedSecret requires, and is faster than namedSecret.
 func mayNameSecret(text string) bool { return strings.ContainsAny(text, ":=") }
 
 // RedactOutput is a more precise [Redact], for use outside workflows. It keeps path errors ("open

@@ -113,7 +113,7 @@ func (s *streamLimiter) acquire(client netip.Addr) (release func(), err error) {
 	}, nil
 }
 
-// IPv6 clients have a /64.
+// clientPrefix returns the network that counts as one client: the /64 of an IPv6 address, or an IPv4 address.
 func clientPrefix(client netip.Addr) netip.Prefix {
 	bits := client.BitLen()
 	if client.Is6() {

@@ -45,8 +45,8 @@
 //
 // # Partial answers
 //
-// After hooks also check the text of an interrupted answer ([Response.Partial]), and running Beside
-// hooks complete their check. They have up to [PartialTimeout] for that. If one refuses or fails,
+// [Hook.After] hooks also check the text of an interrupted answer ([Response.Partial]), and running
+// Beside hooks complete their check. They have up to [PartialTimeout] for that. If one refuses or fails,
 // none of the text is recorded. With [Hook.OnFailure] Open, the text is recorded after a failure.
 //
 // # Streaming

@@ -97,7 +97,7 @@ func (e *Error) suspectMedia(sent conversation) {
 	}
 }
 
-// Models that reject images usually accept only text, so the setting accepts is suggested for other media.
+// Models that reject images usually accept only text, so the advice names "accepts" only for other media.
 func mediaAdvice(nouns ...string) string {
 	setting := "textOnly"
 	if nouns[len(nouns)-1] != "image" {

@@ -97,7 +97,7 @@ func (c Config) apply(body event.Body) Config {
 		}
 		if body.QuietPeriodMs != nil {
 			c.Delivery.QuietPeriodMs = *body.QuietPeriodMs
-			// The default maximum wait does not shorten an explicit quiet period.
+			// An earlier or default maximum wait does not shorten a new quiet period.
 			c.Delivery.MaxWaitMs = max(c.Delivery.MaxWaitMs, c.Delivery.QuietPeriodMs)
 		}
 		if body.MaxWaitMs != nil {

@@ -12,8 +12,9 @@ import (
 // Names of the protocol.
 const (
 	WorkflowType = "Context"
-	// WorkflowSend is the type of the workflows that schedules start. Its input is a [Scheduled]. Its
-	// id is the idempotency key: a workflow that is started again with the same id sends nothing.
+	// WorkflowSend is the type of the workflows that schedules start. Its input is a [Scheduled]. The
+	// workflow id is the idempotency key: if a workflow is started again with the same id, the context drops
+	// the event as a duplicate.
 	WorkflowSend = "Send"
 	// WorkflowBudget is the type of the workflows that keep the daily budgets of labels ([BudgetID]).
 	// Its input is the [reducer.Ledger] of the run before; none at first.

@@ -17,8 +17,8 @@
 //   - SIGINT, SIGTERM and a closed terminal stop the worker gracefully: running answers finish or are
 //     handed back to Temporal, then the servers of --dev stop. A second signal ends the process at
 //     once.
-//   - SIGHUP reloads the providers and the log level. Running answers keep their provider, and an
-//     invalid configuration changes nothing.
+//   - SIGHUP reloads the providers and the log level. Attempts that have begun keep their provider,
+//     and an invalid configuration changes nothing.
 //   - No process that it started outlives it, on Linux even if it is killed.
 package main
 

@@ -203,8 +203,8 @@ const InputTokens = 7
 // stall is how long the model is silent before it resets the connection.
 const stall = 2 * time.Second
 
-// fault injects a random fault. It rejects the request and returns served, or returns the number of
-// pieces after which the connection is reset: 0, after a pause, or a random number.
+// fault injects a random fault. If it rejects the request, served is true. Otherwise, cut is the number
+// of pieces after which the connection is reset: 0 after the pause stall, or a random number.
 func (m *model) fault(w http.ResponseWriter, r *http.Request, pieces int) (cut int, served bool) {
 	switch int(4 * m.chance()) {
 	case 0:

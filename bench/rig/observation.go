@@ -46,7 +46,7 @@ type Observation struct {
 	Delays []time.Duration `json:"delays,omitempty"`
 }
 
-// Observations collects those of all processes and keeps the first one of each kind and key.
+// Observations collects the observations of all processes and keeps the first one of each kind and key.
 // It is safe for concurrent use.
 type Observations struct {
 	mu      sync.Mutex
@@ -131,7 +131,7 @@ func (all *Observations) Find(kind Kind, key string) (Observation, bool) {
 	return o, ok
 }
 
-// All returns those of a kind, in any order.
+// All returns the observations of a kind, in any order.
 func (all *Observations) All(kind Kind) (found []Observation) {
 	all.mu.Lock()
 	defer all.mu.Unlock()

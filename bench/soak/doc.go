@@ -37,8 +37,8 @@
 //   - Approvals: each request for one is decided once, expires, or is interrupted. A call that
 //     was not approved was not executed.
 //   - Hooks: each attempt that completed has the reports of its hooks once. Refused requests did
-//     not reach the model, which also checks each request by the rules of providers and for
-//     changes of hooks. No refused answer is in the log.
+//     not reach the model. The model also checks that each request follows the rules of providers
+//     and has the changes of its hooks. No refused answer is in the log.
 //   - Deliveries: the hook with OnEvent received each event of the log, in order, with repeats only
 //     of the same content. Deliveries of an abandoned branch have a lower epoch than those that
 //     replace them.

@@ -201,7 +201,7 @@ type soak struct {
 	options options
 	began   time.Time
 	counts  counts
-	// agents is the client of the contexts with tools, which workers of command serve.
+	// agents is the client of the contexts for which isAgent is true. Workers run with command serve them.
 	agents     *client.Client
 	executions *agent.Executions
 	command    []string

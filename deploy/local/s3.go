@@ -84,7 +84,8 @@ func withEndpoint(bucket, endpoint string) (string, error) {
 	return u.String(), nil
 }
 
-// s3Credentials returns those of the workers, and turns off all other AWS configuration of the caller.
+// s3Credentials returns variables with the credentials of the workers, which also turn off all other AWS
+// configuration of the caller.
 func (t *topology) s3Credentials() ([]string, error) {
 	worker, err := t.compose.service("worker")
 	if err != nil {

@@ -165,7 +165,8 @@ func (t *topology) script(ctx context.Context, name string, changes map[string]s
 	return t.run(ctx, name, cmd, nil)
 }
 
-// awaitHealth waits until the URL in the health check of a service responds, at another address.
+// awaitHealth waits until the URL in the health check of a service responds. It replaces the host and port
+// of the URL by address.
 func awaitHealth(ctx context.Context, service types.ServiceConfig, address string) error {
 	check, err := healthCommand(service)
 	if err != nil {

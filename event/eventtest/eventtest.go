@@ -170,7 +170,7 @@ func FileAttachment() *rapid.Generator[event.FileAttachment] {
 	})
 }
 
-// Value generates canonical JSON values other than null, without fields named like a key.
+// Value generates canonical JSON values other than null, without fields named like an API key.
 func Value() *rapid.Generator[json.RawMessage] {
 	return rapid.Custom(func(t *rapid.T) json.RawMessage {
 		switch rapid.IntRange(0, 2).Draw(t, "kind") {

@@ -132,8 +132,8 @@ func Truncate(parts []Part, through int) []Part {
 	return parts
 }
 
-// chain returns a run and the runs that it continues, oldest first, without runs that have no event
-// after a counter.
+// chain returns a run and the runs that it continues, oldest first. It omits continued runs whose last
+// event is at or before a counter.
 func (f *Folder) chain(ctx context.Context, runID string, after int) ([]Run, error) {
 	var chain []Run
 	want := runID

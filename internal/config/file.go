@@ -50,8 +50,8 @@ func (f *file) value(key []string) (value any, isKnown bool) {
 	return value, isKnown
 }
 
-// check returns an error for the first key that is unknown or has a value of the wrong type. The first
-// table is that of the top level. It ignores the content of [Parts].
+// check returns an error for the first key that is unknown or has a value of the wrong type. It ignores
+// the content of [Parts]. The first table is that of the top level.
 func (f *file) check(tables []*Table) error {
 	for _, key := range f.keys {
 		if slices.Contains(Parts, key[0]) {

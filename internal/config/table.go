@@ -26,7 +26,7 @@ type Variable struct {
 	value       *string // nil: other packages read the variable
 }
 
-// isFamily reports whether the name stands for all variables with a prefix, which others read.
+// isFamily reports whether the name stands for all variables with a prefix, which other packages read.
 func (v Variable) isFamily() bool { return strings.HasSuffix(v.Name, "*") }
 
 func newTable(name string) *Table {

@@ -12,14 +12,14 @@ import (
 
 const (
 	// A hop is the time from scheduling a task until a worker gets it. hopActivities run in sequence,
-	// each with two hops: its own task and the workflow task that follows. A shard with default settings first dispatches
-	// 20 tasks without delay, so only the newest measuredHops count.
+	// each with two hops: its own task and the workflow task that follows. A shard with default settings
+	// first dispatches 20 tasks without delay, so only the newest measuredHops count.
 	hopActivities = 25
 	measuredHops  = 20
 	timerDuration = 10 * time.Millisecond
 	timingTimeout = 20 * time.Second
-	// maxHop: after these tasks, a shard with default settings dispatches 20 times a second, so each hop
-	// takes 50 ms; with the settings in deploy/dynamicconfig.yaml, about 5 ms.
+	// maxHop: after the 20 tasks without delay, a shard with default settings dispatches 20 times a second,
+	// so each hop takes 50 ms; with the settings in deploy/dynamicconfig.yaml, about 5 ms.
 	maxHop = 25 * time.Millisecond
 	// maxLateness: with default settings, timers are up to a second late; with those in
 	// deploy/dynamicconfig.yaml, a few milliseconds.

@@ -17,7 +17,8 @@ func Temporal(log *zap.Logger) sdklog.Logger {
 	return sdklog.NewStructuredLogger(structured(temporal{Core: floor{log.Core(), zap.WarnLevel}}, "temporal-sdk"))
 }
 
-// temporal writes the lines of the SDK, and after With those of a workflow or an activity.
+// temporal writes the lines of the SDK. If With receives the tags of a workflow or an activity, it returns
+// a core for the lines of that workflow or activity.
 type temporal struct {
 	zapcore.Core
 	logger string // of a workflow or an activity

@@ -273,8 +273,8 @@ func checkNumbers(value any) error {
 }
 
 // count lets each evaluation of a schema below v count towards the limit. Schemas can apply others
-// to the same value exponentially often, and the library has no limit of its own. It counts in the
-// check of the format, which comes early in an evaluation.
+// to the same value exponentially often, and the library has no limit of its own. The check of the
+// format counts the evaluation, because it comes early.
 func (s *Schema) count(v reflect.Value, seen map[*jsonschema.Schema]bool) {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:

@@ -225,7 +225,8 @@ func (s *server) offered(ctx context.Context) ([]tool.Tool, error) {
 	return s.tools, nil
 }
 
-// connected waits for a link other than before, which has failed, and returns it. Nil before: any link.
+// connected waits until the server is connected, and returns the link. It ignores the link before, which
+// has failed; nil: none.
 func (s *server) connected(ctx context.Context, before *link) (*link, error) {
 	var l *link
 	err := s.await(ctx, s.timing.wait, func() bool {

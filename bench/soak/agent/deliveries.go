@@ -19,8 +19,8 @@ const Observe = "observe"
 // Every failsEvery-th delivery fails after it was recorded, and is repeated.
 const failsEvery = 16
 
-// Delivered are the events of a context that the hook Observe received, as [hook.Events] tells
-// consumers to keep them.
+// Delivered are the events of a context that the hook Observe received. Duplicates, replaced events and
+// late deliveries are handled as [hook.Events] documents.
 type Delivered struct {
 	Events   []DeliveredEvent
 	Repeated int // events that were received again

@@ -21,8 +21,8 @@ type Execution struct {
 	Arguments   json.RawMessage `json:"arguments"`
 }
 
-// Executions records those of all workers, and the events that their hook [Observe] received. It is
-// safe for concurrent use.
+// Executions records the tool calls that the workers execute, and the events that their hook [Observe]
+// received. It is safe for concurrent use.
 type Executions struct {
 	URL    string
 	server *http.Server
