@@ -46,8 +46,11 @@ type DeliverResult struct {
 
 // Deliver calls [hook.Hook.OnEvent] with the recorded events after the stored cursor of the hook, and
 // moves the cursor. It also delivers what is recorded while it runs, and during a turn it waits for
-// the next event. It fails if the hook does; Temporal then repeats it. It also fails on a worker that
-// lacks the hook, so that another worker delivers. If none has the hook, the events wait at the cursor.
+// the next event. It fails if the hook does; Temporal then repeats it. If it has delivered events before
+// that, it returns instead, and the workflow starts it again: Temporal doubles the delay with each failed
+// attempt, and a delivery that runs for minutes would add up failures of different events. It also fails
+// on a worker that lacks the hook, so that another worker delivers. If none has the hook, the events wait
+// at the cursor.
 func (a *Activities) Deliver(ctx context.Context, in DeliverInput) (DeliverResult, error) {
 	h, ok := a.observers[in.Hook]
 	if !ok {
@@ -66,10 +69,17 @@ func (a *Activities) Deliver(ctx context.Context, in DeliverInput) (DeliverResul
 	defer a.beatDuring(ctx, cancel)()
 	d := &delivery{Activities: a, hook: h, in: in, startedAt: time.Now()}
 	d.lastAt = d.startedAt
-	if err := d.run(ctx); err != nil {
+	err := d.run(ctx)
+	switch {
+	case err == nil:
+		return DeliverResult{Through: d.newest}, nil
+	case d.delivered > 0 && ctx.Err() == nil && !errors.As(err, new(*hook.RetryAfterError)):
+		activity.GetLogger(ctx).Warn("delivery failed; another one continues at the cursor",
+			"hook", h.Name, "through", d.delivered, "error", event.Redact(err.Error(), maxHookError))
+		return DeliverResult{Through: d.delivered}, nil
+	default:
 		return DeliverResult{}, deliveryError(h, err)
 	}
-	return DeliverResult{Through: d.newest}, nil
 }
 
 // withoutHook fails until maxMissingHook attempts in a row were on workers that lack the hook. Their
@@ -108,8 +118,9 @@ type delivery struct {
 	cursor    *archive.Cursor
 	batch     batch
 	epoch     int  // of the delivering run
-	newest    int  // counter of the newest delivered event
+	newest    int  // counter of the newest event that was delivered, skipped or failed
 	isTurn    bool // the turn continues after that event
+	delivered int  // counter of the newest event delivered by this attempt; 0: none
 }
 
 func (d *delivery) run(ctx context.Context) (err error) {
@@ -190,7 +201,9 @@ func (d *delivery) deliver(ctx context.Context) error {
 	})
 	switch {
 	case err == nil:
-		err = d.cursor.Set(ctx, archive.Progress{Position: b.end(len(b.events)), Epoch: d.epoch})
+		if err = d.cursor.Set(ctx, archive.Progress{Position: b.end(len(b.events)), Epoch: d.epoch}); err == nil {
+			d.delivered = b.end(len(b.events)).After
+		}
 	case ctx.Err() != nil:
 		return context.Cause(ctx) // not a failure of the hook
 	default:

@@ -211,6 +211,33 @@ func TestFailuresOfOnEvent(t *testing.T) {
 	}
 }
 
+func TestAFailureAfterADeliveryIsNoFailedAttempt(t *testing.T) {
+	d := newDelivering(t, 2*hook.MaxBatchEvents+1)
+	var failure error
+	h := hook.Hook{Name: "crm", OnEvent: func(_ context.Context, e hook.Events) error {
+		if e.After == "" {
+			return nil
+		}
+		return failure
+	}}
+	failure = errors.New("down")
+	through, err := d.deliver([]hook.Hook{h}, "crm", 201)
+	require.NoError(t, err)
+	require.Equal(t, hook.MaxBatchEvents, through)
+	require.Equal(t, hook.MaxBatchEvents, d.at(h).After)
+	require.NotZero(t, d.at(h).FailingSince)
+	_, err = d.deliver([]hook.Hook{h}, "crm", 201)
+	require.ErrorContains(t, err, "hook crm: down")
+
+	d.set(h, archive.Progress{Epoch: 1})
+	failure = &hook.RetryAfterError{Delay: 7 * time.Second, Err: errors.New("busy")}
+	_, err = d.deliver([]hook.Hook{h}, "crm", 201)
+	var failed *temporal.ApplicationError
+	require.ErrorAs(t, err, &failed)
+	require.Equal(t, 7*time.Second, failed.NextRetryDelay())
+	require.Equal(t, hook.MaxBatchEvents, d.at(h).After)
+}
+
 func TestAnOpenHookSkipsOldEvents(t *testing.T) {
 	d := newDelivering(t, 2)
 	recent := numbered(3, "m3")
