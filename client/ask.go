@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
@@ -162,7 +163,11 @@ func (q question) evaluate(ctx context.Context, result check, t *turn, last int)
 	}
 	if !all {
 		// The context remembers only its newest client event ids.
-		if d, err = q.context.deliveryFromLog(ctx, q.clientEventIDs); err != nil {
+		d, err = q.context.deliveryFromLog(ctx, q.clientEventIDs)
+		if errors.Is(err, blobs.ErrUnavailable) {
+			return nil, nil
+		}
+		if err != nil {
 			return nil, err
 		}
 		if ids, all = d.recorded(q.clientEventIDs); !all {

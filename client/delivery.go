@@ -40,15 +40,16 @@ func (c *Context) Delivery(ctx context.Context, clientEventIDs ...string) (Deliv
 	return delivery, nil
 }
 
-// deliveryFromLog assumes a closed context; for a running one, callers set Status and Ended.
+// deliveryFromLog assumes a closed context; for a running one, callers set Status and Ended. It fails
+// with blobs.ErrUnavailable while the archive is unavailable.
 func (c *Context) deliveryFromLog(ctx context.Context, clientEventIDs []string) (Delivery, error) {
 	d := Delivery{Delivery: wire.Delivery{EventIDs: map[string]string{}, Status: wire.StatusClosed}, Ended: true}
 	wanted := map[string]bool{}
 	for _, id := range clientEventIDs {
 		wanted[id] = true
 	}
-	for e, err := range c.Events(ctx, "") {
-		if errors.Is(err, ErrNoContext) {
+	for e, err := range c.client.log.Registered(ctx, c.name, "") {
+		if err = unreachable(ctx, err); errors.Is(err, ErrNoContext) {
 			break
 		}
 		if err != nil {

@@ -290,6 +290,22 @@ func TestAResetReplacesTheLog(t *testing.T) {
 	require.NoError(t, log.ArchiveRun(t.Context(), "demo", "R", 3), "earlier events belong to other runs")
 }
 
+// A run that closes before it registers leaves the log as it was.
+func TestRegisteredDoesNotReadAResetRunWhileTheArchiveIsUnavailable(t *testing.T) {
+	a, bucket := archived(t)
+	s := threeRuns(t)
+	s.runs = append(s.runs, newRun("R", "A", record(t, 4, messages(4, 4)...)))
+	log := eventlog.New(s, "", a)
+	require.Equal(t, lines(1, 9), format(t, log.Registered(t.Context(), "demo", "")))
+	bucket.Fail(errors.New("no route"))
+	require.Equal(t, lines(1, 4), format(t, log.Events(t.Context(), "demo", "")))
+	for e, err := range log.Registered(t.Context(), "demo", "") {
+		require.Zero(t, e)
+		require.ErrorIs(t, err, blobs.ErrUnavailable)
+	}
+	require.Equal(t, lines(1, 4), format(t, eventlog.New(s, "", nil).Registered(t.Context(), "demo", "")), "without an archive")
+}
+
 func TestHistoriesAreReadWhileTheArchiveIsUnavailable(t *testing.T) {
 	a, bucket := archived(t)
 	s := threeRuns(t)

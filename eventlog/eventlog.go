@@ -54,6 +54,16 @@ func (l *Log) Events(ctx context.Context, contextName, from string) iter.Seq2[ev
 	return l.events(ctx, contextName, from, func() (view, error) { return l.current(ctx, contextName, event.Counter(from)) })
 }
 
+// Registered is [Log.Events] for callers that must know what the log lacks. It fails with
+// blobs.ErrUnavailable while the archive is unavailable. Events then reads histories, and these do not
+// tell that a reset run was closed before it registered, which leaves the log as it was before the reset.
+func (l *Log) Registered(ctx context.Context, contextName, from string) iter.Seq2[event.Event, error] {
+	return l.events(ctx, contextName, from, func() (view, error) {
+		v, err := l.current(ctx, contextName, event.Counter(from))
+		return v, cmp.Or(err, v.archiveErr)
+	})
+}
+
 // Run is [Log.Events] for the log of a run, which may be an abandoned branch.
 func (l *Log) Run(ctx context.Context, contextName, runID, from string) iter.Seq2[event.Event, error] {
 	return l.events(ctx, contextName, from, func() (view, error) { return l.view(ctx, contextName, runID, event.Counter(from)) })
