@@ -105,7 +105,7 @@ func (t *Target) answer(ctx context.Context, sent conversation, isToolTurn bool,
 	if err != nil {
 		return Result{}, t.failBeforeAnswer(ctx, err)
 	}
-	m := &meter{counter: t.counter, encoding: encodingOf(t.Model), sent: sent.json}
+	m := &meter{counter: t.counter, encoding: encodingOf(t.Model), sent: sent.json, maxOutput: outputLimit(parameters)}
 	if t.offersTools() {
 		m.parameters = parameters
 	}

@@ -15,6 +15,7 @@ type meter struct {
 	encoding   encoding
 	sent       [][]byte // the messages of the request
 	parameters []byte   // of a request with tools; nil without tools
+	maxOutput  int      // that the request allows; 0: unlimited
 
 	counting sync.Mutex // held while tokens are counted
 	input    int        // counted tokens of sent; 0: not counted
@@ -104,6 +105,10 @@ func (m *meter) usage() event.Usage {
 	usage := event.Usage{InputTokens: m.input, Estimated: true}
 	usage.ReasoningTokens = m.count(&m.reasoning, reasoning)
 	usage.OutputTokens = usage.ReasoningTokens + m.count(&m.answer, answer) + m.count(&m.calls, calls)
+	if m.maxOutput > 0 { // the tokens of the model can be longer than the counted ones
+		usage.OutputTokens = min(usage.OutputTokens, m.maxOutput)
+		usage.ReasoningTokens = min(usage.ReasoningTokens, m.maxOutput)
+	}
 	return usage.Bounded()
 }
 

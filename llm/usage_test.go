@@ -112,6 +112,24 @@ func TestAStoppedRequestUsedItsInput(t *testing.T) {
 	}
 }
 
+// Otherwise, an estimate could exceed the reservation for the request.
+func TestAnEstimateOfTheOutputIsAtMostItsLimit(t *testing.T) {
+	for name, step := range map[string]llmtest.Step{
+		"an answer": llmtest.Raw("text/event-stream", llmtest.Chunk(`{"content":"Hi there!"}`, "")),
+		"reasoning": llmtest.Raw("text/event-stream", llmtest.Chunk(`{"reasoning_content":"Hi there!"}`, "")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			limited := target(t, llmtest.Start(t, step))
+			limited.Settings.MaxTokens = new(2)
+			result, err := limited.Stream(within(t), hello, nil)
+			require.Error(t, err)
+			require.True(t, result.Estimated)
+			require.Equal(t, 2, result.OutputTokens)
+			require.LessOrEqual(t, result.ReasoningTokens, 2)
+		})
+	}
+}
+
 func TestAnEstimateIncludesToolsAndImages(t *testing.T) {
 	estimate := func(messages ...reducer.Message) int {
 		model := llmtest.Start(t, llmtest.Answer("Hi").NoUsage())
