@@ -151,7 +151,7 @@ test-long: bin/temporal bin/gotest ## Run the tests that take minutes, such as t
 	CHRONICLE_LONG_TESTS=1 $(gotest) -count=1 -timeout 30m -parallel 100 -v -run '^($(call begin_with,long))$$' ./e2e
 
 e2e-postgres: bin/local bin/gotest ## Run the end-to-end tests on the services of docker-compose.yml, without Docker; requires PostgreSQL
-	bin/local -- sh -c 'CHRONICLE_E2E_TEMPORAL=$$TEMPORAL_ADDRESS CHRONICLE_E2E_TEMPORAL_PID_FILE=$$TEMPORAL_PID_FILE CHRONICLE_E2E_NATS=$$NATS_URL CHRONICLE_E2E_BLOB_URL=$$BLOB_URL CHRONICLE_E2E_GATEWAY=$$GATEWAY_URL CHRONICLE_E2E_PROMETHEUS=$$PROMETHEUS_URL $(gotest) -count=1 -tags clouds -timeout 20m $(if $(T),-v -run "$(T)") ./eventlog/blobs ./e2e'
+	bin/local -- sh -c 'CHRONICLE_E2E_TEMPORAL=$$TEMPORAL_ADDRESS CHRONICLE_E2E_TEMPORAL_PID_FILE=$$TEMPORAL_PID_FILE CHRONICLE_E2E_NATS=$$NATS_URL CHRONICLE_E2E_BLOB_URL=$$BLOB_URL CHRONICLE_E2E_GATEWAY=$$GATEWAY_URL CHRONICLE_E2E_PROMETHEUS=$$PROMETHEUS_URL CHRONICLE_E2E_MODEL=$$MODEL_URL $(gotest) -count=1 -tags clouds -timeout 20m $(if $(T),-v -run "$(T)") ./eventlog/blobs ./e2e'
 
 check: ## Check formatting, vet, lint, workflow determinism, imports, replay and modules
 	@echo "gofmt" && files=$$(gofmt -l .) && test -z "$$files" || { echo "not formatted, run gofmt -w:"; echo "$$files"; exit 1; }

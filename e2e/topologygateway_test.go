@@ -19,8 +19,12 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// The URL of the gateway of the topology; `make e2e-postgres` sets it.
-const gatewayVariable = "CHRONICLE_E2E_GATEWAY"
+// The URL of the gateway of the topology, and the base URL at which its workers reach a model;
+// `make e2e-postgres` sets them.
+const (
+	gatewayVariable = "CHRONICLE_E2E_GATEWAY"
+	modelVariable   = "CHRONICLE_E2E_MODEL"
+)
 
 // deployed talks to a context through the running gateway. A running worker answers.
 type deployed struct {
@@ -36,6 +40,14 @@ func requireTopology(t *testing.T, variables ...string) {
 			t.Skipf("test of the running topology, %s is not set; run by make e2e-postgres", variable)
 		}
 	}
+}
+
+// newDeployedWorld is newWorld with the scripted model where the workers of the topology may connect.
+func newDeployedWorld(t *testing.T, steps ...llmtest.Step) *world {
+	t.Helper()
+	base, err := url.Parse(os.Getenv(modelVariable))
+	require.NoError(t, err)
+	return newWorldOn(t, environment{model: base.Host}, steps...)
 }
 
 // deployed opens a new context whose provider is the scripted model.
@@ -58,9 +70,9 @@ func (d deployed) send(events ...event.Event) {
 }
 
 func TestTheRunningGatewayStreamsAnAnswer(t *testing.T) {
-	requireTopology(t, gatewayVariable)
+	requireTopology(t, gatewayVariable, modelVariable)
 	gate := llmtest.NewGate()
-	w := newWorld(t, llmtest.Answer("Once upon", " a time").HoldAfter(1, gate))
+	w := newDeployedWorld(t, llmtest.Answer("Once upon", " a time").HoldAfter(1, gate))
 	d := w.deployed("deployed")
 	d.say("Tell me a story", "one")
 	d.view.until("Once upon")
@@ -90,9 +102,9 @@ var seldom = map[string]string{
 }
 
 func TestPrometheusHasTheMetricsOfAConversation(t *testing.T) {
-	requireTopology(t, gatewayVariable, prometheusVariable)
+	requireTopology(t, gatewayVariable, prometheusVariable, modelVariable)
 	down := llmtest.Error(500, "server_error", "down")
-	w := newWorld(t,
+	w := newDeployedWorld(t,
 		down, down, llmtest.Answer("Here", " I am.").Usage(12, 3).Cached(4),
 		llmtest.Calls(llmtest.Call{ID: "call_a", Name: "search_log", Arguments: `{"query":"story"}`}), llmtest.Answer("Found", " it."),
 		llmtest.Answer("One", " two").HoldAfter(1, llmtest.NewGate()),

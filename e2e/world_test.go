@@ -96,6 +96,7 @@ const testTimeout = 3 * time.Minute
 type environment struct {
 	temporal      string // address
 	nats          string // URL
+	model         string // address of the scripted model
 	timeout       time.Duration
 	natsConnected func() // called when NATS is reachable again; optional
 	tracers       trace.TracerProvider
@@ -144,7 +145,7 @@ func newWorldOn(t *testing.T, on environment, steps ...llmtest.Step) *world {
 	require.NoError(t, err)
 	t.Cleanup(w.stream.Close)
 	require.NoError(t, w.stream.Flush(ctx))
-	w.model = llmtest.Start(t, steps...)
+	w.model = llmtest.StartAt(t, cmp.Or(on.model, "127.0.0.1:0"), steps...)
 	w.client = client.New(client.Options{Temporal: w.temporal, Stream: w.stream, Archive: w.archive, TaskQueue: w.queue})
 	return w
 }

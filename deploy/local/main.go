@@ -8,8 +8,9 @@
 // Temporal server, NATS, the S3-compatible store, the workers, the gateway and Prometheus. Then it
 // runs COMMAND with TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, NATS_URL, BLOB_URL, AWS_ACCESS_KEY_ID,
 // AWS_SECRET_ACCESS_KEY, GATEWAY_URL and PROMETHEUS_URL in its environment, and with the path of a
-// file with the Temporal server's pid in TEMPORAL_PID_FILE. It exits with the exit code of COMMAND
-// and stops all services, on Linux even if it is killed.
+// file with the Temporal server's pid in TEMPORAL_PID_FILE. MODEL_URL is a free address at which
+// COMMAND can serve a model: the workers connect to it without a key. It exits with the exit code of
+// COMMAND and stops all services, on Linux even if it is killed.
 //
 // Guarantees:
 //   - Environment, command and mounted files of each service come from
@@ -124,6 +125,7 @@ func run(args []string) (err error) {
 		"BLOB_URL="+t.blobURL,
 		"GATEWAY_URL="+t.gatewayURL,
 		"PROMETHEUS_URL="+t.prometheusURL,
+		"MODEL_URL="+t.modelURL,
 	))
 }
 

@@ -107,17 +107,18 @@ func (t *topology) startWorkers(ctx context.Context) error {
 	if t.workers < 0 {
 		t.workers = service.GetScale()
 	}
-	ports, err := freePorts(t.workers)
+	ports, err := freePorts(t.workers + 1)
 	if err != nil {
 		return err
 	}
+	t.modelURL = fmt.Sprintf("http://127.0.0.1:%d/v1", ports[t.workers])
 	ready := make([]*firstWrite, t.workers)
 	for i := range ready {
 		ready[i] = &firstWrite{happened: make(chan struct{})}
 		metrics := net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[i]))
 		t.targets.worker = append(t.targets.worker, metrics)
 		// The last value of a repeated flag wins.
-		cmd := exec.Command(t.program("worker"), append(slices.Clone(service.Command), "--metrics", metrics)...)
+		cmd := exec.Command(t.program("worker"), append(slices.Clone(service.Command), "--metrics", metrics, "--allow-base-url", t.modelURL)...)
 		cmd.Env, cmd.Stdout = env, ready[i]
 		if err := t.serve(service, fmt.Sprintf("worker-%d", i+1), cmd, nil); err != nil {
 			return err

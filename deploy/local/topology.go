@@ -49,6 +49,7 @@ type topology struct {
 	blobURL         string
 	gatewayURL      string
 	prometheusURL   string
+	modelURL        string
 	targets         targets
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -94,10 +95,21 @@ type Server struct {
 // Start serves one step per request, in order of arrival, until the end of the test.
 func Start(tb TB, steps ...Step) *Server {
 	tb.Helper()
+	return StartAt(tb, "127.0.0.1:0", steps...)
+}
+
+// StartAt is [Start] at a TCP address. It panics if it cannot listen there.
+func StartAt(tb TB, address string, steps ...Step) *Server {
+	tb.Helper()
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		panic(fmt.Sprintf("llmtest: %v", err))
+	}
 	s := &Server{tb: tb, aborted: map[int]bool{}, changed: make(chan struct{})}
 	s.done, s.stop = context.WithCancel(context.Background())
 	s.Then(steps...)
-	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
+	s.http = &httptest.Server{Listener: listener, Config: &http.Server{Handler: http.HandlerFunc(s.serve)}}
+	s.http.Start()
 	s.URL = s.http.URL + "/v1"
 	tb.Cleanup(s.close)
 	return s
