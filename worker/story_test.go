@@ -88,6 +88,12 @@ func TestTheLogTellsAStory(t *testing.T) {
 			event.New(event.SetTools{Tools: event.ToolList{{Pattern: "search_log"}}, Approve: event.ApprovalRules{{Tool: "*"}}}), say("one"))
 	}()
 	require.NoError(t, gate.Reached(t.Context()))
+	for e, err := range demo.Follow(t.Context(), client.FollowOptions{}) { // the start is recorded a moment later
+		require.NoError(t, err)
+		if e.Tag() == event.TagLLMRequestStarted {
+			break
+		}
+	}
 	ask("", say("two"))
 	<-interrupted
 	ask("", say("three"))
