@@ -197,7 +197,7 @@ func TestASummaryOfAKilledWorkerIsRestarted(t *testing.T) {
 }
 
 func TestASummarySurvivesContinueAsNew(t *testing.T) {
-	t.Parallel()
+	large(t)
 	gate := llmtest.NewGate()
 	w := newWorldOn(t, environment{timeout: largeTimeout},
 		llmtest.Answer("One."), rejection, llmtest.Answer("They said", " word.").HoldAfter(1, gate), llmtest.Answer("Two."),
