@@ -17,7 +17,8 @@ type Delivery struct {
 	Ended bool // the newest run has ended and records nothing more; Status is closed
 }
 
-// Delivery reports the outcome of events. It queries a worker for at most 5 s if the context runs.
+// Delivery reports the outcome of events. It queries a worker for at most 5 s if the context runs, and
+// reads the log if it does not. The error is then blobs.ErrUnavailable while the blob store is unavailable.
 func (c *Context) Delivery(ctx context.Context, clientEventIDs ...string) (Delivery, error) {
 	const operation = "get the delivery of events to"
 	query, cancel := context.WithTimeout(ctx, queryTimeout)

@@ -299,10 +299,13 @@ func TestRegisteredDoesNotReadAResetRunWhileTheArchiveIsUnavailable(t *testing.T
 	require.Equal(t, lines(1, 9), format(t, log.Registered(t.Context(), "demo", "")))
 	bucket.Fail(errors.New("no route"))
 	require.Equal(t, lines(1, 4), format(t, log.Events(t.Context(), "demo", "")))
+	elements := 0
 	for e, err := range log.Registered(t.Context(), "demo", "") {
+		elements++
 		require.Zero(t, e)
 		require.ErrorIs(t, err, blobs.ErrUnavailable)
 	}
+	require.Equal(t, 1, elements)
 	require.Equal(t, lines(1, 4), format(t, eventlog.New(s, "", nil).Registered(t.Context(), "demo", "")), "without an archive")
 }
 

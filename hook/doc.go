@@ -81,8 +81,8 @@
 // delivery survives a killed worker, continue-as-new and a termination of the run. Hooks are
 // independent of each other, and no request waits for them.
 //
-// After an error, a panic or a timeout, the same events are delivered again: after 1 s, then with a
-// doubled delay of up to a minute, or after the delay of a [RetryAfterError]. With [Closed], that is
+// After an error, a panic or a timeout, the same events are delivered again: after at most 1 s, then with
+// a doubled delay of up to a minute, or after the delay of a [RetryAfterError]. With [Closed], that is
 // repeated without a limit. With [Open], events are skipped after [Hook.SkipAfter], and the worker
 // logs their ids. In Temporal, the pending activity Deliver of the context shows the failure. A
 // closed context keeps its run open until its events are delivered.

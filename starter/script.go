@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/internal/lines"
 	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 	"github.com/seed-9ed7edd4/chronicle/wire"
@@ -302,7 +303,7 @@ func (s *script) queryDelivery(ctx context.Context) error {
 	}
 	d, err := s.to.Delivery(ctx, ids...)
 	switch {
-	case errors.Is(err, client.ErrNoWorker), errors.Is(err, client.ErrUnreachable):
+	case errors.Is(err, client.ErrNoWorker), errors.Is(err, client.ErrUnreachable), errors.Is(err, blobs.ErrUnavailable):
 		return nil
 	case err != nil:
 		return err
@@ -354,11 +355,15 @@ func (s *script) isDone(ctx context.Context) (bool, error) {
 func (s *script) delivery(ctx context.Context) (client.Delivery, error) {
 	for noted := false; ; noted = true {
 		d, err := s.to.Delivery(ctx)
-		if !errors.Is(err, client.ErrNoWorker) {
+		reason := "no worker responds; waiting for one"
+		switch {
+		case errors.Is(err, blobs.ErrUnavailable):
+			reason = "the blob store is unavailable; waiting for it"
+		case !errors.Is(err, client.ErrNoWorker):
 			return d, err
 		}
 		if !noted {
-			s.note("no worker responds; waiting for one")
+			s.note("%s", reason)
 		}
 		if !pause.For(ctx, s.retryInterval) {
 			return d, ctx.Err()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/internal/exit"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
@@ -114,26 +115,31 @@ func TestScriptWithoutInputEndsAtOnce(t *testing.T) {
 	require.Equal(t, outcome{}, starter(t, f, "", "script", "-n", "demo"))
 }
 
-func TestScriptWaitsForAWorker(t *testing.T) {
-	f := newFake(t)
-	f.err = client.ErrNoWorker
-	asked := 0
-	f.onState = func() {
-		if asked++; asked == 3 {
-			f.err = nil
+func TestScriptWaitsUntilTheDeliveryIsKnown(t *testing.T) {
+	for unavailable, note := range map[error]string{
+		client.ErrNoWorker:   "no worker responds; waiting for one\n",
+		blobs.ErrUnavailable: "the blob store is unavailable; waiting for it\n",
+	} {
+		f := newFake(t)
+		f.err = unavailable
+		asked := 0
+		f.onState = func() {
+			if asked++; asked == 3 {
+				f.err = nil
+			}
 		}
+		var out, errOut strings.Builder
+		o := scriptOptions{
+			app:           &app{streams: streams{in: strings.NewReader(""), out: &out, err: &errOut}},
+			name:          "demo",
+			retryInterval: time.Nanosecond, queryInterval: time.Hour,
+		}
+		s := script{scriptOptions: o, to: f, inputEnded: true}
+		done, err := s.isDone(t.Context())
+		require.NoError(t, err)
+		require.True(t, done)
+		require.Equal(t, note, errOut.String())
 	}
-	var out, errOut strings.Builder
-	o := scriptOptions{
-		app:           &app{streams: streams{in: strings.NewReader(""), out: &out, err: &errOut}},
-		name:          "demo",
-		retryInterval: time.Nanosecond, queryInterval: time.Hour,
-	}
-	s := script{scriptOptions: o, to: f, inputEnded: true}
-	done, err := s.isDone(t.Context())
-	require.NoError(t, err)
-	require.True(t, done)
-	require.Equal(t, "no worker responds; waiting for one\n", errOut.String())
 }
 
 func TestScriptPrintsEachEventAtOnce(t *testing.T) {
