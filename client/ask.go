@@ -19,10 +19,10 @@ import (
 // the turn when they are recorded. If an earlier call recorded the events, Ask yields that turn
 // from the log. After a reset of the run, it continues with the new run from the reset point.
 //
-// If the run ended, Ask waits for the blob store before it reports what the run recorded. The error is
-// ErrLost if the run ended before it recorded the events, ErrUnanswered if it ended
+// The error is ErrLost if the run ended before it recorded the events, ErrUnanswered if it ended
 // before it answered them, ErrNoArchive if the answer is in a blob store and the client has none,
-// or an error of [Context.Send] or [Context.Follow].
+// or an error of [Context.Send] or [Context.Follow]. Only the blob store shows what an ended run
+// recorded, so Ask waits while it is unavailable.
 func (c *Context) Ask(ctx context.Context, events ...event.Event) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		// Subscribe before sending, so that no delta is missed.

@@ -65,9 +65,9 @@ type Options struct {
 //     it from ever completing. All of them are stored in one transaction.
 //   - The history of a run may have 100 MiB, 50 MiB by default. Runs continue as new long
 //     before; the difference is room for what arrives until a busy worker gets to it.
-//   - A workflow task is repeated after at most 30 seconds if its worker was killed: the default of ten
-//     seconds, and up to 20 for earlier failed attempts. By default these add up to ten minutes, so
-//     after an outage of the blob store, a killed worker would block its contexts for that long.
+//   - A workflow task whose worker was killed is repeated after its timeout, 10 s, or 30 s in a run that
+//     starts with a backlog. Failed attempts extend the timeout by up to 20 s, by default by up to ten
+//     minutes: after an outage of the blob store, a killed worker would block its contexts for that long.
 //   - A payload in a history has at most 512 KiB, 2 MiB by default. Clients and workers store
 //     payloads of 64 KiB and more in the blob store, so this limit only bounds signals of other
 //     programs, such as the temporal command.
