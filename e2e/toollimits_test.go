@@ -25,7 +25,7 @@ import (
 )
 
 func TestALargeCallLeavesTheHistorySmall(t *testing.T) {
-	t.Parallel()
+	large(t)
 	const size = 200 << 10
 	random := rand.New(rand.NewPCG(5, 6))
 	q := strings.ReplaceAll(noise(random, size), `\`, "/")
