@@ -51,6 +51,7 @@ type Options struct {
 // Telemetry is a running exporter.
 type Telemetry struct {
 	provider *sdkmetric.MeterProvider // nil: no metrics are exported
+	observed *observed                // of the Temporal SDK; nil: no metrics are exported
 	tracers  *sdktrace.TracerProvider // nil: there are no traces
 	content  bool                     // see TracesContent
 	server   *http.Server             // nil: no Prometheus endpoint
@@ -96,6 +97,7 @@ func Start(ctx context.Context, o Options) (_ *Telemetry, err error) {
 		t.provider = sdkmetric.NewMeterProvider(append(readers, sdkmetric.WithResource(about), sdkmetric.WithView(temporalLatencies),
 			// Exemplars would need the context of a span, and no instrument is called with one.
 			sdkmetric.WithExemplarFilter(exemplar.AlwaysOffFilter))...)
+		t.observed = newObserved(t.provider.Meter(temporalScope))
 	}
 	if len(spans) > 0 || o.TraceIDs {
 		t.tracers = sdktrace.NewTracerProvider(append(spans, sdktrace.WithResource(about))...)
@@ -236,11 +238,12 @@ func (t *Telemetry) TemporalMetrics() client.MetricsHandler {
 	if t.provider == nil {
 		return nil
 	}
-	return &temporalHandler{base: boundedTags{opentelemetry.NewMetricsHandler(opentelemetry.MetricsHandlerOptions{
-		Meter:                t.provider.Meter(temporalScope),
-		UseMonotonicCounters: true,
-		OnError:              func(error) {}, // of one instrument, which then records nothing
-	})}}
+	return &temporalHandler{
+		base: opentelemetry.NewMetricsHandler(opentelemetry.MetricsHandlerOptions{
+			Meter: t.observed.meter, OnError: func(error) {}, // of one instrument, which then records nothing
+		}),
+		observed: t.observed,
+	}
 }
 
 // Address returns the address of the Prometheus endpoint; empty: none.

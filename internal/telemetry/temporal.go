@@ -6,12 +6,14 @@ import (
 	"sync"
 
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/contrib/opentelemetry"
 )
 
-// temporalHandler caches the handlers and instruments of another one. The Temporal SDK asks for them
-// in each call to the server, and making one sorts and hashes its tags.
+// temporalHandler caches its handlers and instruments. The Temporal SDK asks for them in each call to the
+// server, and making one sorts and hashes its tags.
 type temporalHandler struct {
-	base     client.MetricsHandler
+	base     opentelemetry.MetricsHandler // for timers
+	observed *observed
 	tagged   cache[client.MetricsHandler]
 	counters cache[client.MetricsCounter]
 	gauges   cache[client.MetricsGauge]
@@ -24,21 +26,22 @@ func (h *temporalHandler) WithTags(tags map[string]string) client.MetricsHandler
 	if handler, ok := h.tagged.find(key); ok {
 		return handler
 	}
-	return h.tagged.add(key, &temporalHandler{base: h.base.WithTags(tags)})
+	tagged := h.base.WithTags(bounded(tags)).(opentelemetry.MetricsHandler)
+	return h.tagged.add(key, &temporalHandler{base: tagged, observed: h.observed})
 }
 
 func (h *temporalHandler) Counter(name string) client.MetricsCounter {
 	if counter, ok := h.counters.find([]byte(name)); ok {
 		return counter
 	}
-	return h.counters.add([]byte(name), h.base.Counter(name))
+	return h.counters.add([]byte(name), h.observed.counter(name, h.base.GetAttributes()))
 }
 
 func (h *temporalHandler) Gauge(name string) client.MetricsGauge {
 	if gauge, ok := h.gauges.find([]byte(name)); ok {
 		return gauge
 	}
-	return h.gauges.add([]byte(name), h.base.Gauge(name))
+	return h.gauges.add([]byte(name), h.observed.gauge(name, h.base.GetAttributes()))
 }
 
 func (h *temporalHandler) Timer(name string) client.MetricsTimer {

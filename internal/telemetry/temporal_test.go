@@ -57,8 +57,8 @@ func TestCachedTemporalMetricsAllocateNothing(t *testing.T) {
 	tags := map[string]string{"operation": "RespondWorkflowTaskCompleted", "namespace": "default"}
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		tagged := handler.WithTags(tags)
-		tagged.Counter("temporal_request")
+		tagged.Counter("temporal_request").Inc(1)
 		tagged.Timer("temporal_request_latency")
-		tagged.Gauge("temporal_worker_task_slots_available")
+		tagged.Gauge("temporal_worker_task_slots_available").Update(1)
 	}))
 }
