@@ -39,8 +39,6 @@ func (r *Rig) StartSystem(ctx context.Context, taskQueue string, collector *Coll
 		env = []string{
 			"OTEL_SDK_DISABLED=", "OTEL_METRICS_EXPORTER=none", "OTEL_TRACES_EXPORTER=otlp",
 			"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=" + collector.URL,
-			// More often than by default, so that few spans are exported in rounds of another system.
-			fmt.Sprintf("OTEL_BSP_SCHEDULE_DELAY=%d", exportInterval.Milliseconds()),
 		}
 	}
 	worker, err := r.StartWorker(ctx, WorkerOptions{TaskQueue: taskQueue, Args: args, Env: env})
@@ -62,9 +60,6 @@ func (r *Rig) StartSystem(ctx context.Context, taskQueue string, collector *Coll
 	}
 	return s, nil
 }
-
-// exportInterval is how often a system exports spans.
-const exportInterval = 200 * time.Millisecond
 
 func (s *System) Stop() error {
 	var errs []error
