@@ -59,8 +59,12 @@ func (a *attempt) announce(ctx context.Context, policy event.Policy) {
 	if deadline, ok := ctx.Deadline(); ok {
 		a.deadline = a.serverNow().Add(time.Until(deadline))
 	}
-	// The signal is sent at once for a retry, which should show its reason; under a policy that depends
-	// on whether an attempt was sent; with reports of hooks; and if a stop message may not have arrived.
+	// The signal is sent at once
+	//   - for a retry, which should show its reason, and under a policy that depends on whether an attempt
+	//     was sent; neither applies to the first attempt after tool calls;
+	//   - without a connection, since stop messages cannot arrive;
+	//   - with reports of hooks;
+	//   - if the attempt lacks input that arrived before it was sent.
 	isUrgent := !a.isStep() && (a.attempted.Attempt > 1 || !reducer.RuleOf(policy).Interrupts) ||
 		!a.options.Stream.Connected() || len(a.guard.reported()) > 0 || a.newestInput > event.Counter(a.attempted.Through)
 	started := wire.RequestStarted{

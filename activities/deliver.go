@@ -46,11 +46,12 @@ type DeliverResult struct {
 
 // Deliver calls [hook.Hook.OnEvent] with the recorded events after the stored cursor of the hook, and
 // moves the cursor. It also delivers what is recorded while it runs, and during a turn it waits for
-// the next event. It fails if the hook does; Temporal then repeats it. If it has delivered events before
-// that, it returns instead, and the workflow starts it again: Temporal doubles the delay with each failed
-// attempt, and a delivery that runs for minutes would add up failures of different events. It also fails
-// on a worker that lacks the hook, so that another worker delivers. If none has the hook, the events wait
-// at the cursor.
+// the next event. If the hook fails, Deliver fails, and Temporal repeats it. If this attempt has already
+// delivered events, Deliver returns without an error instead, unless the hook returned a
+// [hook.RetryAfterError]. The workflow then starts it again. Temporal doubles the retry delay with each
+// failed attempt, so failures of different events would otherwise add up to a long delay. Deliver also
+// fails on a worker that lacks the hook, so that another worker delivers. If none has the hook, the events
+// wait at the cursor.
 func (a *Activities) Deliver(ctx context.Context, in DeliverInput) (DeliverResult, error) {
 	h, ok := a.observers[in.Hook]
 	if !ok {

@@ -167,7 +167,7 @@ func (a *attempt) failure(err error, usage event.Usage) error {
 	if errors.As(err, &refused) {
 		details.Exceeded = &refused.BudgetExceeded
 	}
-	// Spare attempts of the activity replace those of workers that died.
+	// The retry policy allows [reducer.SpareAttempts] more, for attempts whose workers died.
 	options.NonRetryable = options.NonRetryable || int(a.info.Attempt) >= a.maxAttempts()
 	if options.NonRetryable && modelErr != nil && modelErr.RetryAfter > 0 {
 		text += fmt.Sprintf(" (the provider asks to wait %v)", modelErr.RetryAfter.Round(time.Millisecond))

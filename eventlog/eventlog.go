@@ -55,8 +55,8 @@ func (l *Log) Events(ctx context.Context, contextName, from string) iter.Seq2[ev
 }
 
 // Registered is [Log.Events] for callers that must know what the log lacks. It fails with
-// blobs.ErrUnavailable while the archive is unavailable. Events then reads histories, and these do not
-// tell that a reset run was closed before it registered, which leaves the log as it was before the reset.
+// blobs.ErrUnavailable while the archive is unavailable. Events then reads histories, which do not show
+// whether a reset run has registered: if it was closed before that, the log is the one before the reset.
 func (l *Log) Registered(ctx context.Context, contextName, from string) iter.Seq2[event.Event, error] {
 	return l.events(ctx, contextName, from, func() (view, error) {
 		v, err := l.current(ctx, contextName, event.Counter(from))

@@ -16,8 +16,8 @@
 // its last viewer has left.
 //
 // A stream may wait for a context that does not exist. Its room looks the context up once per
-// second and ends with its last stream. All other requests for an unknown name share one lookup per
-// second.
+// second and ends with its last stream. A message makes no lookup, because it creates
+// the context. All other requests for an unknown name share one lookup per second.
 //
 // # Guarantees
 //

@@ -111,7 +111,8 @@ func (a *response) WriteHeader(status int) {
 	a.ResponseWriter.WriteHeader(status)
 }
 
-// A client must read chunkBytes within writeTimeout, and send them within bodyTimeout.
+// A client has writeTimeout, or at least half of it, to read chunkBytes. It must send chunkBytes within
+// bodyTimeout.
 const chunkBytes = 64 << 10
 
 func (a *response) Write(b []byte) (written int, err error) {

@@ -10,8 +10,9 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// clientOf returns the last address in X-Forwarded-For that is not a trusted proxy: each proxy
-// appends its client, and earlier entries may be forged. Zero: a connection other than TCP.
+// clientOf returns the address of the connection. If that is a trusted proxy, it returns the last address
+// in X-Forwarded-For that is none: each proxy appends its client, and earlier entries may be forged.
+// Zero: a connection other than TCP.
 func clientOf(r *http.Request, proxies []netip.Prefix) netip.Addr {
 	client := parseAddress(r.RemoteAddr)
 	forwarded := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")

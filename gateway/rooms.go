@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// rooms holds the open rooms. A room ends linger after its last viewer has left. The room of an
-// unknown name ends after its first lookup, or with the last stream that waits for the context.
+// rooms holds the open rooms. A room ends when it has had no viewers for the duration linger. The
+// room of an unknown name ends after its first lookup, or with the last stream that waits for the context.
 type rooms struct {
 	ctx    context.Context // parent of all rooms
 	linger time.Duration
@@ -20,7 +20,7 @@ type rooms struct {
 }
 
 // enter keeps the room open until leave is called. For a stream, the room waits for a context that
-// does not exist. It fails on shutdown.
+// does not exist. On shutdown, enter returns errClosing.
 func (rs *rooms) enter(c Context, isStream bool) (r *room, leave func(), err error) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()

@@ -110,8 +110,8 @@ var policyAcceptedSince = map[event.Policy]Rules{
 	event.PolicySteer:     Rules2,
 }
 
-// unsupported returns why input is rejected that the release of the rules could not decode; "" if it
-// could.
+// unsupported returns why the input is rejected if the release that introduced the rules of the run could
+// not decode it; "" if it could.
 func (d *decision) unsupported(events []event.Event) string {
 	rules := max(d.Rules, Rules1)
 	for _, e := range events {

@@ -94,7 +94,8 @@ type ReservationState struct {
 type Settle struct {
 	Key  string       `json:"key"`
 	Used event.Amount `json:"used,omitzero"`
-	// Release removes a reservation that no attempt uses. If it arrives after this signal, it is denied.
+	// Release removes a reservation that no attempt uses. A reservation that arrives after
+	// this signal is denied.
 	Release bool `json:"release,omitempty"`
 	// LostUntil is the deadline of a lost attempt, see [reducer.LostUsage]; zero: the attempt has ended.
 	LostUntil time.Time `json:"lostUntil,omitzero"`

@@ -67,7 +67,7 @@ var acts *activities.Activities
 
 type run struct {
 	// ctx outlives cancellation of the workflow; cancellable is cancelled with it. isClosing means
-	// that the cancellation has closed the session.
+	// that the run has asked the session to close because of the cancellation. A running request ends first.
 	ctx, cancellable workflow.Context
 	isClosing        bool
 

@@ -133,7 +133,7 @@ func lineOf(e event.Event) line {
 	case event.LLMAttemptEnded:
 		return attemptLine(body)
 	case event.BudgetExceeded:
-		// The request fails with a warning.
+		// Level info, because the LLMRequestFailed that follows is logged as a warning.
 		return line{info, "budget denied the request", []any{"budget", name(body.Budget), "day", body.Day, "used_tokens", body.Used.Tokens, "wanted_tokens", body.Wanted.Tokens, "used_micros", body.Used.CostMicros, "wanted_micros", body.Wanted.CostMicros}}
 	case event.ToolCall:
 		return line{info, "tool call requested", []any{"tool", name(body.ToolName), "call", name(body.ToolCallID)}}

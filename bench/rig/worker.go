@@ -16,7 +16,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// WorkerOptions of a worker. The zero value serves all contexts.
+// WorkerOptions of a worker. The zero value serves the contexts of the default task queue.
 type WorkerOptions struct {
 	// TaskQueue to work on. Empty: wire.TaskQueue.
 	TaskQueue string
@@ -25,7 +25,8 @@ type WorkerOptions struct {
 	ContinueAsNewAfter int
 	// DrainTimeout of the worker. 0: its default.
 	DrainTimeout time.Duration
-	// Command is a program with the worker's flags, and its first arguments. Empty: Options.Worker.
+	// Command is a program and its first arguments. StartWorker appends the flags of the worker. Empty:
+	// Options.Worker.
 	Command []string
 	// Args are further flags, Env further environment variables.
 	Args, Env []string

@@ -49,8 +49,8 @@ func checkChain(name string, log []event.Event) error {
 
 // The log may have grown since the follower read it.
 func (j *journal) checkFollowed(log []event.Event, followed view) error {
-	// A run that was terminated after a reset and before it registered is not part of the
-	// log; a follower that saw it is rewound a second time.
+	// A run that was terminated after a reset, before it registered in the archive, is not part of the
+	// log. A follower that saw it is rewound a second time.
 	resets, terminations := j.count(true), j.count(false)
 	if most := resets + min(resets, terminations); followed.rewinds > most {
 		return fmt.Errorf("the follower was rewound %d times, after %d resets and %d terminations", followed.rewinds, resets, terminations)
@@ -197,8 +197,9 @@ func (j *journal) checkSessions(log []event.Event) error {
 }
 
 // checkRequests checks that the attempts of each request are in order, that it ends once, and
-// that no requests overlap. After a reset, an attempt may be recorded twice under one number: for a
-// signal of the abandoned branch, which Temporal delivers again, and for its own result.
+// that no requests overlap. After a reset, two starts of an attempt may have the same number:
+// one is recorded for a signal of the abandoned branch, which Temporal delivers again, the other for the
+// result of the new attempt.
 func (j *journal) checkRequests(log []event.Event) error {
 	var problems []error
 	running, attempt, ended := "", 0, map[string]bool{}

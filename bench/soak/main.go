@@ -201,7 +201,7 @@ type soak struct {
 	options options
 	began   time.Time
 	counts  counts
-	// agents is the client of the contexts for which isAgent is true. Workers run with command serve them.
+	// agents is the client of the contexts for which isAgent is true. The field command starts their workers.
 	agents     *client.Client
 	executions *agent.Executions
 	command    []string

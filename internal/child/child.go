@@ -60,7 +60,8 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 // Done is closed when the child has exited and its output has been read.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err waits until the child exits and returns nil or an *exec.ExitError.
+// Err waits until the child exits and returns the error of [exec.Cmd.Wait]: nil, an *exec.ExitError, or
+// an error about its output such as [exec.ErrWaitDelay].
 func (p *Process) Err() error {
 	<-p.done
 	return p.err

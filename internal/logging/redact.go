@@ -12,9 +12,10 @@ import (
 
 const maxText = 4 << 10 // bytes of a text in a warning or an error
 
-// redacted removes secrets from errors, and from all texts of warnings and errors: those may come from
-// a provider or a library. Lines at lower levels contain only messages of this program, names, ids and
-// numbers; package workflows redacts the names that clients, models and providers choose.
+// redacted removes secrets from fields that hold an error, at every level. At level warn and above, it
+// also removes them from the message and all text fields, which may come from a provider or a library.
+// At lower levels these contain only messages of this program, names, ids and numbers; package workflows
+// redacts the names that clients, models and providers choose.
 func redacted(entry zapcore.Entry, fields []zapcore.Field) (zapcore.Entry, []zapcore.Field) {
 	isWarning := entry.Level >= zap.WarnLevel
 	if isWarning {

@@ -33,7 +33,7 @@ func Decode(text string, into any) (toml.MetaData, error) {
 		meta, err = toml.Decode(text, into)
 	}
 	if err != nil {
-		// Error names the line; other formats of the error repeat the content of the line.
+		// The method Error of the error names the line; its other formats repeat the content of the line.
 		err = errors.New(number.ReplaceAllString(strings.TrimPrefix(err.Error(), "toml: "), "the number is out of range"))
 	}
 	return meta, err

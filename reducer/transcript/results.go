@@ -104,8 +104,8 @@ func unmarshal(raw json.RawMessage, into any) (ok bool) {
 	return json.Unmarshal(raw, into) == nil
 }
 
-// withReportedChanges takes the exact changes from a result, unless the call has several files,
-// deletions or renames, which results do not describe.
+// withReportedChanges takes the exact change from a result. Calls with several changes, a deletion or a
+// rename keep theirs, because results do not describe them.
 func (a ActionType) withReportedChanges(raw json.RawMessage, relative func(string) string) ActionType {
 	result, ok := reportedChangeOf(raw)
 	isDeletionOrRename := func(c FileChange) bool { return c.Action == Delete || c.Action == Rename }

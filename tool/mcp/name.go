@@ -20,9 +20,9 @@ const (
 
 func canonicalName(server, tool string) string { return Prefix + server + "/" + tool }
 
-// sentName returns the name of a tool in requests to models: mcp__SERVER__TOOL. The names of two
-// servers differ, since a server's name has no "__" and no "_" at its end. A tool name that does
-// not fit ends with a hash.
+// sentName returns the name of a tool in requests to models: mcp__SERVER__TOOL. Tools of
+// different servers have different names, because a server's name contains no "__" and does not end with
+// "_". A tool name that does not fit ends with a hash.
 func sentName(server, tool string) string {
 	fitted := strings.Map(func(r rune) rune {
 		if r < utf8.RuneSelf && (r == '_' || r == '-' || unicode.IsLetter(r) || unicode.IsDigit(r)) {

@@ -30,7 +30,7 @@ func startProcess(s Server, env []string, stderr *lineWriter, grace time.Duratio
 	}
 	cmd := exec.Command(path, s.Args...)
 	cmd.Env, cmd.Dir, cmd.Stderr = env, s.Dir, stderr
-	cmd.WaitDelay = grace // bounds how long descendants that keep the standard error open delay Wait
+	cmd.WaitDelay = grace // maximum delay of Wait by descendants that keep the standard error open
 	// With pipes of its own, cmd would close them before all output has been read.
 	theirInput, input, err := os.Pipe()
 	if err != nil {
