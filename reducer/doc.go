@@ -24,6 +24,8 @@
 //	calling                  | Refused                    | -                           | same         | Record
 //	calling                  | ToolEnded                  | call runs, calls done       | debouncing   | Record, StartRequest
 //	calling                  | ToolEnded                  | call runs                   | same         | Record, [CallTool]
+//	calling                  | ToolEnded                  | check ends, calls done      | debouncing   | Record, StartRequest
+//	calling                  | ToolEnded                  | check ends                  | same         | [Record], [CallTool], [WakeAt]
 //	any                      | ToolEnded                  | late result                 | same         | Record
 //	any                      | ToolEnded                  | -                           | same         | -
 //	calling                  | Woken                      | -                           | same         | [Record], [CallTool], [WakeAt]
@@ -74,6 +76,8 @@
 //     policy interrupt, new input arrived before the answer.
 //   - calls done: after the input, every call has a result.
 //   - call runs: the call is running, not waiting for an approval or a client.
+//   - check ends: a worker has validated the edited arguments of a client's call. An error is the result
+//     of the call; else the call waits for the client.
 //   - late result: the result of a call that was interrupted or lost, and has a placeholder.
 //   - newest attempt ended: the newest attempt failed and is retried; the log lacks its end.
 //   - summarising: the attempts of the request write a summary instead of an answer.

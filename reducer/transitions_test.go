@@ -25,6 +25,9 @@ func TestTheDocumentedTransitionsAreThoseOfStep(t *testing.T) {
 	for seed := range uint64(2000) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		s := reducer.NewSession("demo")
+		if seed%2 == 0 {
+			s, _ = reducer.Step(s, received(event.SetTools{Tools: event.ToolList{clientTool}}))
+		}
 		for range 30 {
 			in := randomInput(r, s)
 			next, effects := reducer.Step(s, in)
@@ -159,6 +162,10 @@ func holds(t *testing.T, condition string, s reducer.Session, in reducer.Input) 
 		return slices.ContainsFunc(s.Request.Calls, func(c reducer.Call) bool {
 			return s.Request.ID == tool.RequestID && c.ID == tool.CallID && c.State == reducer.CallRunning
 		})
+	case "check ends":
+		return slices.ContainsFunc(s.Request.Calls, func(c reducer.Call) bool {
+			return s.Request.ID == tool.RequestID && c.ID == tool.CallID && c.State == reducer.CallChecking
+		})
 	case "late result":
 		isPlaceholder := func(m reducer.Message) bool { return m.ToolCallID == tool.CallID && m.Content == event.OutcomeUnknown }
 		return tool.Outcome == reducer.CallReturned && !s.Ended && slices.ContainsFunc(s.Reduced.Messages, isPlaceholder)
@@ -189,12 +196,13 @@ func openCalls(s reducer.Session, in reducer.Input) (ids []string) {
 		case reducer.Received:
 			switch body := in.Events[0].Body.(type) {
 			case event.ToolResult:
-				isOpen = c.State != reducer.CallClient || c.ID != body.ToolCallID
+				isOpen = c.State != reducer.CallClient && c.State != reducer.CallChecking || c.ID != body.ToolCallID
 			case event.ApprovalDecided:
 				isOpen = body.Decision == event.Approve || c.State != reducer.CallApproval || body.ToolCallID != "" && body.ToolCallID != c.ID
 			}
 		case reducer.ToolEnded:
-			isOpen = c.ID != in.CallID
+			isValid := c.State == reducer.CallChecking && in.Outcome == reducer.CallReturned && in.Error == nil
+			isOpen = c.ID != in.CallID || isValid
 		case reducer.Woken:
 			isOpen = c.Deadline.IsZero() || in.At.Before(c.Deadline)
 		case reducer.Continued:
@@ -207,19 +215,21 @@ func openCalls(s reducer.Session, in reducer.Input) (ids []string) {
 	return ids
 }
 
+var clientTool = event.Tool{Name: "fetch", Parameters: event.Object(`{"type":"object"}`)}
+
 // randomCalls returns calls whose ids and arguments are unique in the context.
 func randomCalls(r *rand.Rand, s reducer.Session) (calls []reducer.CalledTool) {
 	for i := range 1 + r.IntN(3) {
 		c := reducer.CalledTool{ID: fmt.Sprintf("c%d-%d", s.EventCount, i), Name: "fetch", Idempotent: r.IntN(2) == 0}
 		c.Arguments = fmt.Appendf(nil, `{"n":%q}`, c.ID)
-		switch r.IntN(6) {
+		switch r.IntN(8) {
 		case 0:
 			c.Error = "unknown tool"
 		case 1:
 			c.Client = true
 		case 2:
 			c.Approve = true
-		case 3:
+		case 3, 4, 5:
 			c.Client, c.Approve = true, true
 		}
 		calls = append(calls, c)
@@ -230,6 +240,10 @@ func randomCalls(r *rand.Rand, s reducer.Session) (calls []reducer.CalledTool) {
 // randomCall returns the request and the id of a call; mostly an open one.
 func randomCall(r *rand.Rand, s reducer.Session) (requestID, callID string) {
 	if s.Request != nil && len(s.Request.Calls) > 0 && r.IntN(8) > 0 {
+		isChecking := func(c reducer.Call) bool { return c.State == reducer.CallChecking }
+		if i := slices.IndexFunc(s.Request.Calls, isChecking); i >= 0 && r.IntN(2) == 0 {
+			return s.Request.ID, s.Request.Calls[i].ID // rare
+		}
 		return s.Request.ID, s.Request.Calls[r.IntN(len(s.Request.Calls))].ID
 	}
 	for _, m := range slices.Backward(s.Reduced.Messages) {
@@ -246,14 +260,18 @@ func randomToolInput(r *rand.Rand, s reducer.Session) reducer.Input {
 	requestID, callID := randomCall(r, s)
 	switch r.IntN(9) {
 	case 0:
-		return received(event.SetTools{Tools: event.ToolList{{Pattern: "fetch"}}, Parallel: new(1 + r.IntN(2)), MaxSteps: new(1 + r.IntN(3))})
+		return received(event.SetTools{Tools: event.ToolList{[]event.Tool{{Pattern: "fetch"}, clientTool}[r.IntN(2)]}, Parallel: new(1 + r.IntN(2)), MaxSteps: new(1 + r.IntN(3))})
 	case 1:
 		return received(event.ToolResult{ToolCallID: callID, Value: []byte(`1`)})
 	case 2, 3:
 		if r.IntN(4) == 0 {
 			callID = ""
 		}
-		return received(event.ApprovalDecided{ToolCallID: callID, Decision: []event.Decision{event.Approve, event.Deny}[r.IntN(2)]})
+		decided := event.ApprovalDecided{ToolCallID: callID, Decision: []event.Decision{event.Approve, event.Deny}[r.IntN(2)]}
+		if callID != "" && decided.Decision == event.Approve && r.IntN(2) == 0 {
+			decided.Parameters = fmt.Appendf(nil, `{"edited":%q}`, callID)
+		}
+		return received(decided)
 	case 4:
 		in := reducer.Continued{At: at}
 		if r.IntN(2) == 0 {
@@ -263,8 +281,12 @@ func randomToolInput(r *rand.Rand, s reducer.Session) reducer.Input {
 	case 5:
 		return reducer.Woken{At: at.Add(time.Duration(r.IntN(2)) * 25 * time.Hour)}
 	}
-	return reducer.ToolEnded{At: at, RequestID: requestID, CallID: callID, Value: []byte(`1`),
+	ended := reducer.ToolEnded{At: at, RequestID: requestID, CallID: callID, Value: []byte(`1`),
 		Outcome: []reducer.CallOutcome{reducer.CallReturned, reducer.CallReturned, reducer.CallLost, reducer.CallCancelled}[r.IntN(4)]}
+	if r.IntN(4) == 0 {
+		ended.Error = []byte(`"no"`)
+	}
+	return ended
 }
 
 // randomInput returns an input that may follow. Reports of attempts are true, and results are only
