@@ -11,8 +11,8 @@ import (
 )
 
 // clientOf returns the address of the connection. If that is a trusted proxy, it returns the last address
-// in X-Forwarded-For that is none: each proxy appends its client, and earlier entries may be forged.
-// Zero: a connection other than TCP.
+// in X-Forwarded-For that is not a trusted proxy. Each proxy appends the address of its client; earlier
+// entries may be forged. Zero: a connection other than TCP.
 func clientOf(r *http.Request, proxies []netip.Prefix) netip.Addr {
 	client := parseAddress(r.RemoteAddr)
 	forwarded := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")

@@ -107,8 +107,9 @@ type cut struct {
 }
 
 // bestCut returns the cut of the first strategy that frees enough of the next attempt, else of the first
-// one that frees anything. It cuts tool results that the model has not read only as a last resort, if
-// the provider rejected the request, because it would reject every later one, too.
+// one that frees anything. Tool results that the model has not read yet are a last resort: they are cut if
+// no other cut frees anything and the provider rejected the request, because it would reject every later
+// request, too.
 func (d *decision) bestCut(strategies []event.Strategy, enough int, isRejected bool) cut {
 	messages := d.Reduced.Messages
 	if best := bestOf(messages, d.keptFrom(newestInput), strategies, enough); best.freed > 0 || !isRejected {

@@ -103,8 +103,8 @@ func (d *decision) recordCompletion(in RequestEnded) {
 	})
 }
 
-// recordInterruption ends the request with its partial answer. Models never receive an answer without
-// text.
+// recordInterruption ends the request with its partial answer. Models do not receive a partial answer that
+// has reasoning but no text.
 func (d *decision) recordInterruption(in RequestEnded, reason event.Reason) {
 	if in.Text != "" || in.Reasoning != "" && d.Rules >= Rules2 {
 		d.recordAnswer(in, true)

@@ -29,7 +29,7 @@ import (
 // Metered is a worker and a gateway in this process. It records the calls that they and the Temporal SDK
 // make to metrics, and repeats them to measure their cost.
 type Metered struct {
-	*System // only its gateway and its watcher
+	*System // only its url and its watcher
 	tape    *tape
 	stops   []func() error
 }

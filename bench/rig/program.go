@@ -51,7 +51,7 @@ func startProgram(ctx context.Context, cmd *exec.Cmd) (*child.Process, map[strin
 		return nil, nil, fmt.Errorf("start %s: %w\n%s", cmd.Path, line.err, log)
 	case <-ctx.Done():
 		kill(process)
-		return nil, nil, fmt.Errorf("start %s: %w", cmd.Path, context.Cause(ctx))
+		return nil, nil, fmt.Errorf("start %s: %w\n%s", cmd.Path, context.Cause(ctx), log)
 	}
 }
 

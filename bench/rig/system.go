@@ -138,8 +138,8 @@ var connections = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1
 
 func eventsURL(gateway, name string) string { return gateway + "/contexts/" + name + "/events" }
 
-// eventStream follows a context through a gateway. It splits deltas that the gateway has coalesced
-// into the tokens of the model.
+// eventStream follows a context through a gateway, which coalesces deltas. It splits them into the tokens
+// of the model.
 func eventStream(ctx context.Context, gateway, name string) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		if err := readEvents(ctx, eventsURL(gateway, name), func(e event.Event) bool { return yield(e, nil) }); err != nil {

@@ -50,7 +50,7 @@ func (u *user) dump() {
 	}
 }
 
-// unread describes the log after what the follower received.
+// unread describes the log, which may have events that the follower has not received.
 func (u *user) unread() string {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

@@ -14,8 +14,9 @@ const maxText = 4 << 10 // bytes of a text in a warning or an error
 
 // redacted removes secrets from fields that hold an error, at every level. At level warn and above, it
 // also removes them from the message and all text fields, which may come from a provider or a library.
-// At lower levels these contain only messages of this program, names, ids and numbers; package workflows
-// redacts the names that clients, models and providers choose.
+// At lower levels these contain only messages of this program, names, ids, numbers, and lines that MCP
+// servers write to their standard error. Package workflows redacts the names that clients, models and
+// providers choose, and package mcp redacts the lines.
 func redacted(entry zapcore.Entry, fields []zapcore.Field) (zapcore.Entry, []zapcore.Field) {
 	isWarning := entry.Level >= zap.WarnLevel
 	if isWarning {

@@ -46,7 +46,7 @@ func (o *observed) counter(name string, attributes attribute.Set) *counter {
 	if f == nil {
 		f = newFamily[counter]()
 		o.counters[name] = f
-		// Without the instrument after an error, the counter is not exported.
+		// An error means that there is no instrument. The counter then still counts, but is not exported.
 		_, _ = o.meter.Int64ObservableCounter(name, metric.WithInt64Callback(func(_ context.Context, to metric.Int64Observer) error {
 			f.each(func(c *counter, attributes metric.MeasurementOption) {
 				if sum := c.sum.Load(); sum > 0 {

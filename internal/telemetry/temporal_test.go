@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -35,6 +36,9 @@ func TestTemporalMetricsKeepTheirTagsApart(t *testing.T) {
 	for i := range 1100 { // more than are cached
 		handler.WithTags(map[string]string{"i": fmt.Sprint(i)}).Gauge("many").Update(1)
 	}
+	for i := range 2100 { // more than are exported
+		handler.WithTags(map[string]string{"i": fmt.Sprint(i)}).Counter("crowd").Inc(1)
+	}
 	response, err := http.Get("http://" + exported.Address() + "/metrics")
 	require.NoError(t, err)
 	defer response.Body.Close()
@@ -46,6 +50,7 @@ func TestTemporalMetricsKeepTheirTagsApart(t *testing.T) {
 	} {
 		require.Contains(t, string(body), want)
 	}
+	require.Equal(t, 2000, strings.Count(string(body), "\ncrowd_total{"))
 }
 
 // The SDK asks for a handler and for instruments in each call to the server.

@@ -91,7 +91,8 @@ type EntryType struct {
 	CostMicros      *int64 `json:"cost_micros,omitempty"`
 	// Steps is the number of answers, if above 1. Usage and duration are sums over them.
 	Steps int `json:"steps,omitempty"`
-	// FailedAttempts counts the attempts before a retry or a fallback whose usage is included.
+	// FailedAttempts counts the attempts that used tokens and ended before a retry or a fallback. Their
+	// usage is included.
 	FailedAttempts int `json:"failed_attempts,omitempty"`
 	// DurationMs is also set on a tool_use with a result. If the result of an agent or a client has no
 	// duration, it is the time between the call and the result.

@@ -19,7 +19,8 @@ type Operation struct {
 }
 
 // Patcher maintains the document of a log and computes patches. It is not safe for concurrent use.
-// The cost of an event depends only on the entries that change and those behind an insertion.
+// The cost of an event depends only on the entries that change and those behind an insertion or
+// a removal.
 type Patcher struct {
 	state   State
 	version int

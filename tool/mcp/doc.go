@@ -7,7 +7,8 @@
 //	set, err := tool.NewSet(tool.Options{Sources: map[string]tool.Source{mcp.Prefix: running}})
 //
 // A context names tools as mcp:SERVER/TOOL, where * matches any characters. Models receive them as
-// mcp__SERVER__TOOL; a name that models do not accept is shortened and ends with a hash.
+// mcp__SERVER__TOOL. If models do not accept a name, _ replaces the rejected characters, and the
+// name, cut to 64 bytes, ends with a hash.
 //
 // A server is a program that speaks over its standard input and output, or a URL with the
 // streamable HTTP transport. All contexts of the process share it. When it ends, it is restarted,
