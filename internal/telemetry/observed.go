@@ -46,7 +46,7 @@ func (o *observed) counter(name string, attributes attribute.Set) *counter {
 	if f == nil {
 		f = newFamily[counter]()
 		o.counters[name] = f
-		// An error means that there is no instrument. The counter then still counts, but is not exported.
+		// An error means that the name is invalid. The counter still counts, but may not be exported.
 		_, _ = o.meter.Int64ObservableCounter(name, metric.WithInt64Callback(func(_ context.Context, to metric.Int64Observer) error {
 			f.each(func(c *counter, attributes metric.MeasurementOption) {
 				if sum := c.sum.Load(); sum > 0 {
@@ -89,8 +89,9 @@ type member[T any] struct {
 	attributes metric.MeasurementOption
 }
 
-// maxMembers is the cardinality limit of the OpenTelemetry SDK. Further members are not exported.
-const maxMembers = 2000
+// maxMembers is the cardinality limit of the OpenTelemetry SDK, 2,000, without its overflow series. Further
+// members are not exported.
+const maxMembers = 1999
 
 func newFamily[T any]() *family[T] { return &family[T]{members: map[attribute.Distinct]member[T]{}} }
 

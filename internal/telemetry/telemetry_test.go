@@ -158,8 +158,13 @@ func TestCloseExportsTheLastMetricsByOTLP(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, exported.Address())
 	metrics.New(exported.Meters()).Continuations.Add(1)
+	exported.TemporalMetrics().Counter("temporal_request").Inc(3)
+	exported.TemporalMetrics().Gauge("temporal_num_pollers").Update(2)
 	require.NoError(t, exported.Close())
-	require.Contains(t, (<-exports).String(), "chronicle_continuations")
+	export := (<-exports).String()
+	for _, want := range []string{"chronicle_continuations", "temporal_request", "as_int:3", "temporal_num_pollers", "as_double:2"} {
+		require.Contains(t, export, want)
+	}
 }
 
 func TestCloseExportsTheLastSpansByOTLP(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 // temporalHandler caches its handlers and instruments. The Temporal SDK asks for them in each call to the
 // server, and making one sorts and hashes its tags.
 type temporalHandler struct {
-	base     opentelemetry.MetricsHandler // for timers
+	base     opentelemetry.MetricsHandler // for timers, and for the attributes
 	observed *observed
 	tagged   cache[client.MetricsHandler]
 	counters cache[client.MetricsCounter]
