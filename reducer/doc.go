@@ -76,8 +76,8 @@
 //     policy interrupt, new input arrived before the answer.
 //   - calls done: after the input, every call has a result.
 //   - call runs: the call is running, not waiting for an approval or a client.
-//   - check ends: a worker has validated the edited arguments of a client's call. An error is the result
-//     of the call; else the call waits for the client.
+//   - check ends: the check of a call's edited arguments has ended. An error or a lost check is the result
+//     of the call; else the call continues.
 //   - late result: the result of a call that was interrupted or lost, and has a placeholder.
 //   - newest attempt ended: the newest attempt failed and is retried; the log lacks its end.
 //   - summarising: the attempts of the request write a summary instead of an answer.

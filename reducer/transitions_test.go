@@ -201,7 +201,7 @@ func openCalls(s reducer.Session, in reducer.Input) (ids []string) {
 				isOpen = body.Decision == event.Approve || c.State != reducer.CallApproval || body.ToolCallID != "" && body.ToolCallID != c.ID
 			}
 		case reducer.ToolEnded:
-			isValid := c.State == reducer.CallChecking && in.Outcome == reducer.CallReturned && in.Error == nil
+			isValid := c.State == reducer.CallChecking && in.Outcome == reducer.CallReturned && in.Error == nil && !in.IsError
 			isOpen = c.ID != in.CallID || isValid
 		case reducer.Woken:
 			isOpen = c.Deadline.IsZero() || in.At.Before(c.Deadline)
