@@ -8,9 +8,9 @@ import (
 
 // comparison compares a statistic between rounds with and without metrics and traces, which alternate.
 type comparison struct {
-	Off float64 `json:"off"`
+	Off float64 `json:"off"` // of all rounds
 	On  float64 `json:"on"`
-	// Ratio is On / Off. Low and High are its 95 % confidence interval.
+	// Ratio is On / Off, or the median ratio of two pairs of rounds. Low and High are its 95 % confidence interval.
 	Ratio  float64 `json:"ratio"`
 	Low    float64 `json:"low"`
 	High   float64 `json:"high"`
@@ -18,25 +18,55 @@ type comparison struct {
 	Rounds int     `json:"rounds"` // of each kind
 }
 
-const resamples = 2000
-
-// compare resamples the pairs of rounds (a paired bootstrap): samples of one round depend on each other, and
-// a pair has the same conditions.
+// compare compares a statistic of the samples of all rounds.
 func compare(unit string, off, on []samples, statistic func(samples) float64) comparison {
 	c := comparison{Unit: unit, Rounds: len(off), Off: statistic(slices.Concat(off...)), On: statistic(slices.Concat(on...))}
 	c.Ratio = c.On / c.Off
-	random := rand.New(rand.NewPCG(1, 2)) // the same interval for the same samples
-	ratios := make(samples, resamples)
-	for i := range ratios {
+	c.Low, c.High = interval(len(off), func(pairs []int) float64 {
 		var someOff, someOn samples
-		for range off {
-			pair := random.IntN(len(off))
+		for _, pair := range pairs {
 			someOff, someOn = append(someOff, off[pair]...), append(someOn, on[pair]...)
 		}
-		ratios[i] = statistic(someOn) / statistic(someOff)
-	}
-	c.Low, c.High = ratios.quantile(0.025), ratios.quantile(0.975)
+		return statistic(someOn) / statistic(someOff)
+	})
 	return c
+}
+
+// compareRounds compares the means of the rounds by the median ratio of two pairs, in which each side was once
+// the first. Neither bursts of other load nor a slow change of all rounds affect it much.
+func compareRounds(unit string, off, on []samples) comparison {
+	var offs, ons, ratios samples
+	for i := range off {
+		offs, ons = append(offs, off[i].mean()), append(ons, on[i].mean())
+		if i%2 == 1 {
+			ratios = append(ratios, (ons[i-1]+ons[i])/(offs[i-1]+offs[i]))
+		}
+	}
+	c := comparison{Unit: unit, Rounds: len(off), Off: offs.p50(), On: ons.p50(), Ratio: ratios.p50()}
+	c.Low, c.High = interval(len(ratios), func(some []int) float64 {
+		var resampled samples
+		for _, i := range some {
+			resampled = append(resampled, ratios[i])
+		}
+		return resampled.p50()
+	})
+	return c
+}
+
+const resamples = 2000
+
+// interval returns the 95 % confidence interval of a ratio. It resamples pairs of rounds (a paired bootstrap):
+// samples of one round depend on each other, and a pair has the same conditions.
+func interval(pairs int, ratio func(some []int) float64) (low, high float64) {
+	random := rand.New(rand.NewPCG(1, 2)) // the same interval for the same samples
+	ratios, some := make(samples, resamples), make([]int, pairs)
+	for i := range ratios {
+		for k := range some {
+			some[k] = random.IntN(pairs)
+		}
+		ratios[i] = ratio(some)
+	}
+	return ratios.quantile(0.025), ratios.quantile(0.975)
 }
 
 func (s samples) mean() float64 {

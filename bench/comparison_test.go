@@ -20,6 +20,22 @@ func TestAComparisonHasTheRatioOfTheStatistic(t *testing.T) {
 	require.Equal(t, c, compare("ms", off, on, samples.p95), "the interval is reproducible")
 }
 
+func TestBurstsOfOtherLoadDoNotChangeTheRatioOfRounds(t *testing.T) {
+	var off, on []samples
+	for i := range 42 {
+		first, second := float64(100-i), float64(100-i)*0.9 // all rounds become slower, and the second of a pair is
+		pair := [][2]float64{{first, second * 0.98}, {second, first * 0.98}}[i%2]
+		off, on = append(off, samples{pair[0]}), append(on, samples{pair[1]})
+	}
+	on[3], off[7], on[8], on[12], on[20], on[30] = samples{20}, samples{30}, samples{50}, samples{10}, samples{10}, samples{10}
+	c := compareRounds("turns/s", off, on)
+	require.Equal(t, 42, c.Rounds)
+	for _, ratio := range []float64{c.Ratio, c.Low, c.High} {
+		require.InDelta(t, 0.98, ratio, 0.005)
+	}
+	require.Less(t, compare("turns/s", off, on, samples.mean).Ratio, 0.95)
+}
+
 func TestTheIntervalOfAComparisonCoversPairsThatDiffer(t *testing.T) {
 	var off, on []samples
 	for i := range 20 {

@@ -45,9 +45,9 @@ func telemetry(r *runner) error {
 	if err != nil {
 		return errors.Join(err, off.Stop())
 	}
-	err = alternate(off, on, r.times(40), latencies)
+	err = alternate(off, on, r.times(120), latencies)
 	if err == nil {
-		err = alternate(off, on, r.times(40), throughput)
+		err = alternate(off, on, r.times(82), throughput)
 	}
 	if err := errors.Join(err, off.Stop(), on.Stop()); err != nil {
 		return err
@@ -66,7 +66,7 @@ func telemetry(r *runner) error {
 		return fmt.Errorf("the collector has %d spans of %d turns (want at least %d for each)", spans, on.turns, minSpans)
 	}
 	r.report.add("telemetry_spans_per_turn", "spans", samples{float64(spans) / float64(on.turns)})
-	r.report.compare("turns_per_second_50", compare("turns/s", off.rate, on.rate, samples.mean))
+	r.report.compare("turns_per_second_50", compareRounds("turns/s", off.rate, on.rate))
 	r.report.compare("signal_to_request_p50_ms", compare("ms", off.signal, on.signal, samples.p50))
 	r.report.compare("signal_to_request_p95_ms", compare("ms", off.signal, on.signal, samples.p95))
 	r.report.compare("delta_p50_ms", compare("ms", off.delta, on.delta, samples.p50))
@@ -200,7 +200,7 @@ func latencies(s *side) (func(n int) error, error) {
 
 // throughput has 50 contexts talk concurrently.
 func throughput(s *side) (func(n int) error, error) {
-	const contexts, turns = 50, 4
+	const contexts, turns = 50, 2
 	talkers := make([]*talker, contexts)
 	for i := range talkers {
 		talkers[i] = s.talker(fmt.Sprintf("telemetry-%d", i))
