@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -284,5 +285,17 @@ func TestScriptDeduplicatesBeyondTheLimitOfTheContext(t *testing.T) {
 			require.Equal(t, 1, recorded["a"])
 			require.Len(t, f.inputs, test.sent)
 		})
+	}
+}
+
+func TestScriptAsksAgainIfADeliveryIsUnknown(t *testing.T) {
+	broken := errors.New("broken")
+	for err, want := range map[error]error{
+		client.ErrNoWorker: nil, client.ErrUnreachable: nil, blobs.ErrUnavailable: nil, broken: broken,
+	} {
+		f := newFake(t)
+		f.err = err
+		s := script{scriptOptions: scriptOptions{app: &app{}, name: "demo"}, to: f, pending: []sentInput{{clientIDs: []string{"line-1"}}}}
+		require.Equal(t, want, s.queryDelivery(t.Context()), err)
 	}
 }
