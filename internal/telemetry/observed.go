@@ -14,13 +14,8 @@ import (
 // instrument of OpenTelemetry looks up its attributes each time, which takes a hundred times longer.
 type observed struct {
 	meter    metric.Meter
-	mu       sync.Mutex // guards both maps
-	counters map[string]*family[counter]
-	gauges   map[string]*family[gauge]
-}
-
-func newObserved(meter metric.Meter) *observed {
-	return &observed{meter: meter, counters: map[string]*family[counter]{}, gauges: map[string]*family[gauge]{}}
+	counters families[counter]
+	gauges   families[gauge]
 }
 
 // counter is a sum. It is exported when it is above 0.
@@ -40,12 +35,7 @@ func (g *gauge) Update(value float64) {
 }
 
 func (o *observed) counter(name string, attributes attribute.Set) *counter {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	f := o.counters[name]
-	if f == nil {
-		f = newFamily[counter]()
-		o.counters[name] = f
+	return o.counters.named(name, func(f *family[counter]) {
 		// An error means that the name is invalid. The counter still counts, but may not be exported.
 		_, _ = o.meter.Int64ObservableCounter(name, metric.WithInt64Callback(func(_ context.Context, to metric.Int64Observer) error {
 			f.each(func(c *counter, attributes metric.MeasurementOption) {
@@ -55,17 +45,11 @@ func (o *observed) counter(name string, attributes attribute.Set) *counter {
 			})
 			return nil
 		}))
-	}
-	return f.member(attributes)
+	}).member(attributes)
 }
 
 func (o *observed) gauge(name string, attributes attribute.Set) *gauge {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	f := o.gauges[name]
-	if f == nil {
-		f = newFamily[gauge]()
-		o.gauges[name] = f
+	return o.gauges.named(name, func(f *family[gauge]) {
 		_, _ = o.meter.Float64ObservableGauge(name, metric.WithFloat64Callback(func(_ context.Context, to metric.Float64Observer) error {
 			f.each(func(g *gauge, attributes metric.MeasurementOption) {
 				if g.isSet.Load() {
@@ -74,8 +58,29 @@ func (o *observed) gauge(name string, attributes attribute.Set) *gauge {
 			})
 			return nil
 		}))
+	}).member(attributes)
+}
+
+// families are the counters or the gauges, by name.
+type families[T any] struct {
+	mu     sync.Mutex
+	byName map[string]*family[T]
+}
+
+// named calls register for a new family.
+func (fs *families[T]) named(name string, register func(*family[T])) *family[T] {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	f := fs.byName[name]
+	if f == nil {
+		f = &family[T]{members: map[attribute.Distinct]member[T]{}}
+		if fs.byName == nil {
+			fs.byName = map[string]*family[T]{}
+		}
+		fs.byName[name] = f
+		register(f)
 	}
-	return f.member(attributes)
+	return f
 }
 
 // family holds the counters or gauges of one name, by their attributes.
@@ -92,8 +97,6 @@ type member[T any] struct {
 // maxMembers is the cardinality limit of the OpenTelemetry SDK, 2,000, without its overflow series. Further
 // members are not exported.
 const maxMembers = 1999
-
-func newFamily[T any]() *family[T] { return &family[T]{members: map[attribute.Distinct]member[T]{}} }
 
 func (f *family[T]) member(attributes attribute.Set) *T {
 	f.mu.Lock()

@@ -97,7 +97,7 @@ func Start(ctx context.Context, o Options) (_ *Telemetry, err error) {
 		t.provider = sdkmetric.NewMeterProvider(append(readers, sdkmetric.WithResource(about), sdkmetric.WithView(temporalLatencies),
 			// Exemplars would need the context of a span, and no instrument is called with one.
 			sdkmetric.WithExemplarFilter(exemplar.AlwaysOffFilter))...)
-		t.observed = newObserved(t.provider.Meter(temporalScope))
+		t.observed = &observed{meter: t.provider.Meter(temporalScope)}
 	}
 	if len(spans) > 0 || o.TraceIDs {
 		t.tracers = sdktrace.NewTracerProvider(append(spans, sdktrace.WithResource(about))...)
