@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/big"
 	"regexp"
 	"slices"
@@ -31,6 +32,23 @@ type conversation struct {
 	media  mediaSet // content parts besides text
 	isSeen bool     // an answer follows the latest part of these kinds
 	tokens int      // 0: not counted
+
+	cached                 []byte // the messages in json that were cached, each after a comma; none has media
+	mediaParts, mediaBytes int    // content parts besides text, and the size of their messages without text
+}
+
+// textSize returns the size of the JSON without media.
+func (c conversation) textSize() int {
+	size := -c.mediaBytes
+	for _, piece := range c.json {
+		size += len(piece)
+	}
+	return size
+}
+
+// tokensBySize estimates the tokens without the tokenizer.
+func (c conversation) tokensBySize() int {
+	return requestTokens + tokensBySize(c.textSize()) + c.mediaParts*imageTokens
 }
 
 // render renders any messages so that the provider accepts them: at most one system message, which
@@ -67,8 +85,11 @@ type rendering struct {
 	media    mediaSet
 	isSeen   bool
 	counts   bool
-	tokens   int // so far, if counts is set
-	err      error
+
+	mediaParts, mediaBytes int
+
+	tokens int // so far, if counts is set
+	err    error
 }
 
 // insertion is JSON at an offset of the body that is not part of it.
@@ -312,7 +333,7 @@ func (r *rendering) countCached(n int) {
 		end = r.groups[n+1].at
 	}
 	if g := &r.groups[n]; g.tokens == 0 && g.at < end {
-		g.tokens = r.target.counter.messages(r.encoding, r.body[g.at+1:end]) // without the comma
+		g.tokens, _ = r.target.counter.messages(r.encoding, math.MaxInt64, r.body[g.at+1:end]) // without the comma
 	}
 	r.tokens += r.groups[n].tokens
 }
@@ -339,6 +360,16 @@ func (r *rendering) encode(to []byte) []byte {
 		data, err := m.encode()
 		r.err = cmp.Or(r.err, err)
 		to = append(append(to, ','), data...)
+		if mediaIn(m) != 0 {
+			r.mediaBytes += len(data)
+			for _, p := range m.parts {
+				if p.Type == "text" {
+					r.mediaBytes -= len(p.Text)
+				} else {
+					r.mediaParts++
+				}
+			}
+		}
 		if r.counts {
 			r.tokens += r.target.counter.message(r.encoding, data)
 		}
@@ -386,7 +417,7 @@ func (r *rendering) front() {
 }
 
 func (r *rendering) conversation() conversation {
-	c := conversation{media: r.media, isSeen: r.isSeen}
+	c := conversation{media: r.media, isSeen: r.isSeen, cached: r.body, mediaParts: r.mediaParts, mediaBytes: r.mediaBytes}
 	if r.counts {
 		c.tokens = requestTokens + r.tokens
 	}

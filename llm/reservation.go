@@ -8,9 +8,9 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// Reservation returns the usage to reserve for a request: its input, estimated as by [Target.Usage],
-// and the maximum output that its parameters allow. CostMicros is nil if no price is known. Callers
-// set MaxOutput: an unlimited output counts as 0. Errors are of type [*Error].
+// Reservation returns the usage to reserve for a request: its input, estimated by the tokenizer, and
+// the maximum output that its parameters allow. CostMicros is nil if no price is known. Callers set
+// MaxOutput: an unlimited output counts as 0. Errors are of type [*Error].
 func (t *Target) Reservation(ctx context.Context, messages []reducer.Message) (event.Usage, error) {
 	input, parameters, err := t.input(ctx, messages)
 	if err != nil {
@@ -33,11 +33,15 @@ func (t *Target) input(ctx context.Context, messages []reducer.Message) (tokens 
 	if err != nil {
 		return 0, nil, t.failBeforeAnswer(ctx, err)
 	}
-	tokens = sent.tokens
+	return sent.tokens + t.counter.text(encodingOf(t.Model), string(t.prompting(parameters))), parameters, nil
+}
+
+// prompting returns the parameters of a request if the model reads them: tools, or a response format.
+func (t *Target) prompting(parameters []byte) []byte {
 	if t.offersTools() || t.settings().ResponseFormat != nil {
-		tokens += t.counter.text(encodingOf(t.Model), string(parameters))
+		return parameters
 	}
-	return tokens, parameters, nil
+	return nil
 }
 
 // outputLimit returns the larger of the output limits in the parameters of a request. 0: none.

@@ -80,7 +80,7 @@ func (t *Target) send(ctx context.Context, messages []reducer.Message, onDelta f
 		return Result{}, failure
 	}
 	result, failure := t.answer(ctx, sent, isToolTurn(messages), check, onDelta)
-	result.Usage = t.Usage()
+	result.Usage = t.usage((*meter).count)
 	if failure != nil {
 		failure.suspectMedia(sent)
 		failure.suspectTools(t.offersTools())
@@ -105,10 +105,7 @@ func (t *Target) answer(ctx context.Context, sent conversation, isToolTurn bool,
 	if err != nil {
 		return Result{}, t.failBeforeAnswer(ctx, err)
 	}
-	m := &meter{counter: t.counter, encoding: encodingOf(t.Model), sent: sent.json, maxOutput: outputLimit(parameters)}
-	if t.offersTools() {
-		m.parameters = parameters
-	}
+	m := &meter{counter: t.counter, encoding: encodingOf(t.Model), sent: sent, parameters: t.prompting(parameters), maxOutput: outputLimit(parameters)}
 	t.meter.Store(m)
 	state := &stateReader{rule: t.quirks.state}
 	sending := context.WithValue(withBody(ctx, parameters, sent.json), stateKey{}, state)

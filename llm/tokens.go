@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"hash/maphash"
 	"io"
+	"math"
 	"strings"
 	"sync"
 
@@ -17,10 +18,15 @@ const (
 	messageTokens = 4
 	// For a high-detail image of one megapixel. Other media count the same.
 	imageTokens = 765
+	// Bytes of a token of text, approximately, in most languages.
+	tokenBytes = 4
 )
+
+func tokensBySize(bytes int) int { return (bytes + tokenBytes - 1) / tokenBytes }
 
 const (
 	maxCounted = 256 << 10 // bytes of a text; the rest is extrapolated
+	maxSampled = 64 << 10  // bytes of a long conversation
 	// Bytes per tokenizer call, whose time grows faster than the length of a text without spaces.
 	countedAtOnce = 4 << 10
 	maxCounts     = 1 << 15 // messages in a generation of the cache
@@ -73,28 +79,36 @@ func encodingOf(model string) encoding {
 	return o200kBase
 }
 
-func (c *tokenCounter) conversation(e encoding, sent [][]byte) int {
-	return requestTokens + c.messages(e, sent...)
+// conversation counts a conversation completely, or extrapolates the count of its first messages if it is
+// long. It is used when an answer was interrupted, and the next request waits for the result.
+func (c *tokenCounter) conversation(e encoding, sent conversation) int {
+	if len(sent.cached) <= maxSampled {
+		tokens, _ := c.messages(e, math.MaxInt64, sent.json...)
+		return requestTokens + tokens
+	}
+	tokens, size := c.messages(e, maxSampled, sent.cached[1:]) // without the comma
+	return requestTokens + int(int64(tokens)*int64(sent.textSize())/size) + sent.mediaParts*imageTokens
 }
 
-// messages counts the tokens of JSON objects that are separated by commas.
-func (c *tokenCounter) messages(e encoding, pieces ...[]byte) (tokens int) {
+// messages counts the tokens of JSON objects that are separated by commas, up to the first that ends after
+// limit bytes. Size is the number of bytes that it counted.
+func (c *tokenCounter) messages(e encoding, limit int64, pieces ...[]byte) (tokens int, size int64) {
 	readers := []io.Reader{strings.NewReader("[")}
 	for _, piece := range pieces {
 		readers = append(readers, bytes.NewReader(piece))
 	}
 	decoder := json.NewDecoder(io.MultiReader(append(readers, strings.NewReader("]"))...))
 	if _, err := decoder.Token(); err != nil {
-		return tokens
+		return 0, 0
 	}
-	for decoder.More() {
+	for decoder.InputOffset() <= limit && decoder.More() {
 		var message json.RawMessage
 		if decoder.Decode(&message) != nil {
-			return tokens
+			break
 		}
 		tokens += c.message(e, message)
 	}
-	return tokens
+	return tokens, decoder.InputOffset()
 }
 
 func (c *tokenCounter) message(e encoding, message []byte) int {

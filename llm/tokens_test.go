@@ -18,13 +18,13 @@ func TestEncodingOf(t *testing.T) {
 }
 
 func TestMessagesAreCountedOnce(t *testing.T) {
-	var sent [][]byte
+	var sent conversation
 	for i := range 100 {
 		message := fmt.Sprintf(`{"role":"user","content":"message %d"}`, i)
 		if i > 0 {
 			message = "," + message
 		}
-		sent = append(sent, []byte(message))
+		sent.json = append(sent.json, []byte(message))
 	}
 	c := newTokenCounter()
 	tokens := c.conversation(o200kBase, sent)
@@ -47,5 +47,5 @@ func TestHostileTextIsCounted(t *testing.T) {
 		require.Positive(t, c.text(o200kBase, text+"x"), "%q", text)
 	}
 	require.Zero(t, c.text(o200kBase, ""))
-	require.Zero(t, c.conversation(o200kBase, [][]byte{[]byte(`{"content":`)})-requestTokens, "malformed JSON")
+	require.Zero(t, c.conversation(o200kBase, conversation{json: [][]byte{[]byte(`{"content":`)}})-requestTokens, "malformed JSON")
 }

@@ -13,39 +13,30 @@ import (
 type meter struct {
 	counter    *tokenCounter
 	encoding   encoding
-	sent       [][]byte // the messages of the request
-	parameters []byte   // of a request with tools; nil without tools
-	maxOutput  int      // that the request allows; 0: unlimited
+	sent       conversation
+	parameters []byte // that the model reads
+	maxOutput  int    // that the request allows; 0: unlimited
 
-	counting sync.Mutex // held while tokens are counted
-	input    int        // counted tokens of sent; 0: not counted
-
-	mu                       sync.Mutex   // guards the fields below
-	answer, reasoning, calls tally        // texts so far; calls: names and arguments
-	reported                 *event.Usage // by the provider, or nil
-	isRefused                bool         // no answer began, so the provider charges nothing
-}
-
-// tally is a growing text. Counted is the length in bytes of the part whose tokens were counted.
-type tally struct {
-	text            strings.Builder
-	counted, tokens int
+	mu                       sync.Mutex      // guards the fields below
+	answer, reasoning, calls strings.Builder // texts so far; calls: names and arguments
+	known                    *event.Usage    // reported by the provider, or else counted after the answer; nil: unknown
+	isRefused                bool            // no answer began, so the provider charges nothing
 }
 
 func (m *meter) write(delta Delta) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if delta.IsReasoning {
-		m.reasoning.text.WriteString(delta.Text)
+		m.reasoning.WriteString(delta.Text)
 	} else {
-		m.answer.text.WriteString(delta.Text)
+		m.answer.WriteString(delta.Text)
 	}
 }
 
 func (m *meter) writeCall(text string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.calls.text.WriteString(text)
+	m.calls.WriteString(text)
 }
 
 // Some providers report zeros if they do not know the usage.
@@ -67,7 +58,7 @@ func (m *meter) report(u *openai.Usage) {
 	usage = usage.Bounded()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.reported = &usage
+	m.known = &usage
 }
 
 func (m *meter) refuse() {
@@ -79,54 +70,56 @@ func (m *meter) refuse() {
 func (m *meter) texts() (answer, reasoning string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.answer.text.String(), m.reasoning.text.String()
+	return m.answer.String(), m.reasoning.String()
 }
 
-// usage is the reported one, or an estimate; only text since the last estimate is counted.
-func (m *meter) usage() event.Usage {
-	m.counting.Lock()
-	defer m.counting.Unlock()
+// count returns the usage of a request that ended: the reported one, or an estimate by the tokenizer.
+func (m *meter) count() event.Usage {
+	text := func(text string) int { return m.counter.text(m.encoding, text) }
+	usage := m.usage(func() int { return m.counter.conversation(m.encoding, m.sent) + text(string(m.parameters)) }, text)
 	m.mu.Lock()
-	reported, isRefused, calls := m.reported, m.isRefused, m.calls.text.String()
+	defer m.mu.Unlock()
+	m.known = &usage
+	return usage
+}
+
+// soFar returns the known usage, or an estimate by size, which takes microseconds.
+func (m *meter) soFar() event.Usage {
+	return m.usage(func() int { return m.sent.tokensBySize() + tokensBySize(len(m.parameters)) },
+		func(text string) int { return tokensBySize(len(text)) })
+}
+
+func (m *meter) usage(input func() int, tokens func(text string) int) event.Usage {
+	m.mu.Lock()
+	known, isRefused := m.known, m.isRefused
+	answer, reasoning, calls := m.answer.String(), m.reasoning.String(), m.calls.String()
 	m.mu.Unlock()
-	answer, reasoning := m.texts()
 	switch {
-	case reported != nil:
-		return *reported
+	case known != nil:
+		return *known
 	case isRefused:
 		return event.Usage{}
 	}
-	if m.input == 0 {
-		m.input = m.counter.conversation(m.encoding, m.sent)
-		if m.parameters != nil {
-			m.input += m.counter.text(m.encoding, string(m.parameters))
-		}
-	}
-	usage := event.Usage{InputTokens: m.input, Estimated: true}
-	usage.ReasoningTokens = m.count(&m.reasoning, reasoning)
-	usage.OutputTokens = usage.ReasoningTokens + m.count(&m.answer, answer) + m.count(&m.calls, calls)
-	if m.maxOutput > 0 { // the tokens of the model can be longer than the counted ones
+	usage := event.Usage{InputTokens: input(), ReasoningTokens: tokens(reasoning), Estimated: true}
+	usage.OutputTokens = usage.ReasoningTokens + tokens(answer) + tokens(calls)
+	if m.maxOutput > 0 { // the tokens of the model can be longer than the estimated ones
 		usage.OutputTokens = min(usage.OutputTokens, m.maxOutput)
 		usage.ReasoningTokens = min(usage.ReasoningTokens, m.maxOutput)
 	}
 	return usage.Bounded()
 }
 
-func (m *meter) count(t *tally, text string) int {
-	t.tokens += m.counter.text(m.encoding, text[t.counted:])
-	t.counted = len(text)
-	return t.tokens
-}
+// Usage returns the usage and cost of the newest request so far. It may be called during [Target.Stream].
+// Until the provider reports the usage or the request ends, it is estimated at 4 bytes per token: tokenizing
+// every running answer again and again would delay all answers of the process.
+func (t *Target) Usage() event.Usage { return t.usage((*meter).soFar) }
 
-// Usage returns the usage and cost of the newest request so far, estimated until the provider
-// reports it. It may be called during [Target.Stream], and may take a second for a long
-// conversation that was not counted before.
-func (t *Target) Usage() event.Usage {
+func (t *Target) usage(of func(*meter) event.Usage) event.Usage {
 	m := t.meter.Load()
 	if m == nil {
 		return event.Usage{}
 	}
-	usage := m.usage()
+	usage := of(m)
 	if t.price != nil && usage.InputTokens+usage.OutputTokens > 0 {
 		usage.CostMicros, usage.PriceVersion = new(t.price.cost(usage)), t.priceVersion
 	}

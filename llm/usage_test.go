@@ -2,6 +2,7 @@ package llm_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"regexp"
 	"strings"
@@ -98,18 +99,77 @@ func TestAStoppedRequestUsedItsInput(t *testing.T) {
 					cancel()
 				}
 			}()
-			result, err := target.Stream(ctx, hello, func(llm.Delta) {
-				during := target.Usage()
-				require.Equal(t, estimated.InputTokens, during.InputTokens)
-				require.Equal(t, 1, during.OutputTokens, "the usage of a running request")
-				cancel()
-			})
+			result, err := target.Stream(ctx, hello, func(llm.Delta) { cancel() })
 			require.Error(t, err)
+			require.Equal(t, result.Usage, target.Usage())
 			require.True(t, result.Estimated)
 			require.Equal(t, estimated.InputTokens, result.InputTokens)
 			require.Equal(t, len(result.Text)/2, result.OutputTokens)
 		})
 	}
+}
+
+func TestTheUsageOfARunningRequestIsEstimatedBySize(t *testing.T) {
+	text := strings.Repeat("The size of a text says roughly how many tokens it has. ", 100)
+	for name, test := range map[string]struct {
+		sent, answer string
+		reasons      bool
+		tools        []llm.Tool
+		attachment   *reducer.Attachment
+	}{
+		"text":      {sent: text, answer: text},
+		"reasoning": {sent: text, answer: text, reasons: true},
+		"tools":     {sent: "Hello", answer: text, tools: tools},
+		"an image": {sent: text, answer: text, attachment: &reducer.Attachment{MediaType: "image/png", Source: event.Source{
+			Type: event.SourceBlob, Data: []byte(strings.Repeat("image", 100_000)),
+		}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			field := "content"
+			if test.reasons {
+				field = "reasoning_content"
+			}
+			chunk := llmtest.Chunk(fmt.Sprintf(`{%q:%q}`, field, test.answer), "")
+			target := target(t, llmtest.Start(t, llmtest.Raw("text/event-stream", chunk, llmtest.Chunk(`{"content":"."}`, "stop"), llmtest.Done)))
+			target.Tools = test.tools
+			sent := user(test.sent)
+			if test.attachment != nil {
+				sent.Attachments = []reducer.Attachment{*test.attachment}
+			}
+			var during event.Usage
+			result, err := target.Stream(within(t), []reducer.Message{sent}, func(llm.Delta) {
+				if during == (event.Usage{}) {
+					during = target.Usage()
+				}
+			})
+			require.NoError(t, err)
+			require.True(t, during.Estimated)
+			for _, tokens := range [][2]int{
+				{during.InputTokens, result.InputTokens}, {during.OutputTokens, result.OutputTokens}, {during.ReasoningTokens, result.ReasoningTokens},
+			} {
+				require.InEpsilon(t, tokens[1]+10, tokens[0]+10, 0.3, "%+v during the answer, %+v after it", during, result.Usage)
+			}
+			require.Equal(t, result.Usage, target.Usage())
+		})
+	}
+}
+
+// The next request waits for the usage of an interrupted one, so it must not take longer in a long conversation.
+func TestTheInputOfALongConversationIsExtrapolated(t *testing.T) {
+	image := user("Look")
+	image.Attachments = []reducer.Attachment{{MediaType: "image/png", Source: event.Source{Type: event.SourceBlob, Data: []byte(strings.Repeat("image", 100_000))}}}
+	messages := []reducer.Message{image}
+	for i := range 2000 {
+		messages = append(messages, user(fmt.Sprintf("Frage %d: Wie groß ist der Anteil?", i)), assistant(strings.Repeat("Das kann ich nicht sagen. ", 5)))
+	}
+	messages = append(messages, hello...)
+	target := target(t, llmtest.Start(t, llmtest.Answer("Hi").NoUsage()))
+	result, err := target.Stream(within(t), messages, nil)
+	require.NoError(t, err)
+	counted, err := target.InputTokens(within(t), messages, 0)
+	require.NoError(t, err)
+	require.InEpsilon(t, counted, result.InputTokens, 0.03)
+	require.NotEqual(t, counted, result.InputTokens)
 }
 
 // Otherwise, an estimate could exceed the reservation for the request.

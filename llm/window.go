@@ -25,8 +25,8 @@ func (t *Target) MaxInput(ctx context.Context) (int, error) {
 // renderedBytes bounds what rendering adds to a message and to a tool call.
 const renderedBytes = 128
 
-// InputTokens returns the input of a request in tokens, estimated as by [Target.Usage]. If the
-// messages are too short for more than limit tokens, it may return an upper bound of at most limit.
+// InputTokens returns the input of a request in tokens, estimated by the tokenizer. If the messages
+// are too short for more than limit tokens, it may return an upper bound of at most limit.
 // Counting a long conversation for the first time may take a second. Errors are of type [*Error].
 func (t *Target) InputTokens(ctx context.Context, messages []reducer.Message, limit int) (int, error) {
 	if bound, ok := t.maxTokens(messages); ok && bound <= limit {
@@ -38,13 +38,11 @@ func (t *Target) InputTokens(ctx context.Context, messages []reducer.Message, li
 
 // maxTokens bounds the tokens of a request by its bytes, unless it has attachments.
 func (t *Target) maxTokens(messages []reducer.Message) (bound int, ok bool) {
-	if t.offersTools() || t.settings().ResponseFormat != nil {
-		parameters, err := t.parameters()
-		if err != nil {
-			return 0, false
-		}
-		bound = len(parameters)
+	parameters, err := t.parameters()
+	if err != nil {
+		return 0, false
 	}
+	bound = len(t.prompting(parameters))
 	if f := t.settings().ResponseFormat; f != nil {
 		bound += len(f.Schema)
 	}
