@@ -176,8 +176,7 @@ func (a *attempt) isContinued(ctx context.Context, cause error, run workflow.Exe
 
 // progress returns heartbeat details, which the next attempt or the workflow reports if this worker
 // dies.
-func (a *attempt) progress(ctx context.Context) LostAttempt {
-	usage := a.usage.get(ctx)
+func (a *attempt) progress() LostAttempt {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.lost != nil && !a.attempted.Sent {
@@ -185,7 +184,10 @@ func (a *attempt) progress(ctx context.Context) LostAttempt {
 		lost.Unsent = a.attempted.Attempt
 		return lost
 	}
-	lost := LostAttempt{Attempted: a.attempted, Usage: usage, Trace: a.trace, Ended: a.hasEnded()}
+	lost := LostAttempt{Attempted: a.attempted, Trace: a.trace, Ended: a.hasEnded()}
+	if a.model != nil {
+		lost.Usage = a.model.Usage()
+	}
 	if len(a.options.Budgets) > 0 {
 		lost.RunID, lost.Deadline = a.info.WorkflowExecution.RunID, a.deadline
 	}

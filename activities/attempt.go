@@ -46,11 +46,11 @@ type attempt struct {
 	omitted      int               // covered messages that the summary lacks
 	refused      *reducer.Overflow // of a rejection of the request as too long; nil: none
 
-	usage    usageMeter
 	measured measurement
 
 	mu          sync.Mutex // guards the fields below
 	attempted   Attempted
+	model       Model                 // nil before the request is sent
 	deadline    time.Time             // zero before the request is sent
 	newestInput int                   // counter of the newest input of stop messages
 	stopHooks   context.CancelFunc    // cancels the hooks before the request; nil while none run
@@ -91,7 +91,9 @@ func (a *attempt) generate(ctx context.Context) (result GenerateResult, err erro
 	if p.overflow != nil {
 		return a.tooLong(*p.overflow), nil
 	}
-	a.usage.start(p.model)
+	a.mu.Lock()
+	a.model = p.model
+	a.mu.Unlock()
 	a.announce(ctx, p.policy)
 	a.measured.sent(a)
 	size, reasoned := 0, 0

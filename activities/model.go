@@ -33,7 +33,8 @@ type Model interface {
 	// Stream sends a request and calls onDelta for each piece of the answer, in order, before it
 	// returns. Errors are of type [*ModelError]; the answer is then the part received so far.
 	Stream(ctx context.Context, r ModelRequest, onDelta func(Delta)) (Answer, error)
-	// Usage returns the usage so far of the newest request, even during Stream. It may take seconds.
+	// Usage returns the usage of the newest request so far. During Stream, it may be a rough estimate, but
+	// it must not wait.
 	Usage() event.Usage
 }
 

@@ -131,7 +131,7 @@ func TestHeartbeatsReportTheUsageSoFar(t *testing.T) {
 	})
 	_, err := w.generate()
 	require.NoError(t, err)
-	require.Equal(t, activities.LostAttempt{Attempted: sent, Usage: event.Usage{InputTokens: 8, OutputTokens: 1, Estimated: true}}, reported)
+	require.Equal(t, activities.LostAttempt{Attempted: sent, Usage: event.Usage{InputTokens: 12, OutputTokens: 1, Estimated: true}}, reported)
 }
 
 // The worker of an attempt can die before it is sent, for example while its hooks run. The number of the

@@ -76,7 +76,8 @@ func (a *Activities) repairBefore(ctx context.Context, key attemptKey, fallback 
 	return nil
 }
 
-// takeRepair stores the repair for the next attempt, if there is one. That attempt is not a retry.
+// takeRepair stores the repair of a failure for the next attempt, which then does not count as a retry. It
+// returns false if there is none, or if this attempt was already a repair.
 func (a *attempt) takeRepair(failed *ModelError) bool {
 	if failed.Repair == nil || a.repair != nil {
 		return false
@@ -111,5 +112,5 @@ func (a *attempt) recordHeartbeat(ctx context.Context, next *repair) {
 }
 
 func (a *attempt) heartbeatDetails(ctx context.Context, next *repair) heartbeatDetails {
-	return heartbeatDetails{a.progress(ctx), next.details(a.checksAnswers())}
+	return heartbeatDetails{a.progress(), next.details(a.checksAnswers())}
 }
