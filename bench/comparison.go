@@ -10,7 +10,7 @@ import (
 type comparison struct {
 	Off float64 `json:"off"` // of all rounds
 	On  float64 `json:"on"`
-	// Ratio is On / Off, or the median ratio of two pairs of rounds. Low and High are its 95 % confidence interval.
+	// Ratio is On / Off, or that of compareRounds. Low and High are its 95 % confidence interval.
 	Ratio  float64 `json:"ratio"`
 	Low    float64 `json:"low"`
 	High   float64 `json:"high"`
@@ -32,8 +32,9 @@ func compare(unit string, off, on []samples, statistic func(samples) float64) co
 	return c
 }
 
-// compareRounds compares the means of the rounds by the median ratio of two pairs, in which each side was once
-// the first. Neither bursts of other load nor a slow change of all rounds affect it much.
+// compareRounds compares the means of the rounds. Each side is the first in every second pair of rounds, so it
+// adds up two successive pairs before it divides On by Off; the result is the median of these ratios. Neither
+// bursts of other load nor a slow change of all rounds affect it much.
 func compareRounds(unit string, off, on []samples) comparison {
 	var offs, ons, ratios samples
 	for i := range off {
@@ -55,8 +56,8 @@ func compareRounds(unit string, off, on []samples) comparison {
 
 const resamples = 2000
 
-// interval returns the 95 % confidence interval of a ratio. It resamples pairs of rounds (a paired bootstrap):
-// samples of one round depend on each other, and a pair has the same conditions.
+// interval returns the 95 % confidence interval of a ratio. It resamples pairs of rounds (a paired bootstrap), or
+// two successive pairs at a time: samples of one round depend on each other, and a pair has the same conditions.
 func interval(pairs int, ratio func(some []int) float64) (low, high float64) {
 	random := rand.New(rand.NewPCG(1, 2)) // the same interval for the same samples
 	ratios, some := make(samples, resamples), make([]int, pairs)

@@ -172,8 +172,11 @@ func redactAssignments(text string) string {
 	})
 }
 
-// isOpaque reports whether text looks generated: it has an asterisk, or an alphanumeric part of at least
-// 6 characters with a letter and a digit or inner capital, 20 characters with a letter, or 10 digits.
+// isOpaque reports whether text looks generated: it has an asterisk, or an alphanumeric part of one of
+// these kinds:
+//   - 6 characters or more, with a letter, and with a digit or a capital after the first character
+//   - 20 characters or more, with a letter
+//   - 10 digits or more
 func isOpaque(text string) bool {
 	if strings.Contains(text, "*") {
 		return true

@@ -55,8 +55,9 @@ func (l *Log) Events(ctx context.Context, contextName, from string) iter.Seq2[ev
 }
 
 // Registered is [Log.Events] for callers that must know what the log lacks. It fails with
-// blobs.ErrUnavailable while the archive is unavailable. Events then reads histories, which do not show
-// whether a reset run has registered: if it was closed before that, the log is the one before the reset.
+// blobs.ErrUnavailable while the archive is unavailable. Events then reads only histories, which do not show
+// whether the run that a reset started has registered. If that run closed before it registered, the log is
+// the one before the reset.
 func (l *Log) Registered(ctx context.Context, contextName, from string) iter.Seq2[event.Event, error] {
 	return l.events(ctx, contextName, from, func() (view, error) {
 		v, err := l.current(ctx, contextName, event.Counter(from))

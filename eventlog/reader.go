@@ -89,8 +89,9 @@ func (r *reader) read(ctx context.Context, v view, take func(event.Event) error)
 				return err
 			}
 		}
-		// A part without an end (Through is MaxInt) ends at its newest event, so nothing is missing.
-		// Without an archive, a part before a run without events has no end, either.
+		// A part without an end (Through is MaxInt) ends at its newest event. It is complete, unless the
+		// server has no history of its run and the archive cannot be read. Without an archive, a part
+		// before a run without events has no end, either.
 		isComplete := r.last >= p.Through || p.Through == math.MaxInt && !(isForgotten && archiveErr != nil)
 		if isComplete || r.log.archive == nil {
 			continue

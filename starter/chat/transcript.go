@@ -252,8 +252,7 @@ func (t *transcript) end(body event.Body, mark string) {
 	t.answering, t.interrupting = false, false
 	interrupted, ok := body.(event.LLMRequestInterrupted)
 	if ok {
-		// An interrupt also drops the queued input; if something is answered next, its start
-		// sets busy.
+		// If queued input is answered next, the start of its request sets busy.
 		t.busy = interrupted.Reason == event.ReasonNewUserInput
 	} else {
 		t.busy = t.asked > t.through
