@@ -108,8 +108,9 @@ func (b *eventBody) nextLine() ([]byte, error) {
 	return append(line, '\n'), err
 }
 
-// readLine is bufio.Reader.ReadBytes('\n') with a limit of maxAnswer for the whole body. Package lines
-// limits single lines instead, and removes the line endings, which go-openai requires.
+// readLine is bufio.Reader.ReadBytes('\n') with a limit of maxAnswer for the whole body. Package
+// internal/lines is not used here: it limits single lines, and removes the line endings, which go-openai
+// requires.
 func (b *eventBody) readLine() ([]byte, error) {
 	var line []byte
 	for {

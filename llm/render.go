@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"math"
 	"math/big"
 	"regexp"
 	"slices"
@@ -33,22 +32,30 @@ type conversation struct {
 	isSeen bool     // an answer follows the latest part of these kinds
 	tokens int      // 0: not counted
 
-	cached                 []byte // the messages in json that were cached, each after a comma; none has media
-	mediaParts, mediaBytes int    // content parts besides text, and the size of their messages without text
+	cached     cachedMessages
+	shown      [][]byte // the other messages in json, each after a comma
+	mediaParts int      // content parts of shown besides text
+	mediaBytes int      // JSON of messages with such parts, without their texts
 }
 
-// textSize returns the size of the JSON without media.
-func (c conversation) textSize() int {
+// cachedMessages describes the messages of a request that the next one need not encode. None has media.
+type cachedMessages struct {
+	size, tokens int      // tokens 0: not counted
+	sample       [][]byte // some of them, each after a comma; all, unless they exceed maxSampled bytes
+	sampleSize   int
+}
+
+// roughTokens returns an estimate by size, except for messages that were counted before.
+func (c conversation) roughTokens() int {
 	size := -c.mediaBytes
-	for _, piece := range c.json {
-		size += len(piece)
+	for _, message := range c.shown {
+		size += len(message)
 	}
-	return size
-}
-
-// tokensBySize estimates the tokens without the tokenizer.
-func (c conversation) tokensBySize() int {
-	return requestTokens + tokensBySize(c.textSize()) + c.mediaParts*imageTokens
+	tokens := requestTokens + tokensBySize(size) + c.mediaParts*imageTokens
+	if c.cached.tokens > 0 {
+		return tokens + c.cached.tokens
+	}
+	return tokens + tokensBySize(c.cached.size)
 }
 
 // render renders any messages so that the provider accepts them: at most one system message, which
@@ -85,11 +92,10 @@ type rendering struct {
 	media    mediaSet
 	isSeen   bool
 	counts   bool
+	tokens   int // so far, if counts is set
+	err      error
 
-	mediaParts, mediaBytes int
-
-	tokens int // so far, if counts is set
-	err    error
+	mediaParts, mediaBytes int // see conversation
 }
 
 // insertion is JSON at an offset of the body that is not part of it.
@@ -328,14 +334,41 @@ func (r *rendering) countCached(n int) {
 	if !r.counts {
 		return
 	}
+	if g := &r.groups[n]; g.tokens == 0 {
+		g.tokens = r.target.counter.messages(r.encoding, r.cachedGroup(n))
+	}
+	r.tokens += r.groups[n].tokens
+}
+
+// cachedGroup returns the JSON of a group in the body; empty: the group is not cached.
+func (r *rendering) cachedGroup(n int) []byte {
 	end := len(r.body)
 	if n+1 < len(r.groups) {
 		end = r.groups[n+1].at
 	}
-	if g := &r.groups[n]; g.tokens == 0 && g.at < end {
-		g.tokens, _ = r.target.counter.messages(r.encoding, math.MaxInt64, r.body[g.at+1:end]) // without the comma
+	return r.body[r.groups[n].at:end]
+}
+
+func (r *rendering) cachedMessages() cachedMessages {
+	cached := cachedMessages{size: len(r.body)}
+	isCounted := r.encoding == encodingOf(r.target.Model)
+	every, n := len(r.body)/maxSampled+1, 0
+	for i := range r.groups {
+		group := r.cachedGroup(i)
+		if len(group) == 0 {
+			continue
+		}
+		cached.tokens += r.groups[i].tokens
+		isCounted = isCounted && r.groups[i].tokens > 0
+		if n%every == 0 {
+			cached.sample, cached.sampleSize = append(cached.sample, group), cached.sampleSize+len(group)
+		}
+		n++
 	}
-	r.tokens += r.groups[n].tokens
+	if !isCounted {
+		cached.tokens = 0
+	}
+	return cached
 }
 
 // show adds the current group to this request without caching it, and the system message before the
@@ -417,12 +450,13 @@ func (r *rendering) front() {
 }
 
 func (r *rendering) conversation() conversation {
-	c := conversation{media: r.media, isSeen: r.isSeen, cached: r.body, mediaParts: r.mediaParts, mediaBytes: r.mediaBytes}
+	c := conversation{media: r.media, isSeen: r.isSeen, cached: r.cachedMessages(), mediaParts: r.mediaParts, mediaBytes: r.mediaBytes}
 	if r.counts {
 		c.tokens = requestTokens + r.tokens
 	}
 	begin := 0
 	for _, s := range r.shown {
+		c.shown = append(c.shown, s.json)
 		for _, piece := range [][]byte{r.body[begin:s.at], s.json} {
 			if len(c.json) == 0 && len(piece) > 0 {
 				piece = piece[1:] // the comma before the first message

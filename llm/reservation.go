@@ -33,7 +33,7 @@ func (t *Target) input(ctx context.Context, messages []reducer.Message) (tokens 
 	if err != nil {
 		return 0, nil, t.failBeforeAnswer(ctx, err)
 	}
-	return sent.tokens + t.counter.text(encodingOf(t.Model), string(t.prompting(parameters))), parameters, nil
+	return sent.tokens + t.counter.parameters(encodingOf(t.Model), t.prompting(parameters)), parameters, nil
 }
 
 // prompting returns the parameters of a request if the model reads them: tools, or a response format.

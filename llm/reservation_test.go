@@ -21,6 +21,7 @@ func TestAReservationIsTheInputAndTheLongestOutput(t *testing.T) {
 		sent      string
 	}{
 		"no limit":                     {event.RequestSettings{}, 0, 0, `{}`},
+		"a response format":            {event.RequestSettings{ResponseFormat: &event.ResponseFormat{Type: event.FormatJSONObject}}, 0, 0, `{}`},
 		"the default limit":            {event.RequestSettings{}, 4096, 4096, `{"max_tokens":4096}`},
 		"a setting":                    {event.RequestSettings{MaxTokens: new(100)}, 4096, 100, `{"max_tokens":100}`},
 		"a higher setting":             {event.RequestSettings{MaxTokens: new(9000)}, 4096, 9000, `{"max_tokens":9000}`},
@@ -30,7 +31,7 @@ func TestAReservationIsTheInputAndTheLongestOutput(t *testing.T) {
 		"an invalid extra field":       {event.RequestSettings{Extra: event.Object(`{"max_completion_tokens":"all"}`)}, 4096, 4096, `{"max_tokens":4096}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			model := llmtest.Start(t, llmtest.Answer("Hi").NoUsage())
+			model := llmtest.Start(t, llmtest.Answer("{}").NoUsage())
 			to := resolve(t, reducer.ProviderConfig{ProviderID: "mine", Model: "m", BaseURL: model.URL})
 			to.Settings, to.MaxOutput = test.settings, test.maxOutput
 			usage, err := to.Reservation(within(t), hello)

@@ -26,7 +26,7 @@ type Result struct {
 	// FinishReason is the provider's ("stop", "length", "content_filter", …), "other" if it is not
 	// a word, "tool_calls" if there are calls, and empty if the answer is incomplete.
 	FinishReason string
-	event.Usage  // of the request, see [Target.Usage]; zero if it failed before the answer, other than by cancellation or timeout
+	event.Usage  // of the request, reported or estimated by the tokenizer; zero if it failed before the answer, other than by cancellation or timeout
 }
 
 const finishError = "error" // reported by some servers for a failure
@@ -107,6 +107,7 @@ func (t *Target) answer(ctx context.Context, sent conversation, isToolTurn bool,
 	}
 	m := &meter{counter: t.counter, encoding: encodingOf(t.Model), sent: sent, parameters: t.prompting(parameters), maxOutput: outputLimit(parameters)}
 	t.meter.Store(m)
+	t.counter.load(m.encoding)
 	state := &stateReader{rule: t.quirks.state}
 	sending := context.WithValue(withBody(ctx, parameters, sent.json), stateKey{}, state)
 	span, sentAt, isFirst := trace.SpanFromContext(ctx), time.Now(), true

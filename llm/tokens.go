@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"hash/maphash"
 	"io"
-	"math"
 	"strings"
 	"sync"
 
@@ -18,7 +17,7 @@ const (
 	messageTokens = 4
 	// For a high-detail image of one megapixel. Other media count the same.
 	imageTokens = 765
-	// Bytes of a token of text, approximately, in most languages.
+	// Bytes of a token of text, approximately.
 	tokenBytes = 4
 )
 
@@ -26,22 +25,23 @@ func tokensBySize(bytes int) int { return (bytes + tokenBytes - 1) / tokenBytes 
 
 const (
 	maxCounted = 256 << 10 // bytes of a text; the rest is extrapolated
-	maxSampled = 64 << 10  // bytes of a long conversation
+	maxSampled = 64 << 10  // bytes of cached messages
 	// Bytes per tokenizer call, whose time grows faster than the length of a text without spaces.
 	countedAtOnce = 4 << 10
-	maxCounts     = 1 << 15 // messages in a generation of the cache
+	maxCounts     = 1 << 15 // in a generation of the cache
 )
 
 // tokenCounter estimates numbers of tokens. It is safe for concurrent use, and uses one CPU, so
-// that counting a long conversation does not delay other answers. The first count loads a
-// vocabulary, which stays in memory. Conversations are sent again and again, so counts of messages
-// are cached, in two generations.
+// that counting a long conversation does not delay other answers. A vocabulary stays in memory.
+// Conversations are sent again and again, so counts of messages are cached, in two generations.
 type tokenCounter struct {
 	seed maphash.Seed
 
 	mu         sync.Mutex
 	codecs     map[encoding]*codec.Codec
 	young, old map[countKey]int
+
+	loading sync.Map // the set of encodings that load was called for
 }
 
 type countKey struct {
@@ -79,40 +79,59 @@ func encodingOf(model string) encoding {
 	return o200kBase
 }
 
-// conversation counts a conversation completely, or extrapolates the count of its first messages if it is
-// long. It is used when an answer was interrupted, and the next request waits for the result.
+// conversation counts the tokens of a request. The next request of the context waits for it if the provider
+// reported no usage, for example because the answer was interrupted. Therefore, it extrapolates the count of long
+// cached messages from a sample.
 func (c *tokenCounter) conversation(e encoding, sent conversation) int {
-	if len(sent.cached) <= maxSampled {
-		tokens, _ := c.messages(e, math.MaxInt64, sent.json...)
-		return requestTokens + tokens
+	tokens, cached := requestTokens+c.messages(e, sent.shown...), sent.cached
+	if cached.tokens > 0 || cached.size == 0 {
+		return tokens + cached.tokens
 	}
-	tokens, size := c.messages(e, maxSampled, sent.cached[1:]) // without the comma
-	return requestTokens + int(int64(tokens)*int64(sent.textSize())/size) + sent.mediaParts*imageTokens
+	return tokens + int(int64(c.messages(e, cached.sample...))*int64(cached.size)/int64(cached.sampleSize))
 }
 
-// messages counts the tokens of JSON objects that are separated by commas, up to the first that ends after
-// limit bytes. Size is the number of bytes that it counted.
-func (c *tokenCounter) messages(e encoding, limit int64, pieces ...[]byte) (tokens int, size int64) {
+// parameters counts the JSON of parameters.
+func (c *tokenCounter) parameters(e encoding, parameters []byte) int {
+	return c.once(e, parameters, func() int { return c.count(e, string(parameters)) })
+}
+
+// messages counts the tokens of JSON objects that are separated by commas.
+func (c *tokenCounter) messages(e encoding, pieces ...[]byte) (tokens int) {
 	readers := []io.Reader{strings.NewReader("[")}
-	for _, piece := range pieces {
+	for i, piece := range pieces {
+		if i == 0 {
+			piece = bytes.TrimPrefix(piece, []byte(","))
+		}
 		readers = append(readers, bytes.NewReader(piece))
 	}
 	decoder := json.NewDecoder(io.MultiReader(append(readers, strings.NewReader("]"))...))
 	if _, err := decoder.Token(); err != nil {
-		return 0, 0
+		return tokens
 	}
-	for decoder.InputOffset() <= limit && decoder.More() {
+	for decoder.More() {
 		var message json.RawMessage
 		if decoder.Decode(&message) != nil {
-			break
+			return tokens
 		}
 		tokens += c.message(e, message)
 	}
-	return tokens, decoder.InputOffset()
+	return tokens
 }
 
 func (c *tokenCounter) message(e encoding, message []byte) int {
-	key := countKey{e, maphash.Bytes(c.seed, message)}
+	return c.once(e, message, func() int {
+		texts, images := textsOf(message)
+		tokens := messageTokens + images*imageTokens
+		for _, text := range texts {
+			tokens += c.count(e, text)
+		}
+		return tokens
+	})
+}
+
+// once returns the cached count of data, or else what count returns.
+func (c *tokenCounter) once(e encoding, data []byte, count func() int) int {
+	key := countKey{e, maphash.Bytes(c.seed, data)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	tokens, ok := c.young[key]
@@ -120,18 +139,20 @@ func (c *tokenCounter) message(e encoding, message []byte) int {
 		return tokens
 	}
 	if tokens, ok = c.old[key]; !ok {
-		tokens = messageTokens
-		texts, images := textsOf(message)
-		for _, text := range texts {
-			tokens += c.count(e, text)
-		}
-		tokens += images * imageTokens
+		tokens = count()
 	}
 	if len(c.young) >= maxCounts {
 		c.old, c.young = c.young, map[countKey]int{}
 	}
 	c.young[key] = tokens
 	return tokens
+}
+
+// load loads a vocabulary in the background, so that the first interruption does not wait for it.
+func (c *tokenCounter) load(e encoding) {
+	if _, isLoading := c.loading.LoadOrStore(e, true); !isLoading {
+		go c.text(e, ".")
+	}
 }
 
 func (c *tokenCounter) text(e encoding, text string) int {

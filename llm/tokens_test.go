@@ -24,7 +24,7 @@ func TestMessagesAreCountedOnce(t *testing.T) {
 		if i > 0 {
 			message = "," + message
 		}
-		sent.json = append(sent.json, []byte(message))
+		sent.shown = append(sent.shown, []byte(message))
 	}
 	c := newTokenCounter()
 	tokens := c.conversation(o200kBase, sent)
@@ -47,5 +47,5 @@ func TestHostileTextIsCounted(t *testing.T) {
 		require.Positive(t, c.text(o200kBase, text+"x"), "%q", text)
 	}
 	require.Zero(t, c.text(o200kBase, ""))
-	require.Zero(t, c.conversation(o200kBase, conversation{json: [][]byte{[]byte(`{"content":`)}})-requestTokens, "malformed JSON")
+	require.Zero(t, c.conversation(o200kBase, conversation{shown: [][]byte{[]byte(`{"content":`)}})-requestTokens, "malformed JSON")
 }

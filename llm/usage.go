@@ -19,7 +19,7 @@ type meter struct {
 
 	mu                       sync.Mutex      // guards the fields below
 	answer, reasoning, calls strings.Builder // texts so far; calls: names and arguments
-	known                    *event.Usage    // reported by the provider, or else counted after the answer; nil: unknown
+	known                    *event.Usage    // reported by the provider, or else set by count; nil: unknown
 	isRefused                bool            // no answer began, so the provider charges nothing
 }
 
@@ -76,7 +76,9 @@ func (m *meter) texts() (answer, reasoning string) {
 // count returns the usage of a request that ended: the reported one, or an estimate by the tokenizer.
 func (m *meter) count() event.Usage {
 	text := func(text string) int { return m.counter.text(m.encoding, text) }
-	usage := m.usage(func() int { return m.counter.conversation(m.encoding, m.sent) + text(string(m.parameters)) }, text)
+	usage := m.usage(func() int {
+		return m.counter.conversation(m.encoding, m.sent) + m.counter.parameters(m.encoding, m.parameters)
+	}, text)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.known = &usage
@@ -85,7 +87,7 @@ func (m *meter) count() event.Usage {
 
 // soFar returns the known usage, or an estimate by size, which takes microseconds.
 func (m *meter) soFar() event.Usage {
-	return m.usage(func() int { return m.sent.tokensBySize() + tokensBySize(len(m.parameters)) },
+	return m.usage(func() int { return m.sent.roughTokens() + tokensBySize(len(m.parameters)) },
 		func(text string) int { return tokensBySize(len(text)) })
 }
 

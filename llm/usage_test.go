@@ -154,22 +154,35 @@ func TestTheUsageOfARunningRequestIsEstimatedBySize(t *testing.T) {
 	}
 }
 
-// The next request waits for the usage of an interrupted one, so it must not take longer in a long conversation.
+// The next request waits for the usage of an interrupted one, so the tokenizer must not read a whole conversation.
 func TestTheInputOfALongConversationIsExtrapolated(t *testing.T) {
-	image := user("Look")
-	image.Attachments = []reducer.Attachment{{MediaType: "image/png", Source: event.Source{Type: event.SourceBlob, Data: []byte(strings.Repeat("image", 100_000))}}}
-	messages := []reducer.Message{image}
+	var messages []reducer.Message
+	say := func(n int) {
+		image := user(fmt.Sprintf("Frage %d: Wie groß ist der Anteil auf diesem Bild?", n))
+		image.Attachments = []reducer.Attachment{{MediaType: "image/png", Source: event.Source{Type: event.SourceBlob, Data: []byte(strings.Repeat("image", 1000))}}}
+		messages = append(messages, image, assistant("Die Hälfte."))
+	}
 	for i := range 2000 {
+		if i%100 == 0 {
+			say(i)
+		}
 		messages = append(messages, user(fmt.Sprintf("Frage %d: Wie groß ist der Anteil?", i)), assistant(strings.Repeat("Das kann ich nicht sagen. ", 5)))
 	}
 	messages = append(messages, hello...)
-	target := target(t, llmtest.Start(t, llmtest.Answer("Hi").NoUsage()))
-	result, err := target.Stream(within(t), messages, nil)
+	target := target(t, llmtest.Start(t, llmtest.Answer("Hi").NoUsage(), llmtest.Answer("Hi").NoUsage()))
+	target.Conversation = "long"
+	extrapolated, err := target.Stream(within(t), messages, nil)
 	require.NoError(t, err)
 	counted, err := target.InputTokens(within(t), messages, 0)
 	require.NoError(t, err)
-	require.InEpsilon(t, counted, result.InputTokens, 0.03)
-	require.NotEqual(t, counted, result.InputTokens)
+	require.InEpsilon(t, counted, extrapolated.InputTokens, 0.02)
+	require.NotEqual(t, counted, extrapolated.InputTokens)
+
+	var during event.Usage
+	exact, err := target.Stream(within(t), messages, func(llm.Delta) { during = target.Usage() })
+	require.NoError(t, err)
+	require.Equal(t, counted, exact.InputTokens, "messages that were counted before")
+	require.InEpsilon(t, counted, during.InputTokens, 0.02)
 }
 
 // Otherwise, an estimate could exceed the reservation for the request.
