@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -19,6 +20,7 @@ type side struct {
 	name    string
 	round   func(n int) error
 	scraped time.Time
+	took    time.Duration // of the previous round; 0: none
 	turns   int
 	missing int // tokens
 
@@ -146,11 +148,14 @@ func alternate(off, on *side, pairs int, prepare func(*side) (round func(n int) 
 		if s.round, err = prepare(s); err != nil {
 			return err
 		}
+		s.took = 0
 	}
 	for n := range pairs {
 		for _, s := range order {
-			scraped := s.scrapeIfDue()
-			if err := errors.Join(s.round(n), <-scraped); err != nil {
+			began, scraped := time.Now(), s.scrapeIfDue()
+			err := s.round(n)
+			s.took = time.Since(began)
+			if err := errors.Join(err, <-scraped); err != nil {
 				return err
 			}
 		}
@@ -159,15 +164,17 @@ func alternate(off, on *side, pairs int, prepare func(*side) (round func(n int) 
 	return nil
 }
 
-// scrapeIfDue reads the metrics during the round that follows, and sends the error.
+// scrapeIfDue reads the metrics at a random time of the next round, in its first three quarters so that the round
+// contains the whole scrape, because the scrapes of Prometheus are
+// independent of the messages. The channel receives the error of the scrape, or nil.
 func (s *side) scrapeIfDue() <-chan error {
 	ended := make(chan error, 1)
-	if time.Since(s.scraped) < scrapeInterval {
+	if s.took == 0 || time.Since(s.scraped) < scrapeInterval {
 		ended <- nil
 		return ended
 	}
 	s.scraped = time.Now()
-	go func() { ended <- s.Scrape(s.r.ctx) }()
+	time.AfterFunc(rand.N(s.took*3/4), func() { ended <- s.Scrape(s.r.ctx) })
 	return ended
 }
 
