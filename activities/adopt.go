@@ -248,7 +248,7 @@ func (a *attempt) heartbeat(ctx, ofActivity context.Context, run workflow.Execut
 func (a *attempt) sendHeartbeat(ctx context.Context) error {
 	sending, cancel := context.WithTimeout(ctx, HeartbeatTimeout)
 	defer cancel()
-	err := a.options.Temporal.RecordActivityHeartbeat(sending, activity.GetInfo(ctx).TaskToken, a.heartbeatDetails(ctx, a.repair))
+	err := a.options.Temporal.RecordActivityHeartbeat(sending, activity.GetInfo(ctx).TaskToken, a.heartbeatDetails(a.repair))
 	if sending.Err() != nil {
 		return nil // the server did not answer
 	}

@@ -108,9 +108,9 @@ type heartbeatDetails struct {
 }
 
 func (a *attempt) recordHeartbeat(ctx context.Context, next *repair) {
-	activity.RecordHeartbeat(ctx, a.heartbeatDetails(ctx, next))
+	activity.RecordHeartbeat(ctx, a.heartbeatDetails(next))
 }
 
-func (a *attempt) heartbeatDetails(ctx context.Context, next *repair) heartbeatDetails {
+func (a *attempt) heartbeatDetails(next *repair) heartbeatDetails {
 	return heartbeatDetails{a.progress(), next.details(a.checksAnswers())}
 }
