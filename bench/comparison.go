@@ -32,9 +32,9 @@ func compare(unit string, off, on []samples, statistic func(samples) float64) co
 	return c
 }
 
-// compareRounds compares the means of the rounds. Each side is the first in every second pair of rounds, so it
-// adds up two successive pairs before it divides On by Off; the result is the median of these ratios. Neither
-// bursts of other load nor a slow change of all rounds affect it much.
+// compareRounds compares the means of the rounds. The order of the two sides alternates from pair to pair.
+// Therefore, compareRounds adds up two successive pairs before it divides On by Off. The result is the median of
+// these ratios. Neither bursts of other load nor a slow change of all rounds affect it much.
 func compareRounds(unit string, off, on []samples) comparison {
 	var offs, ons, ratios samples
 	for i := range off {

@@ -174,7 +174,7 @@ func redactAssignments(text string) string {
 
 // isOpaque reports whether text looks generated: it has an asterisk, or an alphanumeric part of one of
 // these kinds:
-//   - 6 characters or more, with a letter, and with a digit or a capital after the first character
+//   - 6 characters or more, with a letter, and with either a digit anywhere or a capital after the first character
 //   - 20 characters or more, with a letter
 //   - 10 digits or more
 func isOpaque(text string) bool {

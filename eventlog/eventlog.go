@@ -54,10 +54,10 @@ func (l *Log) Events(ctx context.Context, contextName, from string) iter.Seq2[ev
 	return l.events(ctx, contextName, from, func() (view, error) { return l.current(ctx, contextName, event.Counter(from)) })
 }
 
-// Registered is [Log.Events] for callers that must know what the log lacks. It fails with
-// blobs.ErrUnavailable while the archive is unavailable. Events then reads only histories, which do not show
-// whether the run that a reset started has registered. If that run closed before it registered, the log is
-// the one before the reset.
+// Registered is [Log.Events] for callers that conclude from a missing event that it is not recorded. While
+// the archive is unavailable, Registered fails with blobs.ErrUnavailable, but [Log.Events] reads only
+// histories. Histories do not show whether the run that a reset started has registered. If that run closed
+// before it registered, the log is the one before the reset.
 func (l *Log) Registered(ctx context.Context, contextName, from string) iter.Seq2[event.Event, error] {
 	return l.events(ctx, contextName, from, func() (view, error) {
 		v, err := l.current(ctx, contextName, event.Counter(from))

@@ -84,8 +84,8 @@
 // After an error, a panic or a timeout, the same events are delivered again: after at most 1 s, then with
 // a doubled delay of up to a minute, or after the delay of a [RetryAfterError]. With [Closed], that is
 // repeated without a limit. With [Open], events are skipped after [Hook.SkipAfter], and the worker
-// logs their ids. In Temporal, the pending activity Deliver of the context shows the failure. A
-// closed context keeps its run open until its events are delivered.
+// logs their ids. In Temporal, the pending activity Deliver of the context shows the failure. When a
+// client closes a context, its run continues until the events are delivered.
 //
 // Duplicates occur when a worker dies or the cursor cannot be stored after a delivery, and for a
 // moment when a run continues as new. [Events] describes how to recognize them, and the branch that

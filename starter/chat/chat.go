@@ -50,8 +50,8 @@ type Config struct {
 func Run(ctx context.Context, in io.Reader, out io.Writer, config Config) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// Otherwise, bubbletea detects the colors, for which it runs "tmux info" within tmux since
-	// https://github.com/charmbracelet/colorprofile/pull/24. No option turns only that off.
+	// Without WithColorProfile, bubbletea detects the colors. Within tmux, it runs "tmux info" for that since
+	// https://github.com/charmbracelet/colorprofile/pull/24. No option turns off only that command.
 	colors := colorprofile.Ascii
 	if config.Style.Color {
 		colors = colorprofile.ANSI

@@ -9,8 +9,8 @@ import (
 // assigned id and a comma.
 const envelope = 100
 
-// Inputs splits events into as few inputs as possible, in order. Attachments that exceed the size
-// limit of an input precede the message in inputs of their own.
+// Inputs splits events into as few inputs as possible, in order. If the attachments and the message together
+// exceed the size limit of an input, the first attachments are in earlier inputs than the message.
 func Inputs(events []event.Event) [][]event.Event {
 	var inputs [][]event.Event
 	begin, size := 0, 0

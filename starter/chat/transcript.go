@@ -252,7 +252,7 @@ func (t *transcript) end(body event.Body, mark string) {
 	t.answering, t.interrupting = false, false
 	interrupted, ok := body.(event.LLMRequestInterrupted)
 	if ok {
-		// If queued input is answered next, the start of its request sets busy.
+		// For other reasons, the start of the next request sets busy.
 		t.busy = interrupted.Reason == event.ReasonNewUserInput
 	} else {
 		t.busy = t.asked > t.through

@@ -8,7 +8,8 @@ import (
 
 // Answer assembles the text of live answers, one at a time. A request has several answers if the
 // model calls tools. The output is always a gapless prefix of the answer: after a missing delta, it
-// pauses until a delta with Reset or the recorded answer. The zero value is ready to use.
+// pauses until a delta with Reset or of a later attempt, or until the recorded answer. The zero value is
+// ready to use.
 type Answer struct {
 	requestID string
 	attempt   int
