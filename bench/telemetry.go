@@ -164,9 +164,9 @@ func alternate(off, on *side, pairs int, prepare func(*side) (round func(n int) 
 	return nil
 }
 
-// scrapeIfDue reads the metrics at a random time of the next round, in its first three quarters so that the round
-// contains the whole scrape, because the scrapes of Prometheus are
-// independent of the messages. The channel receives the error of the scrape, or nil.
+// scrapeIfDue reads the metrics at a random time of the next round, because the scrapes of Prometheus are independent
+// of the messages. The time is within three quarters of the duration of the previous round, so that the next round
+// contains the whole scrape. The channel receives the error of the scrape, or nil.
 func (s *side) scrapeIfDue() <-chan error {
 	ended := make(chan error, 1)
 	if s.took == 0 || time.Since(s.scraped) < scrapeInterval {
