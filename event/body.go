@@ -318,7 +318,8 @@ type LLMRequestFellBack struct {
 }
 
 // LLMAttemptEnded records how an attempt ended while its request continues. An event that ends a
-// request, or a fallback, also records the end of the last attempt.
+// request also records the end of its last attempt. [LLMRequestFellBack] also records the end of the
+// attempt before it.
 type LLMAttemptEnded struct {
 	RequestID  string         `json:"requestId"`
 	Attempt    int            `json:"attempt"`

@@ -151,8 +151,8 @@ func MatchTool(pattern, name string) bool {
 	}
 }
 
-// IsIdle reports whether an approval rule can match none of the tools, regardless of the tools that
-// workers have. Without tools, no rule is idle.
+// IsIdle reports whether an approval rule cannot match any of the tools, whichever tools the workers
+// have. Without tools, no rule is idle.
 func (b SetTools) IsIdle(rule ApprovalRule) bool {
 	// A tool of an MCP server has another name for models, and a rule may use either.
 	isForModels := !strings.ContainsAny(rule.Tool, ":/")

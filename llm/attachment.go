@@ -67,7 +67,7 @@ func (t *Target) media(ctx context.Context, media event.Media, a reducer.Attachm
 
 const defaultName = "document.pdf" // OpenAI requires a name
 
-// partOf takes the URL of a file: a data URL in base64 unless the provider fetches it.
+// partOf takes a URL that the provider fetches, a data URL in base64, or any data URL of an image.
 func (q quirks) partOf(media event.Media, a reducer.Attachment, url string) part {
 	_, data, _ := strings.Cut(url, ";base64,")
 	switch {

@@ -17,8 +17,8 @@ type Provider struct {
 	BaseURL  baseurl.URL // OpenAI-compatible endpoint, including the version
 	KeyRef   string      // env:NAME or file:/path, sent only to BaseURL; empty: no key
 	TextOnly bool        // attachments, including text files, become notes
-	// Accepts are the media that are sent as content parts; others become notes. Nil: those of the
-	// preset with this id and URL, else images.
+	// Accepts are the media that are sent as content parts. Text files are sent as text, and other files
+	// become notes. Nil: the media of the preset with this id and URL, else images.
 	Accepts       []event.Media
 	NoTools       bool             // no tools are offered, and earlier calls are sent as text
 	ThinkTags     bool             // leading <think> tags contain reasoning, not the answer
@@ -113,7 +113,7 @@ type quirks struct {
 	alternate      bool     // user and assistant must alternate, the user first; adjacent messages are merged
 	noSystem       bool     // system text goes into the first user message
 	textOnly       bool     // attachments become notes
-	accepts        mediaSet // sent as content parts; others become notes
+	accepts        mediaSet // sent as content parts; other files except text become notes
 	dataImagesOnly bool     // image URLs are not fetched
 	fetchesPDFs    bool
 	mistralParts   bool // PDFs are document_url parts, and audio is a string
@@ -124,7 +124,8 @@ type quirks struct {
 	userLast        bool      // the last message must be a user message or a result
 	state           stateRule // sent back with answers in later requests
 	noStreamOptions bool      // stream_options is rejected; usage is always sent
-	// maxCompletionTokens replaces max_tokens, but not on other servers under the provider's name.
+	// maxCompletionTokens replaces max_tokens by max_completion_tokens. The value of a preset applies only
+	// to the base URL of the preset; forModel sets it for reasoning models on every server.
 	maxCompletionTokens bool
 	refuses             refusals // unsupported settings
 	randomSeed          bool     // the seed is sent as random_seed

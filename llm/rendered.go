@@ -21,10 +21,10 @@ type rendered struct {
 // call has the indexes of its message and its result (-1: none), and counts earlier calls with its id.
 type call struct{ by, result, earlier int }
 
-// group is rendered independently of other messages, except for the results of its calls. Unless
-// roles must alternate, it is a single message. The first group is not cached, since it includes
-// the system message; nor are groups with attachments, which are large and may change; nor the last
-// group, which may grow.
+// group depends on its own and earlier messages, on the results of its calls and on the message after
+// it. Unless roles must alternate, it is a single message. The first group is not cached, since it
+// includes the system message; nor are groups with attachments, which are large and may change; nor the
+// last group, which may grow.
 type group struct {
 	from      int  // index of its first message
 	at        int  // offset of its JSON in the body
@@ -33,9 +33,9 @@ type group struct {
 	tokens    int // of its JSON in the body; 0: not counted
 }
 
-// resume invalidates cached groups that no longer match, and returns the first message to render. A
-// group depends on its messages, on the results of its calls and on the message after it. So the
-// groups that begin before the first change remain valid, except for the last of them.
+// resume invalidates cached groups that no longer match, and returns the first message to render. The
+// groups that begin before the first change remain valid, except for the last of them: it depends on
+// the message after it.
 func (r *rendering) resume(messages []reducer.Message) (next int) {
 	calls, isPaired := pair(messages)
 	same := 0

@@ -12,9 +12,10 @@ type statedLimit struct {
 	input  int // of the request
 }
 
-// limitTexts match the numbers in rejections. The test cites the sources of the texts. The names are
-// window and input, as in [statedLimit]; functions, which are part of the input; output, which is part
-// of the window; and total, the sum of input and output. The first match of each name counts.
+// limitTexts match the numbers in rejections. The test cites the sources of the texts. <window> is the
+// context window, which includes <output>, the requested output. <input> is the input without
+// <functions>, unless the text states only one number for both. <total> is the sum of input and output. The
+// first match of each name counts.
 var limitTexts = compileLimitTexts(
 	`maximum (?:context|prompt) length is <window>`,
 	`context length (?:is|of) only <window>`,

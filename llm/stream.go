@@ -26,7 +26,9 @@ type Result struct {
 	// FinishReason is the provider's ("stop", "length", "content_filter", …), "other" if it is not
 	// a word, "tool_calls" if there are calls, and empty if the answer is incomplete.
 	FinishReason string
-	event.Usage  // of the request, reported or estimated by the tokenizer; zero if it failed before the answer, other than by cancellation or timeout
+	// Usage is reported by the provider or estimated by the tokenizer. It is zero if the request failed
+	// before the answer began, unless cancelling ctx, its deadline or a token timeout stopped it.
+	event.Usage
 }
 
 const finishError = "error" // reported by some servers for a failure

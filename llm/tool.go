@@ -34,7 +34,7 @@ type toolQuirks struct {
 	needsState        bool // a call without its provider state is sent as text
 	noChoice          bool // no tool_choice; if no tool may be called, none is offered
 	noForcedChoice    bool // tool_choice can only be auto or none
-	noNamedChoice     bool // tool_choice cannot name a tool; the tool of the setting is offered alone, as required
+	noNamedChoice     bool // tool_choice cannot name a tool; instead, only that tool is offered, with tool_choice "required"
 	noParallel        bool // no parallel_tool_calls
 	maxDescription    int  // in characters; 0: unlimited
 	letterFirst       bool // names begin with a letter or an underscore
