@@ -122,7 +122,8 @@ func (s Source) String() string {
 // ToolCall is a tool call requested by the model.
 type ToolCall struct {
 	ToolCallID string `json:"toolCallId"`
-	// MessageID is the event id or imported id of the assistant message; empty: the newest one.
+	// MessageID is the id of the assistant message that contains the call: its event id or, in an imported
+	// log, its id in that log. Empty: the newest assistant message.
 	MessageID  string          `json:"messageId,omitempty"`
 	ToolName   string          `json:"toolName"`
 	Parameters json.RawMessage `json:"parameters,omitempty"`

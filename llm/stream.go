@@ -26,8 +26,9 @@ type Result struct {
 	// FinishReason is the provider's ("stop", "length", "content_filter", …), "other" if it is not
 	// a word, "tool_calls" if there are calls, and empty if the answer is incomplete.
 	FinishReason string
-	// Usage is reported by the provider or estimated by the tokenizer. It is zero if the request failed
-	// before the answer began, unless cancelling ctx, its deadline or a token timeout stopped it.
+	// Usage is reported by the provider or estimated by the tokenizer. It is zero if the provider or the
+	// connection failed before the answer began, but not if the caller cancelled ctx, its deadline passed, or
+	// a token timeout stopped the request.
 	event.Usage
 }
 
