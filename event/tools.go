@@ -19,7 +19,8 @@ type SetTools struct {
 	// A last attempt, which must not call tools, follows.
 	MaxSteps *int `json:"maxSteps,omitempty"`
 	Parallel *int `json:"parallel,omitempty"` // calls at the same time: 1 to [MaxParallel]; unset means 4
-	// Of identical calls in a turn, only the first MaxRepeats-1 are executed: 2 to 10; unset means 3.
+	// MaxRepeats is 2 to 10; unset means 3. Of identical calls in a turn, only the first MaxRepeats-1 are
+	// executed.
 	MaxRepeats *int `json:"maxRepeats,omitempty"`
 	// ExpiryMs bounds waits for an approval or a client's result: 1 s to 30 days; unset means 24 h. After
 	// an approval, and after the validation of edited arguments, the wait for the client begins.
