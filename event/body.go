@@ -268,8 +268,9 @@ type LLMRequestCompleted struct {
 	DurationMs int64 `json:"durationMs"`
 	Usage
 	FinishReason string `json:"finishReason"`
-	// ThroughEventID is the newest message that stays unanswered because of an interrupt that came too
-	// late to stop the answer. The request does not contain the message. Empty: none.
+	// ThroughEventID is the newest message that stays unanswered because of a cancellation
+	// ([ReasonCancelled]) that came too late to stop the answer itself. The request does not contain the
+	// message. Empty: none.
 	ThroughEventID string `json:"throughEventId,omitempty"`
 }
 
