@@ -114,7 +114,7 @@ func Redact(text string, max int) string {
 func mayNameSecret(text string) bool { return strings.ContainsAny(text, ":=") }
 
 // RedactOutput is a more precise [Redact], for use outside workflows. It keeps path errors ("open
-// conf/password: permission denied"), and words that follow the prefix of a key (sk-learn) or the name
+// conf/password: permission denied"), and words that follow the prefix of a key (sk-learn-tutorial) or the name
 // of a scheme (basic authentication).
 func RedactOutput(text string, max int) string {
 	return redact(text, max, func(text string) string { return redactShapes(redactNamed(text), true) })
