@@ -31,6 +31,13 @@ func TestMovedToChangesOnlyIDs(t *testing.T) {
 				want[name] = idOfDemo.ReplaceAllString(id, "other:$1")
 			}
 		}
+		if change, ok := want["change"].(map[string]any); ok { // of a hook
+			messages, _ := change["messages"].([]any)
+			for _, m := range messages {
+				message := m.(map[string]any)
+				message["eventId"] = idOfDemo.ReplaceAllString(message["eventId"].(string), "other:$1")
+			}
+		}
 		moved := e.MovedTo("other")
 		require.Equal(t, want, fieldsOf(t, moved))
 		require.Equal(t, before, fieldsOf(t, e), "MovedTo modified its receiver")
