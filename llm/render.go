@@ -38,26 +38,6 @@ type conversation struct {
 	mediaBytes int      // JSON of messages with such parts, without their texts
 }
 
-// cachedMessages describes the messages of a request that the next one need not encode. None has media.
-type cachedMessages struct {
-	size, tokens int      // tokens 0: not counted
-	sample       [][]byte // some of them, each after a comma; all, unless they exceed maxSampled bytes
-	sampleSize   int
-}
-
-// roughTokens returns an estimate by size, except for messages that were counted before.
-func (c conversation) roughTokens() int {
-	size := -c.mediaBytes
-	for _, message := range c.shown {
-		size += len(message)
-	}
-	tokens := requestTokens + tokensBySize(size) + c.mediaParts*imageTokens
-	if c.cached.tokens > 0 {
-		return tokens + c.cached.tokens
-	}
-	return tokens + tokensBySize(c.cached.size)
-}
-
 // render renders any messages so that the provider accepts them: at most one system message, which
 // comes first; no message without content; one result for each tool call after its message. The
 // context bounds reading attachments.
@@ -316,59 +296,6 @@ func (r *rendering) endGroup() {
 	before := r.tokens
 	r.body = r.encode(r.body)
 	g.tokens = r.tokens - before
-}
-
-func (r *rendering) startCounting() {
-	r.counts = true
-	encoding := encodingOf(r.target.Model)
-	for i := range r.groups {
-		if r.encoding != encoding {
-			r.groups[i].tokens = 0
-		}
-	}
-	r.encoding = encoding
-}
-
-// countCached adds the tokens of a group that an earlier request rendered, and may have counted.
-func (r *rendering) countCached(n int) {
-	if !r.counts {
-		return
-	}
-	if g := &r.groups[n]; g.tokens == 0 {
-		g.tokens = r.target.counter.messages(r.encoding, r.cachedGroup(n))
-	}
-	r.tokens += r.groups[n].tokens
-}
-
-// cachedGroup returns the JSON of a group in the body; empty: the group is not cached.
-func (r *rendering) cachedGroup(n int) []byte {
-	end := len(r.body)
-	if n+1 < len(r.groups) {
-		end = r.groups[n+1].at
-	}
-	return r.body[r.groups[n].at:end]
-}
-
-func (r *rendering) cachedMessages() cachedMessages {
-	cached := cachedMessages{size: len(r.body)}
-	isCounted := r.encoding == encodingOf(r.target.Model)
-	every, n := len(r.body)/maxSampled+1, 0
-	for i := range r.groups {
-		group := r.cachedGroup(i)
-		if len(group) == 0 {
-			continue
-		}
-		cached.tokens += r.groups[i].tokens
-		isCounted = isCounted && r.groups[i].tokens > 0
-		if n%every == 0 {
-			cached.sample, cached.sampleSize = append(cached.sample, group), cached.sampleSize+len(group)
-		}
-		n++
-	}
-	if !isCounted {
-		cached.tokens = 0
-	}
-	return cached
 }
 
 // show adds the current group to this request without caching it, and the system message before the
