@@ -59,8 +59,9 @@ func (t *Target) render(ctx context.Context, messages []reducer.Message, counts 
 	if r.err != nil {
 		return conversation{}, r.err
 	}
-	t.renderings.put(t.renderingKey(), r.rendered)
-	return r.conversation(), nil
+	c := r.conversation()
+	t.renderings.put(t.renderingKey(), r.rendered) // From here on, a concurrent request may change it.
+	return c, nil
 }
 
 type rendering struct {
