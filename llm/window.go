@@ -25,11 +25,11 @@ func (t *Target) MaxInput(ctx context.Context) (int, error) {
 // renderedBytes bounds what rendering adds to a message and to a tool call.
 const renderedBytes = 128
 
-// InputTokens returns the input of a request in tokens, estimated by the tokenizer. If the messages
-// are too short for more than limit tokens, it may return an upper bound of at most limit.
+// InputTokens returns the input of a request in tokens, estimated by the tokenizer. If the input
+// has at most limit tokens, the result may be an upper bound that is also at most limit.
 // Counting a long conversation for the first time may take a second. Errors are of type [*Error].
 func (t *Target) InputTokens(ctx context.Context, messages []reducer.Message, limit int) (int, error) {
-	if bound, ok := t.maxTokens(messages); ok && bound <= limit {
+	if bound, ok := t.maxTokens(t.prompt(messages)); ok && bound <= limit {
 		return bound, nil
 	}
 	tokens, _, err := t.input(ctx, messages)
@@ -37,17 +37,14 @@ func (t *Target) InputTokens(ctx context.Context, messages []reducer.Message, li
 }
 
 // maxTokens bounds the tokens of a request by its bytes, unless it has attachments.
-func (t *Target) maxTokens(messages []reducer.Message) (bound int, ok bool) {
+func (t *Target) maxTokens(prompt []reducer.Message) (bound int, ok bool) {
 	parameters, err := t.parameters()
 	if err != nil {
 		return 0, false
 	}
 	bound = len(t.prompting(parameters))
-	if f := t.settings().ResponseFormat; f != nil {
-		bound += len(f.Schema)
-	}
-	for i := range messages {
-		m := &messages[i]
+	for i := range prompt {
+		m := &prompt[i]
 		if len(m.Attachments) > 0 {
 			return 0, false
 		}
