@@ -39,7 +39,7 @@ type DeliverInput struct {
 
 // DeliverResult is the result of [Activities.Deliver].
 type DeliverResult struct {
-	Through int `json:"through"` // counter of the newest delivered event
+	Through int `json:"through"` // counter of the newest event that was delivered or skipped
 	// NotDelivered: the workers lack the hook. The cursor stays, and Through is that of the input.
 	NotDelivered bool `json:"notDelivered,omitempty"`
 }

@@ -60,7 +60,7 @@ type Answer struct {
 	Text         string
 	Reasoning    string
 	State        *event.ProviderState // for later requests to the same model; nil: none, or incomplete answer
-	FinishReason string               // of the provider; empty: incomplete answer
+	FinishReason string               // of the provider; empty with an error
 	event.Usage                       // of the whole request
 	Calls        []ModelCall          // of a complete answer, in order
 }

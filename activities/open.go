@@ -47,7 +47,7 @@ type OpenResult struct {
 // Delivery is the state of a hook with OnEvent when a run begins.
 type Delivery struct {
 	Hook    string `json:"hook"`
-	Through int    `json:"through,omitempty"` // counter of the newest delivered event; 0: unknown
+	Through int    `json:"through,omitempty"` // counter of the newest event that the hook received or does not need; 0: unknown
 }
 
 // Open registers a run in the archive and restores the session from the log of earlier runs.

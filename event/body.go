@@ -14,7 +14,8 @@ type SystemPrompt struct {
 type UserMessage struct {
 	Content      string `json:"content"`
 	TriggersTurn *bool  `json:"triggersTurn,omitempty"` // makes the model answer; unset means true
-	// Settings override those of the context while this is the newest message that triggers a turn.
+	// Settings override those of the context while this is the newest message that triggers a turn, apart from
+	// queued ones.
 	Settings *RequestSettings `json:"settings,omitempty"`
 }
 
@@ -232,8 +233,10 @@ type SetRequestSettings RequestSettings
 
 // SessionStarted starts a session, which a [SessionEnded] ends.
 type SessionStarted struct {
-	LoadedEventCount int    `json:"loadedEventCount"`        // events from earlier sessions
-	PreviousRunID    string `json:"previousRunId,omitempty"` // the previous session's run; "" for the first
+	LoadedEventCount int `json:"loadedEventCount"` // events from earlier sessions
+	// PreviousRunID is the previous run, if the session begins a run. It is "" in the first run, in the first session
+	// of a fork and in the later sessions of a run.
+	PreviousRunID string `json:"previousRunId,omitempty"`
 	// ForkedFrom is the event of the original context that a fork continues, set in its first session.
 	ForkedFrom string `json:"forkedFrom,omitempty"`
 }

@@ -8,7 +8,7 @@
 // Guarantees:
 //   - Decoded events are valid. An unknown tag, a missing field, a wrong type or an out-of-range
 //     value is a [*FieldError] that names the field.
-//   - Encoding is deterministic, and unknown fields survive a round trip. Embedded JSON values
-//     are canonicalized, except that an [Object] and a [ProviderState] keep the order of names.
+//   - Encoding is deterministic, and unknown top-level fields survive a round trip. Embedded
+//     JSON values are canonicalized, except that an [Object] and a [ProviderState] keep the order of names.
 //   - Fields named like an API key are invalid at any depth, and errors omit their values.
 package event

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// HookApplied records what a hook of the operator did to an attempt. A hook that let the attempt
-// pass unchanged is not recorded.
+// HookApplied records what a hook of the operator did to an attempt. A hook that succeeded and
+// let the attempt pass unchanged is not recorded.
 type HookApplied struct {
 	RequestID string      `json:"requestId"`
 	Attempt   int         `json:"attempt"`

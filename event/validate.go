@@ -101,7 +101,7 @@ func (b FileAttachment) validate() error {
 		return fieldf("size", "want 1 to %d bytes with a ref, got %d", MaxAttachmentBytes, b.Size)
 	}
 	if MediaOf(b.MediaType) == MediaOther {
-		return fieldf("mediaType", "want %s with a ref, got %s", mediaTypes, quote(b.MediaType))
+		return fieldf("mediaType", "with a ref, want %s; got %s", mediaTypes, quote(b.MediaType))
 	}
 	return nil
 }

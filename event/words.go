@@ -121,7 +121,7 @@ func (s RequestSettings) String() string {
 	return cmp.Or(strings.Join(parts, ", "), "the defaults of the provider")
 }
 
-// String describes the tools: "fetch, client tool ask; approve mcp:files/*; at most 8 steps".
+// String describes the tools: "mcp:files/*, client tool ask; approve mcp:files/write_*; at most 8 steps".
 func (b SetTools) String() string {
 	var names []string
 	for _, tool := range b.Tools {

@@ -24,7 +24,7 @@ type Result struct {
 	// Calls of a complete answer, in order, at most [MaxCalls]. Their results belong in the next request.
 	Calls []Call
 	// FinishReason is the provider's ("stop", "length", "content_filter", …), "other" if it is not
-	// a word, "tool_calls" if there are calls, and empty if the answer is incomplete.
+	// a word, "tool_calls" if there are calls, and empty with an error.
 	FinishReason string
 	// Usage is reported by the provider or estimated by the tokenizer. It is zero if the provider or the
 	// connection failed before the answer began, but not if the caller cancelled ctx, its deadline passed, or
