@@ -14,8 +14,8 @@ type SystemPrompt struct {
 type UserMessage struct {
 	Content      string `json:"content"`
 	TriggersTurn *bool  `json:"triggersTurn,omitempty"` // makes the model answer; unset means true
-	// Settings override those of the context while this is the newest message that triggers a turn, apart from
-	// queued ones.
+	// Settings override those of the context while this is the newest message that triggers a turn. Queued
+	// messages do not count.
 	Settings *RequestSettings `json:"settings,omitempty"`
 }
 
@@ -271,9 +271,8 @@ type LLMRequestCompleted struct {
 	DurationMs int64 `json:"durationMs"`
 	Usage
 	FinishReason string `json:"finishReason"`
-	// ThroughEventID is the newest message that stays unanswered because of a cancellation
-	// ([ReasonCancelled]) that came too late to stop the answer itself. The request does not contain the
-	// message. Empty: none.
+	// ThroughEventID is set if a cancellation ([ReasonCancelled]) came too late to stop this answer, but drops
+	// messages that arrived during it. It is the newest of them; they stay unanswered. Empty: none.
 	ThroughEventID string `json:"throughEventId,omitempty"`
 }
 

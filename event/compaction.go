@@ -102,8 +102,8 @@ type Compacted struct {
 	// lacks this message and all earlier events.
 	ThroughEventID string `json:"throughEventId"`
 	Messages       int    `json:"messages"` // number of messages covered
-	// Summary replaces the covered messages, except a question whose answer continues after them. It has at most
-	// [MaxSummaryBytes]. Set for the strategy summarise.
+	// Summary replaces the covered messages, except a user message whose answer continues after them. It has at
+	// most [MaxSummaryBytes], and is set for the strategy summarise.
 	Summary string `json:"summary,omitempty"`
 	// Omitted counts the oldest covered messages that the request for the summary lacked. If even the
 	// newest one did not fit, the request contained its beginning, and Omitted equals Messages.

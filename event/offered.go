@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// ToolsOffered records the tools of the worker that attempts offer to the model, from this attempt
-// on until the next such event. Tools of clients are in [SetTools].
+// ToolsOffered records which tools of the worker are offered to the model, from this attempt on until
+// the next such event. Tools of clients are in [SetTools].
 type ToolsOffered struct {
 	RequestID string        `json:"requestId"`
 	Attempt   int           `json:"attempt"`

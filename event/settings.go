@@ -280,7 +280,7 @@ func (f ResponseFormat) validate() error {
 	case !slices.Contains(formats, f.Type):
 		return fieldf("responseFormat.type", "want %s, got %s", oneOf(formats), quote(f.Type))
 	case f.Type != FormatJSONSchema && (f.Schema != nil || f.Name != "" || f.Strict):
-		return fieldf("responseFormat.type", "want %s with a schema, a name or strict, got %s", FormatJSONSchema, f.Type)
+		return fieldf("responseFormat.type", "want %s, because schema, name or strict is set; got %s", FormatJSONSchema, f.Type)
 	case f.Type != FormatJSONSchema:
 		return nil
 	case f.Name != "" && !schemaName(f.Name):

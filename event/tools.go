@@ -22,8 +22,8 @@ type SetTools struct {
 	// MaxRepeats is 2 to 10; unset means 3. Of identical calls in a turn, only the first MaxRepeats-1 are
 	// executed.
 	MaxRepeats *int `json:"maxRepeats,omitempty"`
-	// ExpiryMs bounds waits for an approval or a client's result: 1 s to 30 days; unset means 24 h. After
-	// an approval, and after the validation of edited arguments, the wait for the client begins.
+	// ExpiryMs bounds waits for an approval or a client's result: 1 s to 30 days; unset means 24 h. The wait
+	// for a client's result begins after the approval, and has its own ExpiryMs.
 	ExpiryMs *int64 `json:"expiryMs,omitempty"`
 }
 
