@@ -93,8 +93,8 @@ func (b SetCompaction) String() string {
 }
 
 // Compacted records that the session shortened the messages for the model, because a request was too
-// long. It covers the messages up to that of ThroughEventID, except the system message. Results of
-// tools that follow that message are covered, too.
+// long. It covers the messages up to that of ThroughEventID, except the system message. Tool
+// results directly after that message are covered, too.
 type Compacted struct {
 	RequestID string   `json:"requestId"`
 	Strategy  Strategy `json:"strategy"`
@@ -102,8 +102,8 @@ type Compacted struct {
 	// lacks this message and all earlier events.
 	ThroughEventID string `json:"throughEventId"`
 	Messages       int    `json:"messages"` // number of messages covered
-	// Summary replaces the covered messages, except a user message whose answer continues after them. It has at
-	// most [MaxSummaryBytes], and is set for the strategy summarise.
+	// Summary replaces the covered messages. If they end in the middle of a turn, the user message of that turn
+	// stays. The summary has at most [MaxSummaryBytes], and is set for the strategy summarise.
 	Summary string `json:"summary,omitempty"`
 	// Omitted counts the oldest covered messages that the request for the summary lacked. If even the
 	// newest one did not fit, the request contained its beginning, and Omitted equals Messages.

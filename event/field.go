@@ -18,7 +18,7 @@ type FieldError struct {
 	Tag     Tag    // empty if unknown
 	Field   string // JSON name, dotted if nested; empty for the whole event
 	Problem string // the invalid value, and the values allowed
-	Range   *Range // set for some integers that are out of range; nil: Problem says all
+	Range   *Range // the numbers in Problem, for some integers that are out of range; otherwise nil
 }
 
 // Range is an out-of-range integer and its limits.

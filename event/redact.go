@@ -66,9 +66,9 @@ func isKeyName(name string) bool {
 }
 
 var (
-	// A name, a colon or equals sign, and a value of at least two characters, so that the error of
-	// RefuseKeys ("apiKey: a raw key …") stays intact. From an object or array on, all text is removed,
-	// because a regular expression cannot find its end.
+	// A name, a colon or equals sign, and a value. An unquoted value has at least two characters, so that
+	// the error of RefuseKeys ("apiKey: a raw key …") does not match. From an object or array on, all text
+	// is removed, because a regular expression cannot find its end.
 	namedSecret = regexp.MustCompile(`(?i)((?:api[_. -]?keys?|secret|(?:secret|private|access)[_-]?(?:access[_-]?)?key|password|passwd|passphrase|authorization|(?:access|auth|refresh|session|bearer)[_-]?token)\\?["']?\s*[:=]\s*)(\[removed\]|[{\[](?s:.*)|\\?"(?:[^"\\]|\\.)*\\?"?|'[^']*'?|(?:(?:bearer|basic|token|digest|apikey)\s+)?[^\s,;&"'}\]]{2,})`)
 	// word matches a value that may be part of a sentence: "open conf/password: permission denied".
 	word       = regexp.MustCompile(`^[a-z]+$`)
@@ -161,8 +161,8 @@ func redactNamed(text string) string {
 }
 
 // redactAssignments replaces secrets assigned in text that may be source code. The value must look
-// generated: "password=hunter2", but not "password=required", "password=$PASSWORD1" or
-// "f(password=password1)".
+// generated ("password=hunter2", not "password=required"), and have no characters of code, such as
+// $ and parentheses ("password=$PASSWORD1", "f(password=password1)").
 func redactAssignments(text string) string {
 	return replaceFunc(assignment, text, func(groups []string) string {
 		if value := groups[2]; !assigned.MatchString(value) || !isOpaque(value) || !strings.ContainsFunc(value, isDigit) {
