@@ -60,8 +60,9 @@ func (a *attempt) announce(ctx context.Context, policy event.Policy) {
 		a.deadline = a.serverNow().Add(time.Until(deadline))
 	}
 	// The signal is sent at once
-	//   - for a retry, which should show its reason, and under a policy that depends on whether an attempt
-	//     was sent; neither applies to the first attempt after tool calls;
+	//   - for a retry, to show its reason, except the first attempt after tool calls, which is numbered
+	//     like a retry but is none;
+	//   - under a policy that depends on whether an attempt was sent, with the same exception;
 	//   - without a connection, since stop messages cannot arrive;
 	//   - with reports of hooks;
 	//   - if the attempt lacks input that arrived before it was sent.

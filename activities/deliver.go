@@ -216,7 +216,7 @@ func (d *delivery) deliver(ctx context.Context) error {
 }
 
 // claim stores the epoch before the first delivery. From then on, runs with lower epochs cannot move
-// the cursor, so a receiver that ignores their deliveries misses no event.
+// the cursor. A receiver may thus ignore what they deliver: this run delivers from the cursor.
 func (d *delivery) claim(ctx context.Context) error {
 	progress := d.cursor.Progress
 	switch {

@@ -98,8 +98,8 @@ type Failure struct {
 	Trace    string                `json:"trace,omitempty"`    // as in [GenerateResult]
 }
 
-// LostAttempt is the last heartbeat of an attempt. If the attempt has not ended, its worker stopped
-// sending heartbeats. An attempt that is not sent yet repeats the heartbeat of the one before it, with
+// LostAttempt is the last heartbeat of an attempt. If Ended is false, its worker stopped sending
+// heartbeats before it saw the end of the attempt. An attempt that is not sent yet repeats the heartbeat of the one before it, with
 // its own number in Unsent.
 type LostAttempt struct {
 	Attempted

@@ -70,8 +70,8 @@ func refusedMedia(message string) (refused mediaSet) {
 }
 
 // suspectMedia checks whether the model rejects a kind of media in the conversation. Some
-// servers say so. Others respond with a 500, so the request is retried once, unless an answer after
-// the latest content part shows that the model accepts it.
+// servers say so. Others respond with a 500, so RetryOnce limits the caller to one retry, unless an
+// answer after the latest content part shows that the model accepts it.
 func (e *Error) suspectMedia(sent conversation) {
 	if sent.media&images == 0 && sent.media&pdfs != 0 && e.refused&images != 0 {
 		e.refused |= pdfs // some servers call a PDF an image

@@ -58,7 +58,8 @@ type contentPart struct {
 	} `json:"thinking"`
 }
 
-// withTextContent converts content parts to text and reasoning_content; parts are the first choice's.
+// withTextContent converts content parts to text and reasoning_content. It also returns the parts, of
+// the first choice.
 func withTextContent(data []byte) (changed []byte, parts []json.RawMessage, ok bool) {
 	if !hasContentParts(data) {
 		return nil, nil, false

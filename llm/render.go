@@ -33,7 +33,7 @@ type conversation struct {
 	tokens int      // 0: not counted
 
 	cached     cachedMessages
-	shown      [][]byte // the other messages in json, each after a comma
+	shown      [][]byte // the messages of the field json that are not in cached, each after a comma
 	mediaParts int      // content parts of shown besides text
 	mediaBytes int      // JSON of messages with such parts, without their texts
 }

@@ -5,7 +5,7 @@ import "sort"
 // cachedMessages describes the messages of a request that the next one need not encode. None has media.
 type cachedMessages struct {
 	size, tokens int      // tokens 0: not counted
-	sample       [][]byte // if not counted, some of them, each after a comma; all, unless they exceed maxSampled bytes
+	sample       [][]byte // if not counted: all of them, or parts if they exceed maxSampled bytes; each after a comma
 	sampleSize   int
 }
 

@@ -36,7 +36,8 @@ func (t *Target) input(ctx context.Context, messages []reducer.Message) (tokens 
 	return sent.tokens + t.counter.parameters(encodingOf(t.Model), t.prompting(parameters)), parameters, nil
 }
 
-// prompting returns the parameters of a request if the model reads them: tools, or a response format.
+// prompting returns the parameters of a request if they contain tools or a response format, which are input of
+// the model; otherwise nil.
 func (t *Target) prompting(parameters []byte) []byte {
 	if t.offersTools() || t.settings().ResponseFormat != nil {
 		return parameters

@@ -65,7 +65,8 @@ type connectionError struct{ err error }
 func (e *connectionError) Error() string { return e.err.Error() }
 func (e *connectionError) Unwrap() error { return e.err }
 
-// noMessages is how go-openai encodes a request without messages. It only matches the field.
+// noMessages is how go-openai encodes a request without messages. It cannot match
+// inside a string, where quotes are escaped.
 var noMessages = []byte(`"messages":null`)
 
 type bodyKey struct{}

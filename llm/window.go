@@ -25,8 +25,8 @@ func (t *Target) MaxInput(ctx context.Context) (int, error) {
 // renderedBytes bounds what rendering adds to a message and to a tool call.
 const renderedBytes = 128
 
-// InputTokens returns the input of a request in tokens, estimated by the tokenizer. If the input
-// has at most limit tokens, the result may be an upper bound that is also at most limit.
+// InputTokens returns the input of a request in tokens, estimated by the tokenizer. If an upper
+// bound by its size is at most limit, it returns that bound without counting.
 // Counting a long conversation for the first time may take a second. Errors are of type [*Error].
 func (t *Target) InputTokens(ctx context.Context, messages []reducer.Message, limit int) (int, error) {
 	if bound, ok := t.maxTokens(t.prompt(messages)); ok && bound <= limit {
