@@ -47,11 +47,11 @@ type DeliverResult struct {
 // Deliver calls [hook.Hook.OnEvent] with the recorded events after the stored cursor of the hook, and
 // moves the cursor. It also delivers what is recorded while it runs, and during a turn it waits for
 // the next event. If the hook fails, Deliver fails, and Temporal repeats it. If this attempt has already
-// delivered events, Deliver returns without an error instead, unless the hook returned a
-// [hook.RetryAfterError]. The workflow then starts it again. Temporal doubles the retry delay with each
-// failed attempt, so failures of different events would otherwise add up to a long delay. Deliver also
-// fails on a worker that lacks the hook, so that another worker delivers. If none has the hook, the events
-// wait at the cursor.
+// delivered events, however, Deliver returns without an error, and the workflow starts it again: Temporal
+// doubles the retry delay with each failed attempt, so failures of different events would add up to a long
+// delay. After a [hook.RetryAfterError], Deliver always fails, so that Temporal waits for the requested
+// delay. Deliver also fails on a worker that lacks the hook, so that another worker delivers. If none has
+// the hook, the events wait at the cursor.
 func (a *Activities) Deliver(ctx context.Context, in DeliverInput) (DeliverResult, error) {
 	h, ok := a.observers[in.Hook]
 	if !ok {
@@ -216,7 +216,8 @@ func (d *delivery) deliver(ctx context.Context) error {
 }
 
 // claim stores the epoch before the first delivery. From then on, runs with lower epochs cannot move
-// the cursor. A receiver may thus ignore what they deliver: this run delivers from the cursor.
+// the cursor. A receiver may ignore the deliveries of those runs without a loss: this run delivers all
+// events after the cursor.
 func (d *delivery) claim(ctx context.Context) error {
 	progress := d.cursor.Progress
 	switch {

@@ -26,8 +26,8 @@ type Model interface {
 	// MaxInput returns the maximum input in tokens: the configured context window minus the maximum
 	// output. 0: unknown.
 	MaxInput(ctx context.Context, r ModelRequest) (int, error)
-	// InputTokens estimates the input. A result of at most limit may be a cheap upper bound instead. It may
-	// take a second for a long conversation that was not counted before.
+	// InputTokens estimates the input. If a cheap upper bound is at most limit, it may return that instead.
+	// Counting a long conversation for the first time may take a second.
 	InputTokens(ctx context.Context, r ModelRequest, limit int) (int, error)
 	// Stream sends a request and calls onDelta for each piece of the answer, in order, before it
 	// returns. Errors are of type [*ModelError]; the answer is then the part received so far.

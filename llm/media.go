@@ -101,7 +101,7 @@ func (e *Error) suspectMedia(sent conversation) {
 func mediaAdvice(nouns ...string) string {
 	setting := "textOnly"
 	if nouns[len(nouns)-1] != "image" {
-		setting = "textOnly, or accepts in the file of --providers,"
+		setting = `textOnly, or the field "accepts" in the file of --providers,`
 	}
 	return fmt.Sprintf(" (set %s to send a note instead of each %s)", setting, strings.Join(nouns, " and "))
 }

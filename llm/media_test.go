@@ -200,7 +200,7 @@ func TestServerThatRejectsPDFsOrAudio(t *testing.T) {
 			if test.advice == "" {
 				require.NotContains(t, err.Error(), "textOnly")
 			} else {
-				require.ErrorContains(t, err, "(set textOnly, or accepts in the file of --providers, to send a note instead of "+test.advice+")")
+				require.ErrorContains(t, err, `(set textOnly, or the field "accepts" in the file of --providers, to send a note instead of `+test.advice+")")
 			}
 		})
 	}

@@ -21,8 +21,9 @@ type rendered struct {
 // call has the indexes of its message and its result (-1: none), and counts earlier calls with its id.
 type call struct{ by, result, earlier int }
 
-// group depends on its own and earlier messages, on the results of its calls and on the message after
-// it. Unless roles must alternate, it is a single message. The first group is not cached, since it
+// group is the smallest part of a conversation that is rendered and cached as a whole: a message with
+// the results of its calls and, if roles must alternate, with the messages merged with it. Its rendering
+// also depends on earlier messages and on the message after it. The first group is not cached, since it
 // includes the system message; nor are groups with attachments, which are large and may change; nor the
 // last group, which may grow.
 type group struct {
@@ -68,8 +69,9 @@ func (r *rendering) resume(messages []reducer.Message) (next int) {
 	return next
 }
 
-// isSame reports whether two messages have the same rendering, apart from attachments and from the
-// calls that they are results of. System messages are rendered separately.
+// isSame reports whether two messages are rendered alike. It compares neither attachments, which each
+// request renders again, nor the calls that results belong to, which resume compares. System messages
+// are rendered separately.
 func isSame(a, b *reducer.Message) bool {
 	return a.Role == b.Role && (a.Role == reducer.RoleSystem ||
 		a.Content == b.Content && (len(a.Attachments) > 0) == (len(b.Attachments) > 0) && slices.Equal(a.ToolCalls, b.ToolCalls) &&

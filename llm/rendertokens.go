@@ -56,7 +56,8 @@ func (r *rendering) endOfGroup(n int) int {
 	return len(r.body)
 }
 
-// cachedMessages is on the path of every request, so it does not visit all groups unless some were counted.
+// cachedMessages is on the path of every request, so it avoids visiting all groups: cachedTokens stops at the first
+// uncounted one, and a binary search finds the sample.
 func (r *rendering) cachedMessages() cachedMessages {
 	cached := cachedMessages{size: len(r.body), tokens: r.cachedTokens()}
 	if cached.tokens > 0 {

@@ -58,7 +58,7 @@ type Target struct {
 // Resolve returns the target for the provider config of a context.
 //
 // A context names a provider by its id, or gets the worker's [Defaults]. It may also name the base
-// URL of a configured provider or one that the operator allows, see [Options]. Presets of local
+// URL of a preset or a configured provider, or one that the operator allows, see [Options]. Presets of local
 // servers require the same permission: not every sender of events may use the worker's machine.
 //
 // A key, even one that the context refers to, is sent only to the base URL that it is configured
@@ -131,7 +131,8 @@ func (a *Adapter) Resolve(cfg reducer.ProviderConfig) (*Target, error) {
 	return t, nil
 }
 
-// destination returns an empty entry for an unknown provider, and the URL if it is permitted.
+// destination returns the entry of the provider (empty: unknown) and the base URL to use. It fails if
+// the URL is not permitted.
 func (t *table) destination(cfg reducer.ProviderConfig) (entry, baseurl.URL, error) {
 	known, isKnown := t.providers[cfg.ProviderID]
 	if known.problem != nil && cfg.BaseURL == "" {

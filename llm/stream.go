@@ -187,7 +187,8 @@ func (t *Target) answer(ctx context.Context, sent conversation, isToolTurn bool,
 
 var word = regexp.MustCompile(`^[A-Za-z0-9_. -]{1,64}$`)
 
-// finishReason returns "other" unless the finish reason, which is recorded, is a word.
+// finishReason returns the finish reason if it is a word, and else "other": it is recorded, and must not
+// be any text of a server.
 func finishReason(given string) string {
 	if !word.MatchString(given) {
 		return "other"
