@@ -14,7 +14,7 @@
 //	workflow.ExecuteActivity(ctx, acts.Generate, activities.GenerateInput{ContextName: "demo", RequestID: "demo:r0001"})
 //
 // The input of Generate contains no conversation: Generate reads it from the [SessionCache] of the
-// process, or else by a query. Histories thus do not grow with the conversation.
+// process, or else by a query. What a request adds to a history thus does not grow with the conversation.
 //
 // Guarantees:
 //

@@ -36,7 +36,7 @@ func (a *attempt) outcome(ctx context.Context, answer Answer, err error) (Genera
 	}
 	text, isCut := truncate(answer.Text, MaxAnswerBytes, wire.MaxEventBytes)
 	if isCut {
-		result.Text, result.FinishReason = text, "length" // also after an error: a single delta may be too long
+		result.Text, result.FinishReason = text, "length" // also after an error: the last delta may have exceeded the limit
 	}
 	room := wire.MaxEventBytes - envelopeBytes - jsonSize(result.Text)
 	if err == nil {

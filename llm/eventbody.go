@@ -28,7 +28,7 @@ var errTooLarge = fmt.Errorf("more than %d MiB", maxAnswer>>20)
 // has an upstream issue:
 //
 //   - Too many other lines (keep-alive comments, event names) are an error, and an error object
-//     after one is not readable: https://github.com/sashabaranov/go-openai/issues/71
+//     after such a line is not readable: https://github.com/sashabaranov/go-openai/issues/71
 //   - An event that begins with {"error":null is an error.
 //   - Arguments of tool calls must be a string; some servers send an object.
 //   - Content must be a string, and reasoning be named reasoning_content; Mistral sends parts.

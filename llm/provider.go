@@ -288,7 +288,8 @@ var presets = map[string]preset{
 	// https://docs.vllm.ai/en/latest/features/multimodal_inputs.html
 	"vllm": {baseURL: "http://localhost:8000/v1", accepts: images | audio, quirks: quirks{alternate: true}},
 	// https://github.com/ggml-org/llama.cpp/blob/master/docs/multimodal.md
-	// The tool choice is a mode: https://github.com/ggml-org/llama.cpp/blob/master/docs/function-calling.md
+	// tool_choice is auto, none or required, and cannot name a tool:
+	// https://github.com/ggml-org/llama.cpp/blob/master/docs/function-calling.md
 	"llamacpp": {baseURL: "http://localhost:8080/v1", accepts: images | audio, quirks: quirks{
 		alternate: true, tools: toolQuirks{noNamedChoice: true},
 	}},

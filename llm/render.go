@@ -272,7 +272,7 @@ func (r *rendering) isMerged(m message) bool {
 }
 
 // lacksAnswer reports whether an answer must be inserted between the last message of the group and
-// a message. Both belong to one group, so that groups are independent.
+// a message. Both belong to one group, so that no group depends on how the previous one ends.
 func (r *rendering) lacksAnswer(m message) bool {
 	return r.target.quirks.tools.noUserAfterResult && m.role == openai.ChatMessageRoleUser &&
 		r.out[len(r.out)-1].role == openai.ChatMessageRoleTool

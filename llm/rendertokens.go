@@ -5,7 +5,7 @@ import "sort"
 // cachedMessages describes the messages of a request that the next one need not encode. None has media.
 type cachedMessages struct {
 	size, tokens int      // tokens 0: not counted
-	sample       [][]byte // if not counted: all of them, or parts if they exceed maxSampled bytes; each after a comma
+	sample       [][]byte // only if not counted: their JSON, each after a comma; of some of them if it exceeds maxSampled bytes
 	sampleSize   int
 }
 
@@ -56,8 +56,8 @@ func (r *rendering) endOfGroup(n int) int {
 	return len(r.body)
 }
 
-// cachedMessages is on the path of every request, so it avoids visiting all groups: cachedTokens stops at the first
-// uncounted one, and a binary search finds the sample.
+// cachedMessages is on the path of every request: cachedTokens stops at the first uncounted group, and a binary
+// search finds the sample without visiting all groups.
 func (r *rendering) cachedMessages() cachedMessages {
 	cached := cachedMessages{size: len(r.body), tokens: r.cachedTokens()}
 	if cached.tokens > 0 {

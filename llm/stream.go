@@ -39,8 +39,9 @@ const finishError = "error" // reported by some servers for a failure
 //
 // Errors are of type [*Error]; the result then contains the text and the reasoning so far.
 //
-//   - If the caller cancels ctx, the error is [context.Canceled] and the cause. If its deadline
-//     passes, or no token arrives within FirstToken or Stall, it is of [KindTimeout].
+//   - If the caller cancels ctx, the error is of [KindCanceled] and wraps [context.Canceled] and the
+//     cause. If its deadline passes, or no token arrives within FirstToken or Stall, it is of
+//     [KindTimeout].
 //   - The finish reason completes an answer. Later failures of the connection are ignored.
 //   - A content filter causes [KindContentFilter] before any text; later, it ends the answer.
 //   - An answer that does not match the response format causes [KindInvalidAnswer]; a refusal of
@@ -187,8 +188,8 @@ func (t *Target) answer(ctx context.Context, sent conversation, isToolTurn bool,
 
 var word = regexp.MustCompile(`^[A-Za-z0-9_. -]{1,64}$`)
 
-// finishReason returns the finish reason if it is a word, and else "other": it is recorded, and must not
-// be any text of a server.
+// finishReason returns the finish reason if it is a word, and else "other": it is recorded, and a
+// server must not be able to put arbitrary text there.
 func finishReason(given string) string {
 	if !word.MatchString(given) {
 		return "other"

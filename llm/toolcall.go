@@ -87,7 +87,8 @@ func (r *callReader) find(index int, id, name, arguments string) int {
 		newest = max(newest, at)
 	}
 	if newest < 0 || name == "" {
-		// Some servers send a new id with each piece, but every server sends a new call with its name.
+		// Without a name, the piece continues the newest call: some servers send a new id with each piece,
+		// but all send the name at the beginning of a call.
 		return newest
 	}
 	call := r.calls[newest]

@@ -19,7 +19,7 @@ const maxErrorBody = 64 << 10 // bytes
 //   - doer: errors lack the response headers, such as Retry-After, and the error objects of some
 //     servers: https://github.com/sashabaranov/go-openai/issues/452. Unnecessary once its errors
 //     have both.
-//   - withBody: zeros are omitted, such as a temperature of 0, fields cannot be added, and outdated
+//   - withBody: zeros (such as a temperature of 0) are omitted; fields cannot be added; and outdated
 //     rules reject parameters of reasoning models:
 //     https://github.com/sashabaranov/go-openai/issues/9. Unnecessary once parameters can be any JSON.
 //   - withBody: each request encodes all messages again; there is no upstream issue. Unnecessary

@@ -104,7 +104,7 @@ func (m *meter) usage(input func() int, tokens func(text string) int) event.Usag
 	}
 	usage := event.Usage{InputTokens: input(), ReasoningTokens: tokens(reasoning), Estimated: true}
 	usage.OutputTokens = usage.ReasoningTokens + tokens(answer) + tokens(calls)
-	if m.maxOutput > 0 { // the tokens of the model can be longer than the estimated ones
+	if m.maxOutput > 0 { // the estimate can exceed it: some models have longer, and thus fewer, tokens
 		usage.OutputTokens = min(usage.OutputTokens, m.maxOutput)
 		usage.ReasoningTokens = min(usage.ReasoningTokens, m.maxOutput)
 	}
