@@ -202,7 +202,7 @@ type stateReader struct {
 type detail struct {
 	kind   string // type and index
 	fields map[string]json.RawMessage
-	field  string // of the text; "" if the detail is complete
+	field  string // name of the field that holds the text; "" for a detail that arrives whole
 	text   strings.Builder
 }
 
@@ -361,7 +361,7 @@ func (t *Target) state(s *stateReader, reasoning string, isToolTurn bool) *event
 	default:
 		return nil
 	}
-	// With HTML escapes, encoding the state again keeps its bytes.
+	// Not encode: without HTML escapes, a later json.Marshal of the state would change its bytes.
 	escaped, err := json.Marshal(data)
 	state := &event.ProviderState{ProviderID: t.ProviderID, Model: t.Model, BaseURL: t.BaseURL, Data: escaped}
 	if err != nil || state.Validate() != nil {
