@@ -161,7 +161,7 @@ func (c *SessionCache) evict(except *CacheEntry) {
 			e.spilled, err = c.spill.write(packed)
 		}
 		if err != nil {
-			return // the session stays in memory until its next use
+			return // the session stays in memory, and is not evicted before its next use
 		}
 		e.session = reducer.Session{}
 		e.setSize(CacheEntryBytes)

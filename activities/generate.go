@@ -78,7 +78,7 @@ type GenerateResult struct {
 	Omitted      int                 `json:"omitted,omitempty"`  // messages that a summary omits, see [event.Compacted]
 	Lost         *LostAttempt        `json:"lost,omitempty"`     // a preceding attempt, whose end may not be recorded; nil: none
 	Hooks        []event.HookApplied `json:"hooks,omitempty"`
-	Offered      *event.ToolsOffered `json:"offered,omitempty"` // if the log lacks them; nil: it does not
+	Offered      *event.ToolsOffered `json:"offered,omitempty"` // tools that the log lacks; nil: none
 	Trace        string              `json:"trace,omitempty"`   // traceparent of the attempt, unless it completed the answer
 }
 

@@ -91,7 +91,7 @@ func writeBody(req *http.Request) error {
 	before, after, found := bytes.Cut(body, noMessages)
 	parts, given := req.Context().Value(bodyKey{}).(bodyParts)
 	if !found || !given {
-		return errors.New("encode request: go-openai no longer writes \"messages\":null without messages")
+		return errors.New("encode request: go-openai no longer writes \"messages\":null for a request that has none")
 	}
 	if fields := bytes.TrimSuffix(parts.parameters, []byte("}")); len(fields) > len("{") {
 		before = slices.Concat(fields, []byte(","), bytes.TrimPrefix(before, []byte("{")))
