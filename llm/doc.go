@@ -21,7 +21,8 @@
 //   - No [Error], and no error that it wraps, contains the API key or a probable secret.
 //   - A key is sent only to the base URL that it is configured for. Requests go to presets,
 //     configured providers and base URLs that the operator allows, see [Adapter.Resolve].
-//   - Errors repeat a response only if it is the error object of a configured provider.
+//   - Errors repeat a response only if it is the error object of a preset or a configured
+//     provider.
 //   - Requests are valid for the provider, whatever the conversation contains: every tool call has
 //     its result, the system message comes first, no message is empty. Package llmtest/ordering
 //     checks the rules of the providers. The conversation itself is not modified.

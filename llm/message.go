@@ -92,8 +92,9 @@ func messageOf(blocks []block) message {
 	return m
 }
 
-// Only b may have tool calls. The merged message keeps the state of these calls, and the reasoning of
-// one message, preferably b: some providers require reasoning in an answer after the results of calls.
+// Only b may have tool calls. The merged message keeps the state of these calls. It also keeps the
+// reasoning of b, or else of a, because some providers require reasoning in every answer after the results
+// of calls.
 func merge(a, b message) message {
 	reasoning := a.state.Reasoning
 	if b.state.Reasoning != nil {

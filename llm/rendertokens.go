@@ -5,7 +5,7 @@ import "sort"
 // cachedMessages describes the messages of a request that the next one need not encode. None has media.
 type cachedMessages struct {
 	size, tokens int      // tokens 0: not counted
-	sample       [][]byte // JSON of the messages, each after a comma, only of some if all exceed maxSampled bytes; nil if counted
+	sample       [][]byte // JSON of the messages, each after a comma; of some of them if together they exceed maxSampled bytes; nil: counted
 	sampleSize   int
 }
 

@@ -36,7 +36,7 @@ type Target struct {
 	Tools        []Tool                // that the model may call; without any, no tool settings are sent
 
 	keyRef         string // place of the key; empty without one
-	isConfigured   bool   // BaseURL is that of a configured provider
+	isConfigured   bool   // BaseURL is that of a preset or a configured provider
 	client         *openai.Client
 	secrets        *strings.Replacer // removes the literal key from a text
 	quirks         quirks

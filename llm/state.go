@@ -118,7 +118,7 @@ func thinkingParts(value json.RawMessage) []json.RawMessage {
 		}
 	}
 	var raw []json.RawMessage
-	_ = json.Unmarshal(value, &raw) // as above
+	_ = json.Unmarshal(value, &raw) // cannot fail: the value was decoded above
 	return raw
 }
 
