@@ -11,8 +11,8 @@ import (
 
 // SessionCache holds the newest session of each run whose workflow a process executes, so that
 // activities need no query. Sessions are immutable and shared. A session may be stale if its
-// workflow has moved to another worker. Its newest events are committed only with their workflow
-// task.
+// workflow has moved to another worker. It may also be ahead of the server: its newest events are not
+// committed before their workflow task completes.
 //
 // The cache also bounds the memory of cached workflows; the SDK bounds only their number. Beyond
 // the budget, it evicts the least recently used idle sessions to a temporary file. A nil

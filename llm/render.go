@@ -35,7 +35,7 @@ type conversation struct {
 	cached     cachedMessages
 	shown      [][]byte // the messages of the field json that are not in cached, each after a comma
 	mediaParts int      // content parts of shown besides text
-	mediaBytes int      // JSON of messages with such parts, without their texts
+	mediaBytes int      // size of the JSON of the messages with such parts, without their text parts
 }
 
 // render renders any messages so that the provider accepts them: at most one system message, which
@@ -79,7 +79,7 @@ type rendering struct {
 	mediaParts, mediaBytes int // see conversation
 }
 
-// insertion is JSON at an offset of the body that is not part of it.
+// insertion is JSON that is not part of the body, to be inserted at an offset of it.
 type insertion struct {
 	at   int
 	json []byte

@@ -4,9 +4,11 @@ import "sort"
 
 // cachedMessages describes the messages of a request that the next one need not encode. None has media.
 type cachedMessages struct {
-	size, tokens int      // tokens 0: not counted
-	sample       [][]byte // JSON of the messages, each after a comma; of some of them if together they exceed maxSampled bytes; nil: counted
-	sampleSize   int
+	size, tokens int // tokens 0: not counted
+	// sample is JSON of the messages, each after a comma: all of them, or some if they exceed maxSampled
+	// bytes. Nil: tokens is known.
+	sample     [][]byte
+	sampleSize int
 }
 
 // roughTokens returns an estimate by size, except for messages that were counted before.
@@ -56,8 +58,8 @@ func (r *rendering) endOfGroup(n int) int {
 	return len(r.body)
 }
 
-// cachedMessages is on the path of every request: cachedTokens stops at the first uncounted group, and a binary
-// search finds the sample without visiting all groups.
+// cachedMessages runs for every request, so it must be fast: cachedTokens stops at the first uncounted group,
+// and a binary search finds the sample without visiting all groups.
 func (r *rendering) cachedMessages() cachedMessages {
 	cached := cachedMessages{size: len(r.body), tokens: r.cachedTokens()}
 	if cached.tokens > 0 {
