@@ -88,7 +88,8 @@ func newEntry(p Provider, problem error) entry {
 	return e
 }
 
-// audioModel matches models that accept audio. Providers of many models reject audio for the models that it does not match.
+// audioModel matches models that accept audio. Providers that serve many models reject
+// audio for those that it does not match.
 var audioModel = regexp.MustCompile(`(?i)audio|gemini|gemma-?3n|omni|phi-4-multimodal|ultravox|voxtral`)
 
 func (e entry) accepts(base baseurl.URL, model string) mediaSet {

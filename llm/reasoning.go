@@ -361,7 +361,7 @@ func (t *Target) state(s *stateReader, reasoning string, isToolTurn bool) *event
 	default:
 		return nil
 	}
-	// encode omits HTML escapes: a later json.Marshal of the state would add them and change its bytes.
+	// Not encode, which omits HTML escapes: a later json.Marshal of the state would add them and change its bytes.
 	escaped, err := json.Marshal(data)
 	state := &event.ProviderState{ProviderID: t.ProviderID, Model: t.Model, BaseURL: t.BaseURL, Data: escaped}
 	if err != nil || state.Validate() != nil {

@@ -299,8 +299,8 @@ func (r *rendering) endGroup() {
 	g.tokens = r.tokens - before
 }
 
-// show adds the current group to this request without caching it, and the system message before the
-// first group.
+// show adds the current group to this request without caching it. Before the first group, it also adds
+// the system message.
 func (r *rendering) show(at int) {
 	for _, m := range r.out {
 		if media := mediaIn(m); media != 0 {
