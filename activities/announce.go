@@ -62,7 +62,8 @@ func (a *attempt) announce(ctx context.Context, policy event.Policy) {
 	// The signal is sent at once
 	//   - for a retry, to show its reason, except the first attempt after tool calls, which is numbered
 	//     like a retry but is none;
-	//   - under a policy that depends on whether an attempt was sent, with the same exception;
+	//   - under a policy without interruptions, which treats input differently once the request was sent,
+	//     with the same exception;
 	//   - without a connection, since stop messages cannot arrive;
 	//   - with reports of hooks;
 	//   - if the attempt lacks input that arrived before it was sent.

@@ -87,7 +87,8 @@ func (l *ledgers) startRelease(ctx context.Context, id string, r *reservation) {
 	<-wait.Done()
 }
 
-// release starts the workflow if necessary: the server may still have the update, and accept it later.
+// release starts the workflow if it is not running: the server may accept the update later, and the
+// workflow then denies the released key.
 func (l *ledgers) release(ctx context.Context, id string, r *reservation) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
