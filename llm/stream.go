@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/tracing"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
@@ -54,8 +55,8 @@ const finishError = "error" // reported by some servers for a failure
 //   - A request with provider state that is rejected as malformed, before any text, is sent again
 //     without the state: signatures expire, for example when a provider changes its keys.
 func (t *Target) Stream(ctx context.Context, messages []reducer.Message, onDelta func(Delta)) (result Result, err error) {
-	ctx, span := t.startSpan(ctx, messages)
-	defer func() { t.endSpan(span, result, err) }()
+	ctx, span := tracing.Start(ctx, trace.SpanKindClient, "chat", t.Model)
+	defer func() { t.endSpan(span, messages, result, err) }()
 	result, failure := t.send(ctx, messages, onDelta)
 	if failure != nil && failure.Kind == KindBadRequest && result.Text+result.Reasoning == "" && t.sendsState(messages) {
 		without := *t

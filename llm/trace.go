@@ -2,7 +2,6 @@ package llm
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"net/url"
@@ -27,23 +26,18 @@ import (
 // they differ.
 var providerNames = map[string]string{"mistral": "mistral_ai", "gemini": "gcp.gemini"}
 
-// startSpan starts a span with the request.
-func (t *Target) startSpan(ctx context.Context, messages []reducer.Message) (context.Context, trace.Span) {
-	ctx, span := tracing.Start(ctx, trace.SpanKindClient, "chat", t.Model)
-	if !span.IsRecording() {
-		return ctx, span
-	}
-	attributes := append(make([]attribute.KeyValue, 0, 16), semconv.GenAIOperationNameChat, semconv.GenAIRequestModel(t.Model),
+// requestAttributes describes the request. They are set when the span ends, so that they delay no answer.
+func (t *Target) requestAttributes(messages []reducer.Message) []attribute.KeyValue {
+	attributes := append(make([]attribute.KeyValue, 0, 24), semconv.GenAIOperationNameChat, semconv.GenAIRequestModel(t.Model),
 		semconv.GenAIRequestStream(true), semconv.GenAIProviderNameKey.String(cmp.Or(providerNames[t.ProviderID], t.ProviderID)))
 	if t.Conversation != "" {
 		attributes = append(attributes, semconv.GenAIConversationID(t.Conversation))
 	}
-	attributes = append(attributes, t.addressAttributes()...)
-	span.SetAttributes(append(attributes, t.settingAttributes()...)...)
+	attributes = append(append(attributes, t.addressAttributes()...), t.settingAttributes()...)
 	if t.traceContent {
-		span.SetAttributes(inputContent(messages)...)
+		attributes = append(attributes, inputContent(messages)...)
 	}
-	return ctx, span
+	return attributes
 }
 
 func (t *Target) addressAttributes() []attribute.KeyValue {
@@ -97,13 +91,13 @@ func traceChunk(span trace.Span, sentAt time.Time, chunk openai.ChatCompletionSt
 
 const maxTracedName = 200 // bytes
 
-// endSpan ends a span with the result of the request.
-func (t *Target) endSpan(span trace.Span, result Result, err error) {
+// endSpan ends a span with the request and its result.
+func (t *Target) endSpan(span trace.Span, messages []reducer.Message, result Result, err error) {
 	if !span.IsRecording() {
 		span.End()
 		return
 	}
-	attributes := make([]attribute.KeyValue, 0, 8)
+	attributes := t.requestAttributes(messages)
 	if result.InputTokens+result.OutputTokens > 0 {
 		attributes = append(attributes, semconv.GenAIUsageInputTokens(result.InputTokens), semconv.GenAIUsageOutputTokens(result.OutputTokens))
 	}
