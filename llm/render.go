@@ -439,13 +439,9 @@ func wireArguments(arguments string) string {
 	}
 	value := json.RawMessage(arguments)
 	if !json.Valid(value) {
-		value, _ = json.Marshal(arguments)
+		value = encoded(arguments)
 	}
-	wrapped, err := json.Marshal(map[string]json.RawMessage{"input": value})
-	if err != nil {
-		return "{}"
-	}
-	return string(wrapped)
+	return string(encoded(map[string]json.RawMessage{"input": value}))
 }
 
 func isBlank(text string) bool { return strings.TrimSpace(text) == "" }

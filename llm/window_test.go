@@ -84,6 +84,18 @@ func TestARepairIsInput(t *testing.T) {
 	require.Greater(t, tokens, 1000)
 }
 
+func TestArgumentsThatAreNoObjectAreInput(t *testing.T) {
+	target := resolve(t, reducer.ProviderConfig{ProviderID: "mine", Model: "m", BaseURL: "http://127.0.0.1:1/v1"})
+	target.Tools = []llm.Tool{{Name: "run"}}
+	run := reducer.ToolCall{ID: "c1", Name: "run", Arguments: `"` + strings.Repeat("<b>&", 1000) + `"`}
+	messages := []reducer.Message{user("Run it"), assistant("", run), toolResult("c1", "done")}
+	exact, err := target.Reservation(within(t), messages)
+	require.NoError(t, err)
+	bound, err := target.InputTokens(within(t), messages, 1<<20)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, bound, exact.InputTokens)
+}
+
 func TestReturnedReasoningIsInput(t *testing.T) {
 	long := strings.Repeat("long ", 1000)
 	for provider, state := range map[string]string{
