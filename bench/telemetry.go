@@ -47,7 +47,7 @@ func telemetry(r *runner) error {
 	if err != nil {
 		return errors.Join(err, off.Stop())
 	}
-	err = alternate(off, on, r.times(120), latencies)
+	err = alternate(off, on, r.times(600), latencies)
 	if err == nil {
 		err = alternate(off, on, r.times(82), throughput)
 	}
