@@ -199,7 +199,8 @@ func (a *attempt) progress() LostAttempt {
 //
 // The SDK cancels ofActivity when a heartbeat fails, even if Temporal is only unreachable for some seconds.
 // After that, it reports nothing more, so heartbeat itself sends an error to givenUp when the server has
-// given up on the activity. The heartbeats of a cancelled activity continue, because it may still have to report its text.
+// given up on the activity. The heartbeats of a cancelled activity continue, because it may still have to
+// report its text.
 func (a *attempt) heartbeat(ctx, ofActivity context.Context, run workflow.Execution, givenUp chan<- error) (hasReported bool) {
 	ctx, stop := context.WithCancel(ctx)
 	var checks sync.WaitGroup

@@ -60,8 +60,7 @@ func (a *attempt) announce(ctx context.Context, policy event.Policy) {
 		a.deadline = a.serverNow().Add(time.Until(deadline))
 	}
 	// The signal is sent at once
-	//   - for a retry, to show its reason, except the first attempt after tool calls, which is numbered
-	//     like a retry but is none;
+	//   - for a retry, to show its reason, except the first attempt of an activity after tool calls;
 	//   - under a policy without interruptions, which treats input differently once the request was sent,
 	//     with the same exception;
 	//   - without a connection, since stop messages cannot arrive;

@@ -78,7 +78,7 @@ type GenerateResult struct {
 	Omitted      int                 `json:"omitted,omitempty"`  // messages that a summary omits, see [event.Compacted]
 	Lost         *LostAttempt        `json:"lost,omitempty"`     // a preceding attempt, whose end may not be recorded; nil: none
 	Hooks        []event.HookApplied `json:"hooks,omitempty"`
-	Offered      *event.ToolsOffered `json:"offered,omitempty"` // tools that the log lacks; nil: none
+	Offered      *event.ToolsOffered `json:"offered,omitempty"` // all tools of the worker, if the log lacks this set; otherwise nil
 	Trace        string              `json:"trace,omitempty"`   // traceparent of the attempt, unless it completed the answer
 }
 
@@ -99,8 +99,8 @@ type Failure struct {
 }
 
 // LostAttempt is the last heartbeat of an attempt. If Ended is false, its worker stopped sending
-// heartbeats before it saw the end of the attempt. An attempt that is not sent yet repeats the heartbeat of the one before it, with
-// its own number in Unsent.
+// heartbeats before it saw the end of the attempt. An attempt that is not sent yet repeats the heartbeat
+// of the one before it, with its own number in Unsent.
 type LostAttempt struct {
 	Attempted
 	event.Usage

@@ -19,7 +19,8 @@ type Repair struct {
 }
 
 // repair is the Repair of a request. If the provider's next answer is invalid, too, the request
-// falls back or fails. An attempt in the same process reads the repair from memory, any other from the last heartbeat.
+// falls back or fails. An attempt in the same process reads the repair from memory, any other from the
+// last heartbeat.
 type repair struct {
 	Repair
 	Messages int `json:"messages"` // number in the conversation; if it changes, there is no repair

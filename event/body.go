@@ -271,8 +271,8 @@ type LLMRequestCompleted struct {
 	DurationMs int64 `json:"durationMs"`
 	Usage
 	FinishReason string `json:"finishReason"`
-	// A cancellation ([ReasonCancelled]) may come too late to stop this answer. Messages that arrived during the
-	// answer then stay unanswered, and ThroughEventID is the newest of them. Empty: none.
+	// A cancellation ([ReasonCancelled]) may come too late to stop this answer. Messages that interrupted it then
+	// stay unanswered, and ThroughEventID is the newest of them. Empty: none.
 	ThroughEventID string `json:"throughEventId,omitempty"`
 }
 

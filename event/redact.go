@@ -95,9 +95,9 @@ var keyPrefixes = []string{
 // boundary is the start of a word, also after an escaped newline, whose n would be a letter for \b.
 const boundary = `(\\[nrtbf]|\\u[0-9a-fA-F]{4}|[^A-Za-z0-9]|^)`
 
-// Redact replaces secrets by [Removed] and truncates to max bytes and a note of the size (0: no limit). It
-// recognizes secrets by the name before them (apiKey, password), by their format (sk-…, Bearer …, PEM private
-// keys) and as user info in a URL.
+// Redact replaces secrets by [Removed] and truncates the text to max bytes (0: no limit), followed by a
+// note of its size. It recognizes secrets by the name before them (apiKey, password), by their format (sk-…,
+// Bearer …, PEM private keys) and as user info in a URL.
 //
 // Workflows record its results, whose length can decide which events they record. A change can
 // therefore break the replay of their histories.
@@ -295,7 +295,8 @@ func shortURL(raw string) string {
 	return raw
 }
 
-// MaxRejectedInput is the number of bytes of the input that an [InputRejected] keeps. A note of its size follows them.
+// MaxRejectedInput bounds the input in an [InputRejected], in bytes. Longer input is truncated, and a note of its
+// size follows.
 const MaxRejectedInput = 500
 
 // RedactEvents returns the JSON of events for an [InputRejected], redacted and truncated.

@@ -22,10 +22,10 @@ type rendered struct {
 type call struct{ by, result, earlier int }
 
 // group is the smallest part of a conversation that is rendered and cached as a whole: a message with
-// the results of its calls and, if roles must alternate, with the messages merged with it. Its rendering
-// also depends on earlier messages and on the message after it. The first group is not cached, since it
-// includes the system message; nor are groups with attachments, which are large and may change; nor the
-// last group, which may grow.
+// the results of its calls and, if roles must alternate, with the messages merged with it, or separated
+// from it only by an inserted answer. Its rendering also depends on earlier messages and on the message
+// after it. The first group is not cached, since it includes the system message; nor are groups with
+// attachments, which are large and may change; nor the last group, which may grow.
 type group struct {
 	from      int  // index of its first message
 	at        int  // offset of its JSON in the body
@@ -69,9 +69,9 @@ func (r *rendering) resume(messages []reducer.Message) (next int) {
 	return next
 }
 
-// isSame reports whether two messages are rendered alike. It compares neither attachments, which each
-// request renders again, nor the calls that results belong to, which resume compares. System messages
-// are rendered separately.
+// isSame reports whether two messages are rendered alike. Of attachments, it compares only whether there
+// are any, since each request renders them again. resume compares the calls that results belong to.
+// System messages are rendered separately.
 func isSame(a, b *reducer.Message) bool {
 	return a.Role == b.Role && (a.Role == reducer.RoleSystem ||
 		a.Content == b.Content && (len(a.Attachments) > 0) == (len(b.Attachments) > 0) && slices.Equal(a.ToolCalls, b.ToolCalls) &&

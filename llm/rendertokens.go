@@ -6,7 +6,7 @@ import "sort"
 type cachedMessages struct {
 	size, tokens int // tokens 0: not counted
 	// sample is JSON of the messages, each after a comma: all of them, or some if they exceed maxSampled
-	// bytes. Nil: tokens is known.
+	// bytes. Nil: tokens is known, or there are no messages.
 	sample     [][]byte
 	sampleSize int
 }
