@@ -62,3 +62,15 @@ func TestSettingsInWords(t *testing.T) {
 		require.Equal(t, want, settings.String())
 	}
 }
+
+func TestSetToolsString(t *testing.T) {
+	tools := event.SetTools{
+		Tools:    []event.Tool{{Pattern: "mcp:files/*"}, {Name: "ask", Parameters: event.Object(`{"type":"object"}`)}},
+		Approve:  []event.ApprovalRule{{Tool: "mcp:files/write_*"}},
+		MaxSteps: new(8),
+	}
+	require.Equal(t, "mcp:files/*, client tool ask; approve mcp:files/write_*; at most 8 steps", tools.String())
+	tools.Approve[0].Tool = "mcp:files/wirte_*"
+	tools.Tools[0].Pattern = "mcp:files/write_file"
+	require.Contains(t, tools.String(), "approve mcp:files/wirte_* (matches none of the tools)")
+}
