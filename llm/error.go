@@ -65,7 +65,7 @@ func (k Kind) Failure() event.FailureKind { return failureKinds[k] }
 // Error is why there is no complete answer.
 type Error struct {
 	ProviderID string
-	Status     int // of a refused request, or of an error in a stream; 0: none
+	Status     int // HTTP status of a refused request, or of an error in a stream; 0: none
 	Kind       Kind
 	// Message has at most about 700 bytes and no secrets. It may be the error message of a
 	// preset or a configured provider.

@@ -60,7 +60,7 @@ func (t *Target) render(ctx context.Context, messages []reducer.Message, counts 
 		return conversation{}, r.err
 	}
 	c := r.conversation()
-	t.renderings.put(t.renderingKey(), r.rendered) // From here on, a concurrent request may change it.
+	t.renderings.put(t.renderingKey(), r.rendered) // from here on, a concurrent request may change it
 	return c, nil
 }
 
