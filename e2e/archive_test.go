@@ -95,7 +95,7 @@ func archivedThrough(w *world, a *archive.Archive, c *client.Context) (last int)
 // TestAnotherWorkerRetriesTheArchiveOfAKilledWorker blocks the archive with a pipe in place of
 // the registration of the run, and kills the worker that reads the pipe.
 func TestAnotherWorkerRetriesTheArchiveOfAKilledWorker(t *testing.T) {
-	t.Parallel()
+	needsTimelyHeartbeats(t)
 	w := newWorldOn(t, environment{timeout: faultTimeout})
 	folder, ok := strings.CutPrefix(w.blobURL, "file://")
 	if !ok {

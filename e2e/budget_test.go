@@ -148,7 +148,7 @@ func TestConcurrentContextsStayWithinTheBudgetOfTheirLabel(t *testing.T) {
 
 // The budget allows one attempt at a time, so the next one waits for the deadline of the lost one.
 func TestTheUsageOfAKilledWorkerReplacesItsReservation(t *testing.T) {
-	t.Parallel()
+	needsTimelyHeartbeats(t)
 	w := newWorldOn(t, environment{timeout: faultTimeout},
 		llmtest.Answer("I was", " saying").HoldAfter(1, llmtest.NewGate()),
 		llmtest.Answer("I was", " saying: hello.").Usage(12, 3),
@@ -174,7 +174,7 @@ func TestTheUsageOfAKilledWorkerReplacesItsReservation(t *testing.T) {
 // The server gives up on an attempt whose heartbeats are late. Until its worker settles it, the budget
 // does not allow another one.
 func TestAWorkerThatMissedItsHeartbeatsSettlesItsReservation(t *testing.T) {
-	t.Parallel()
+	needsTimelyHeartbeats(t)
 	w := newWorldOn(t, environment{timeout: faultTimeout},
 		llmtest.Answer("I was", " saying").HoldAfter(1, llmtest.NewGate()),
 		llmtest.Answer("I was", " saying: hello.").Usage(12, 3),

@@ -160,7 +160,7 @@ func TestAMessageDuringASummaryIsAnswered(t *testing.T) {
 }
 
 func TestASummaryOfAKilledWorkerIsRestarted(t *testing.T) {
-	t.Parallel()
+	needsTimelyHeartbeats(t)
 	w := newWorldOn(t, environment{timeout: faultTimeout},
 		llmtest.Answer("One."), rejection, llmtest.Answer("They said", " word.").HoldAfter(1, llmtest.NewGate()),
 		llmtest.Answer("They said word."), llmtest.Answer("Two."),

@@ -66,7 +66,7 @@ func TestARollingDeploymentCompletesRunningAnswers(t *testing.T) {
 
 // `make bench` measures the time.
 func TestAnotherWorkerRetriesTheRequestOfAKilledWorker(t *testing.T) {
-	t.Parallel()
+	needsTimelyHeartbeats(t)
 	w := newWorldOn(t, environment{timeout: faultTimeout},
 		llmtest.Answer("One", " two").HoldAfter(1, llmtest.NewGate()),
 		llmtest.Answer("One", " two", " three"))

@@ -72,6 +72,7 @@ func (w *world) requireConsistentLog(c *client.Context, messages ...string) (ans
 }
 
 func TestTheAnswerOfAKilledWorkerIsRestarted(t *testing.T) {
+	needsTimelyHeartbeats(t)
 	for name, retries := range map[string]int{"with retries left": 3, "without retries": 0} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -114,7 +115,7 @@ func TestTheAnswerOfAKilledWorkerIsRestarted(t *testing.T) {
 }
 
 func TestAMessageInterruptsTheAnswerOfAKilledWorker(t *testing.T) {
-	t.Parallel()
+	needsTimelyHeartbeats(t)
 	w := newWorldOn(t, environment{timeout: faultTimeout},
 		llmtest.Answer("I was", " saying").HoldAfter(1, llmtest.NewGate()),
 		llmtest.Answer("Yes."),

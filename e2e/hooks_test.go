@@ -225,7 +225,7 @@ func remoteHook(url string) hook.Hook {
 }
 
 func TestHooksOfAKilledWorkerRunAgain(t *testing.T) {
-	t.Parallel()
+	needsTimelyHeartbeats(t)
 	t.Run("while the hook runs", func(t *testing.T) {
 		t.Parallel()
 		w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Answer("Hi"))

@@ -79,7 +79,7 @@ func fileCall(id, tool string, arguments map[string]any) llmtest.Call {
 // The turn continues as new between its steps. A worker is killed while the server executes a call;
 // the next worker has one more server, whose tools are offered from the next turn on.
 func TestATurnWithAnMCPServerSurvivesAKilledWorkerAndContinueAsNew(t *testing.T) {
-	t.Parallel()
+	needsTimelyHeartbeats(t)
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
 	files := reference(t, "filesystem", dir)
@@ -140,7 +140,7 @@ func TestATurnWithAnMCPServerSurvivesAKilledWorkerAndContinueAsNew(t *testing.T)
 }
 
 func TestACallOfAnMCPServerThatIsNotIdempotentIsMadeOnce(t *testing.T) {
-	t.Parallel()
+	needsTimelyHeartbeats(t)
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
 	files := reference(t, "filesystem", dir)

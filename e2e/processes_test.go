@@ -84,7 +84,7 @@ func TestWorkflowsAndActivitiesRunInSeparateProcesses(t *testing.T) {
 }
 
 func TestFiftyContextsSurviveAKilledWorker(t *testing.T) {
-	t.Parallel()
+	needsTimelyHeartbeats(t)
 	const each = 25 // contexts before and after the second worker starts
 	gate := llmtest.NewGate()
 	w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Func(func(r llmtest.Request) llmtest.Step {

@@ -72,7 +72,7 @@ func TestAnAnswerThatIsInvalidTwiceFails(t *testing.T) {
 }
 
 func TestAKilledWorkersRepairIsRepeatedByAnother(t *testing.T) {
-	t.Parallel()
+	needsTimelyHeartbeats(t)
 	w := newWorldOn(t, environment{timeout: faultTimeout},
 		llmtest.Answer(`{"nick":"A"}`), llmtest.Answer(`{"name"`, `:"Ann"}`).HoldAfter(0, llmtest.NewGate()), llmtest.Answer(`{"name":"Bob"}`))
 	first := w.process(contexts.Both)

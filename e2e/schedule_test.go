@@ -159,7 +159,7 @@ func TestTheTemporalCLIAloneSchedulesMessages(t *testing.T) {
 }
 
 func TestAScheduledMessageIsSentOnceIfItsWorkerIsKilled(t *testing.T) {
-	t.Parallel()
+	needsTimelyHeartbeats(t)
 	w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Func(echo))
 	c := w.open("killed")
 	w.deleteSchedules(c, "default")

@@ -19,7 +19,7 @@ import (
 )
 
 func TestAKilledWorkerDuringACall(t *testing.T) {
-	t.Parallel()
+	needsTimelyHeartbeats(t)
 	for tool, want := range map[string]string{"probe": "tool: interrupted, outcome unknown", "probe_again": "tool: result of a"} {
 		t.Run(tool, func(t *testing.T) {
 			t.Parallel()
@@ -48,7 +48,7 @@ func TestAKilledWorkerDuringACall(t *testing.T) {
 }
 
 func TestAKilledWorkerBeforeAndAfterACall(t *testing.T) {
-	t.Parallel()
+	needsTimelyHeartbeats(t)
 	p := newProbe(t, echoed)
 	w := newWorldOn(t, environment{timeout: faultTimeout},
 		llmtest.Calls(p.call("probe", "a")),

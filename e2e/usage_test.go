@@ -109,7 +109,7 @@ func TestEveryAttemptIsCounted(t *testing.T) {
 }
 
 func TestTheUsageOfAKilledWorkerIsThatOfItsLastHeartbeat(t *testing.T) {
-	t.Parallel()
+	needsTimelyHeartbeats(t)
 	w := newWorldOn(t, environment{timeout: faultTimeout},
 		llmtest.Answer("I was", " saying").HoldAfter(1, llmtest.NewGate()),
 		llmtest.Answer("I was", " saying: hello.").Usage(12, 3),

@@ -21,7 +21,7 @@ const waitVariable = "CHRONICLE_E2E_WAIT"
 
 // No worker runs while calls wait. Decisions, results and deadlines of that time count.
 func TestCallsWaitWithoutAWorker(t *testing.T) {
-	t.Parallel()
+	needsTimelyHeartbeats(t)
 	wait, err := time.ParseDuration(cmp.Or(os.Getenv(waitVariable), "2s"))
 	require.NoError(t, err)
 	p := newProbe(t, echoed)

@@ -118,7 +118,7 @@ func (e *eventEndpoint) calls() []string {
 
 // The endpoint has accepted a delivery whose worker is killed before it stores the cursor.
 func TestADeliveryOfAKilledWorkerIsRepeated(t *testing.T) {
-	t.Parallel()
+	needsTimelyHeartbeats(t)
 	w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Func(echo))
 	endpoint := newEventEndpoint(t)
 	endpoint.held = func(e hook.Events) bool { return e.Events[len(e.Events)-1].Tag() == event.TagLLMRequestCompleted }

@@ -33,9 +33,9 @@ func TestPackagesTestedWithoutRaceDetectorAreSequential(t *testing.T) {
 	}
 }
 
-// TestLargeTestsHaveUniqueNames: make test skips large tests by name in the pass with the
+// TestTestsWithoutRaceDetectorHaveUniqueNames: make test skips them by name in the pass with the
 // race detector, in all packages.
-func TestLargeTestsHaveUniqueNames(t *testing.T) {
+func TestTestsWithoutRaceDetectorHaveUniqueNames(t *testing.T) {
 	places := map[string][]string{}
 	large := map[string]bool{}
 	files, err := exec.Command("find", ".", "-name", "*_test.go").Output()
@@ -43,7 +43,7 @@ func TestLargeTestsHaveUniqueNames(t *testing.T) {
 	for _, file := range strings.Fields(string(files)) {
 		source, err := os.ReadFile(file)
 		require.NoError(t, err)
-		for _, test := range regexp.MustCompile(`(?m)^((?://.*\n)*)func (Test\w+)\(.*\n(\tlarge\(t\)\n)?`).FindAllStringSubmatch(string(source), -1) {
+		for _, test := range regexp.MustCompile(`(?m)^((?://.*\n)*)func (Test\w+)\(.*\n(\t(?:large|needsTimelyHeartbeats)\(t\)\n)?`).FindAllStringSubmatch(string(source), -1) {
 			places[test[2]] = append(places[test[2]], file)
 			large[test[2]] = large[test[2]] || strings.Contains(test[1], "//test:large\n") || test[3] != ""
 		}
