@@ -14,57 +14,66 @@ const (
 	Other    = "other"
 )
 
-// labels converts values to attributes.
+// labels finds the series of label values.
 type labels struct {
-	keys  []string
-	names *bounds
+	keys    []string
+	names   *bounds
+	series  func(metric.MeasurementOption) Series // nil: the instrument records nothing
+	batches *Batches
 
 	mu   sync.RWMutex // guards kept
-	kept map[string]*options
+	kept map[string]Series
 }
 
-// options are the attributes of an observation, for both kinds of instruments.
-type options struct {
-	add    []metric.AddOption
-	record []metric.RecordOption
-}
-
-// maxKept bounds the combinations of values whose options are cached.
+// maxKept bounds the series with batches. An instrument with more series passes the observations of the others on at
+// once.
 const maxKept = 1000
 
-func (l *labels) check(values []string) {
-	if len(values) != len(l.keys) {
-		panic("metrics: got the values " + strings.Join(values, ", ") + " for the labels " + strings.Join(l.keys, ", "))
+func (l *labels) observe(value float64, of []string) {
+	if len(of) != len(l.keys) {
+		panic("metrics: got the values " + strings.Join(of, ", ") + " for the labels " + strings.Join(l.keys, ", "))
+	}
+	if l.series == nil {
+		return
+	}
+	s, isKept := l.find(of)
+	s.Observe(value)
+	if !isKept {
+		s.Flush()
 	}
 }
 
-func (l *labels) of(values []string) *options {
+func (l *labels) find(values []string) (s Series, isKept bool) {
 	var space [256]byte
 	key := space[:0]
 	for _, value := range values {
 		key = append(append(key, value...), 0)
 	}
 	l.mu.RLock()
-	found := l.kept[string(key)]
+	s, isKept = l.kept[string(key)]
 	l.mu.RUnlock()
-	if found != nil {
-		return found
+	if isKept {
+		return s, true
 	}
 	attributes := make([]attribute.KeyValue, len(values))
 	for i, value := range values {
 		attributes[i] = attribute.String(l.keys[i], l.names.bound(l.keys[i], value))
 	}
-	set := metric.WithAttributeSet(attribute.NewSet(attributes...))
-	made := &options{add: []metric.AddOption{set}, record: []metric.RecordOption{set}}
+	s = l.series(metric.WithAttributeSet(attribute.NewSet(attributes...)))
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.kept) < maxKept {
-		if l.kept == nil {
-			l.kept = map[string]*options{}
-		}
-		l.kept[string(key)] = made
+	if earlier, ok := l.kept[string(key)]; ok {
+		return earlier, true
 	}
-	return made
+	if len(l.kept) == maxKept {
+		return s, false
+	}
+	if l.kept == nil {
+		l.kept = map[string]Series{}
+	}
+	l.kept[string(key)] = s
+	l.batches.Keep(s)
+	return s, true
 }
 
 // bounds limits the values of each label, over all instruments.

@@ -37,46 +37,24 @@ func (d Definition) PrometheusName() string {
 }
 
 // Counter is a sum that only grows.
-type Counter struct {
-	instrument metric.Float64Counter // nil: records nothing
-	labels     *labels
-}
+type Counter struct{ labels *labels }
 
 // Add adds an amount of 0 or more.
 func (c *Counter) Add(amount float64, values ...string) {
-	c.labels.check(values)
-	if amount > 0 && c.instrument != nil {
-		c.instrument.Add(context.Background(), amount, c.labels.of(values).add...)
-	}
+	c.labels.observe(max(amount, 0), values)
 }
 
 // Gauge is a sum that grows and shrinks.
-type Gauge struct {
-	instrument metric.Float64UpDownCounter // nil: records nothing
-	labels     *labels
-}
+type Gauge struct{ labels *labels }
 
 // Add adds an amount, which may be negative.
-func (g *Gauge) Add(amount float64, values ...string) {
-	g.labels.check(values)
-	if g.instrument != nil {
-		g.instrument.Add(context.Background(), amount, g.labels.of(values).add...)
-	}
-}
+func (g *Gauge) Add(amount float64, values ...string) { g.labels.observe(amount, values) }
 
 // Histogram is a distribution.
-type Histogram struct {
-	instrument metric.Float64Histogram // nil: records nothing
-	labels     *labels
-}
+type Histogram struct{ labels *labels }
 
 // Observe records a value.
-func (h *Histogram) Observe(value float64, values ...string) {
-	h.labels.check(values)
-	if h.instrument != nil {
-		h.instrument.Record(context.Background(), value, h.labels.of(values).record...)
-	}
-}
+func (h *Histogram) Observe(value float64, values ...string) { h.labels.observe(value, values) }
 
 // Reading is a number that is read in the background.
 type Reading struct {
@@ -128,6 +106,7 @@ const scope = "github.com/seed-9ed7edd4/chronicle"
 
 type builder struct {
 	meter       metric.Meter // nil: instruments record nothing
+	batches     *Batches
 	names       *bounds
 	definitions []Definition
 }
@@ -135,7 +114,7 @@ type builder struct {
 func (b *builder) labels(d Definition, k kind) *labels {
 	d.kind = k
 	b.definitions = append(b.definitions, d)
-	return &labels{keys: d.Labels, names: b.names}
+	return &labels{keys: d.Labels, names: b.names, batches: b.batches}
 }
 
 // must panics if OpenTelemetry rejects a definition. TestOpenTelemetryAcceptsTheDefinitions ensures that it does not.
@@ -147,19 +126,27 @@ func must[T any](instrument T, err error) T {
 }
 
 func (b *builder) counter(d Definition) Counter {
-	c := Counter{labels: b.labels(d, counter)}
+	labels := b.labels(d, counter)
 	if b.meter != nil {
-		c.instrument = must(b.meter.Float64Counter(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.Description)))
+		instrument := must(b.meter.Float64Counter(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.Description)))
+		labels.series = func(of metric.MeasurementOption) Series {
+			options := []metric.AddOption{of}
+			return Sum(func(amount float64) { instrument.Add(context.Background(), amount, options...) })
+		}
 	}
-	return c
+	return Counter{labels}
 }
 
 func (b *builder) gauge(d Definition) Gauge {
-	g := Gauge{labels: b.labels(d, gauge)}
+	labels := b.labels(d, gauge)
 	if b.meter != nil {
-		g.instrument = must(b.meter.Float64UpDownCounter(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.Description)))
+		instrument := must(b.meter.Float64UpDownCounter(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.Description)))
+		labels.series = func(of metric.MeasurementOption) Series {
+			options := []metric.AddOption{of}
+			return Sum(func(amount float64) { instrument.Add(context.Background(), amount, options...) })
+		}
 	}
-	return g
+	return Gauge{labels}
 }
 
 func (b *builder) reading(d Definition) Reading {
@@ -172,12 +159,16 @@ func (b *builder) reading(d Definition) Reading {
 }
 
 func (b *builder) histogram(d Definition) Histogram {
-	h := Histogram{labels: b.labels(d, histogram)}
+	labels := b.labels(d, histogram)
 	if b.meter != nil {
-		h.instrument = must(b.meter.Float64Histogram(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.Description),
+		instrument := must(b.meter.Float64Histogram(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.Description),
 			metric.WithExplicitBucketBoundaries(d.Buckets...)))
+		labels.series = func(of metric.MeasurementOption) Series {
+			options := []metric.RecordOption{of}
+			return Values(func(value float64) { instrument.Record(context.Background(), value, options...) })
+		}
 	}
-	return h
+	return Histogram{labels}
 }
 
 // New returns the instruments of a provider. Nil: they record nothing.
@@ -185,6 +176,7 @@ func New(provider metric.MeterProvider) *Metrics {
 	b := &builder{names: &bounds{seen: map[string]map[string]bool{}}}
 	if provider != nil {
 		b.meter = provider.Meter(scope)
+		b.batches = must(NewBatches(b.meter))
 	}
 	m := define(b)
 	m.definitions = b.definitions

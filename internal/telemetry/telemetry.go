@@ -51,7 +51,7 @@ type Options struct {
 // Telemetry is a running exporter.
 type Telemetry struct {
 	provider *sdkmetric.MeterProvider // nil: no metrics are exported
-	observed *observed                // of the Temporal SDK; nil: no metrics are exported
+	batches  *metrics.Batches         // of the Temporal SDK
 	tracers  *sdktrace.TracerProvider // nil: there are no traces
 	content  bool                     // see TracesContent
 	server   *http.Server             // nil: no Prometheus endpoint
@@ -97,7 +97,9 @@ func Start(ctx context.Context, o Options) (_ *Telemetry, err error) {
 		t.provider = sdkmetric.NewMeterProvider(append(readers, sdkmetric.WithResource(about), sdkmetric.WithView(temporalLatencies),
 			// Exemplars would need the context of a span, and no instrument is called with one.
 			sdkmetric.WithExemplarFilter(exemplar.AlwaysOffFilter))...)
-		t.observed = &observed{meter: t.provider.Meter(temporalScope)}
+		if t.batches, err = metrics.NewBatches(t.provider.Meter(temporalScope)); err != nil {
+			return nil, err
+		}
 	}
 	if len(spans) > 0 || o.TraceIDs {
 		t.tracers = sdktrace.NewTracerProvider(append(spans, sdktrace.WithResource(about))...)
@@ -240,9 +242,10 @@ func (t *Telemetry) TemporalMetrics() client.MetricsHandler {
 	}
 	return &temporalHandler{
 		base: opentelemetry.NewMetricsHandler(opentelemetry.MetricsHandlerOptions{
-			Meter: t.observed.meter, OnError: func(error) {}, // of one instrument, which then records nothing
+			Meter: t.provider.Meter(temporalScope), UseMonotonicCounters: true,
+			OnError: func(error) {}, // of one instrument, which then records nothing
 		}),
-		observed: t.observed,
+		batches: t.batches,
 	}
 }
 
