@@ -1,8 +1,10 @@
 package metrics
 
 import (
+	"maps"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -21,60 +23,71 @@ type labels struct {
 	series  func(metric.MeasurementOption) Series // nil: the instrument records nothing
 	batches *Batches
 
-	mu   sync.RWMutex // guards kept
-	kept map[string]Series
+	mu   sync.Mutex                        // guards replacements of kept
+	kept atomic.Pointer[map[string]Series] // never changed; nil: none
 }
 
 // maxKept bounds the series with batches. An instrument with more series passes the observations of the others on at
 // once.
 const maxKept = 1000
 
-func (l *labels) observe(value float64, of []string) {
-	if len(of) != len(l.keys) {
-		panic("metrics: got the values " + strings.Join(of, ", ") + " for the labels " + strings.Join(l.keys, ", "))
+// of returns the series of the values.
+func (l *labels) of(values []string) Series {
+	if len(values) != len(l.keys) {
+		panic("metrics: got the values " + strings.Join(values, ", ") + " for the labels " + strings.Join(l.keys, ", "))
 	}
 	if l.series == nil {
-		return
+		return discarded{}
 	}
-	s, isKept := l.find(of)
-	s.Observe(value)
-	if !isKept {
-		s.Flush()
-	}
-}
-
-func (l *labels) find(values []string) (s Series, isKept bool) {
 	var space [256]byte
 	key := space[:0]
 	for _, value := range values {
 		key = append(append(key, value...), 0)
 	}
-	l.mu.RLock()
-	s, isKept = l.kept[string(key)]
-	l.mu.RUnlock()
-	if isKept {
-		return s, true
+	if kept := l.kept.Load(); kept != nil {
+		if s, ok := (*kept)[string(key)]; ok {
+			return s
+		}
 	}
 	attributes := make([]attribute.KeyValue, len(values))
 	for i, value := range values {
 		attributes[i] = attribute.String(l.keys[i], l.names.bound(l.keys[i], value))
 	}
-	s = l.series(metric.WithAttributeSet(attribute.NewSet(attributes...)))
+	return l.keep(string(key), l.series(metric.WithAttributeSet(attribute.NewSet(attributes...))))
+}
+
+func (l *labels) keep(key string, s Series) Series {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if earlier, ok := l.kept[string(key)]; ok {
-		return earlier, true
+	kept := map[string]Series{}
+	if earlier := l.kept.Load(); earlier != nil {
+		if s, ok := (*earlier)[key]; ok {
+			return s
+		}
+		if len(*earlier) == maxKept {
+			return direct{s}
+		}
+		kept = maps.Clone(*earlier)
 	}
-	if len(l.kept) == maxKept {
-		return s, false
-	}
-	if l.kept == nil {
-		l.kept = map[string]Series{}
-	}
-	l.kept[string(key)] = s
+	kept[key] = s
+	l.kept.Store(&kept)
 	l.batches.Keep(s)
-	return s, true
+	return s
 }
+
+// direct passes each observation on at once.
+type direct struct{ Series }
+
+func (d direct) Observe(value float64) {
+	d.Series.Observe(value)
+	d.Flush()
+}
+
+type discarded struct{}
+
+func (discarded) Observe(float64) {}
+
+func (discarded) Flush() {}
 
 // bounds limits the values of each label, over all instruments.
 type bounds struct {

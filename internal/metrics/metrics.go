@@ -41,20 +41,25 @@ type Counter struct{ labels *labels }
 
 // Add adds an amount of 0 or more.
 func (c *Counter) Add(amount float64, values ...string) {
-	c.labels.observe(max(amount, 0), values)
+	if s := c.labels.of(values); amount > 0 {
+		s.Observe(amount)
+	}
 }
 
 // Gauge is a sum that grows and shrinks.
 type Gauge struct{ labels *labels }
 
 // Add adds an amount, which may be negative.
-func (g *Gauge) Add(amount float64, values ...string) { g.labels.observe(amount, values) }
+func (g *Gauge) Add(amount float64, values ...string) { g.labels.of(values).Observe(amount) }
 
 // Histogram is a distribution.
 type Histogram struct{ labels *labels }
 
 // Observe records a value.
-func (h *Histogram) Observe(value float64, values ...string) { h.labels.observe(value, values) }
+func (h *Histogram) Observe(value float64, values ...string) { h.labels.of(values).Observe(value) }
+
+// Of returns the series of label values, for several observations.
+func (h *Histogram) Of(values ...string) Series { return h.labels.of(values) }
 
 // Reading is a number that is read in the background.
 type Reading struct {

@@ -1,9 +1,11 @@
 package telemetry
 
 import (
-	"slices"
-	"strconv"
+	"hash/maphash"
+	"maps"
+	"math/bits"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.temporal.io/sdk/client"
@@ -16,15 +18,14 @@ import (
 type temporalHandler struct {
 	base     client.MetricsHandler
 	batches  *metrics.Batches // nil: observations are passed on at once
-	tagged   cache[client.MetricsHandler]
-	counters cache[client.MetricsCounter]
-	gauges   cache[client.MetricsGauge]
-	timers   cache[client.MetricsTimer]
+	tagged   cache[tagsKey, client.MetricsHandler]
+	counters cache[string, client.MetricsCounter]
+	gauges   cache[string, client.MetricsGauge]
+	timers   cache[string, client.MetricsTimer]
 }
 
 func (h *temporalHandler) WithTags(tags map[string]string) client.MetricsHandler {
-	var space [256]byte
-	key := appendTags(space[:0], tags)
+	key := keyOf(tags)
 	if handler, ok := h.tagged.find(key); ok {
 		return handler
 	}
@@ -36,29 +37,29 @@ func (h *temporalHandler) WithTags(tags map[string]string) client.MetricsHandler
 }
 
 func (h *temporalHandler) Counter(name string) client.MetricsCounter {
-	if counter, ok := h.counters.find([]byte(name)); ok {
+	if counter, ok := h.counters.find(name); ok {
 		return counter
 	}
 	base := h.base.Counter(name)
-	return h.counters.add([]byte(name), base, func() client.MetricsCounter {
+	return h.counters.add(name, base, func() client.MetricsCounter {
 		return counter{h.keep(metrics.Sum(func(amount float64) { base.Inc(int64(amount)) }))}
 	})
 }
 
 func (h *temporalHandler) Gauge(name string) client.MetricsGauge {
-	if gauge, ok := h.gauges.find([]byte(name)); ok {
+	if gauge, ok := h.gauges.find(name); ok {
 		return gauge
 	}
 	base := h.base.Gauge(name)
-	return h.gauges.add([]byte(name), base, func() client.MetricsGauge { return gauge{h.keep(metrics.Last(base.Update))} })
+	return h.gauges.add(name, base, func() client.MetricsGauge { return gauge{h.keep(metrics.Last(base.Update))} })
 }
 
 func (h *temporalHandler) Timer(name string) client.MetricsTimer {
-	if timer, ok := h.timers.find([]byte(name)); ok {
+	if timer, ok := h.timers.find(name); ok {
 		return timer
 	}
 	base := h.base.Timer(name)
-	return h.timers.add([]byte(name), base, func() client.MetricsTimer {
+	return h.timers.add(name, base, func() client.MetricsTimer {
 		return timer{h.keep(metrics.Values(func(nanoseconds float64) { base.Record(time.Duration(nanoseconds)) }))}
 	})
 }
@@ -80,18 +81,16 @@ type timer struct{ metrics.Series }
 
 func (t timer) Record(d time.Duration) { t.Observe(float64(d)) }
 
-// appendTags appends an encoding that is the same for equal tags only.
-func appendTags(key []byte, tags map[string]string) []byte {
-	var space [8]string
-	names := space[:0]
-	for name := range tags {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		for _, text := range [...]string{name, tags[name]} {
-			key = strconv.AppendInt(key, int64(len(text)), 10)
-			key = append(append(key, ':'), text...)
+// tagsKey is a hash of tags that does not depend on their order. Two hashes of 64 bits do not collide by chance.
+type tagsKey [2]uint64
+
+var tagsSeeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
+
+func keyOf(tags map[string]string) (key tagsKey) {
+	for name, value := range tags {
+		for i, seed := range tagsSeeds {
+			hash := maphash.String(seed, name)
+			key[i] += hash * (bits.RotateLeft64(hash^maphash.String(seed, value), 32) | 1)
 		}
 	}
 	return key
@@ -101,33 +100,35 @@ func appendTags(key []byte, tags map[string]string) []byte {
 const maxCached = 1000
 
 // cache is a bounded set of values by key. It is safe for concurrent use.
-type cache[T any] struct {
-	mu     sync.RWMutex
-	values map[string]T
+type cache[K comparable, T any] struct {
+	mu     sync.Mutex              // guards replacements of values
+	values atomic.Pointer[map[K]T] // never changed; nil: none
 }
 
-func (c *cache[T]) find(key []byte) (value T, ok bool) {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	value, ok = c.values[string(key)]
+func (c *cache[K, T]) find(key K) (value T, ok bool) {
+	if values := c.values.Load(); values != nil {
+		value, ok = (*values)[key]
+	}
 	return value, ok
 }
 
 // add makes a value, adds it and returns it. If another goroutine has added one for the key in the meantime, it
 // returns that one; if the cache is full, it returns uncached.
-func (c *cache[T]) add(key []byte, uncached T, made func() T) T {
+func (c *cache[K, T]) add(key K, uncached T, made func() T) T {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if earlier, ok := c.values[string(key)]; ok {
+	if earlier, ok := c.find(key); ok {
 		return earlier
 	}
-	if len(c.values) == maxCached {
-		return uncached
-	}
-	if c.values == nil {
-		c.values = map[string]T{}
+	values := map[K]T{}
+	if earlier := c.values.Load(); earlier != nil {
+		if len(*earlier) == maxCached {
+			return uncached
+		}
+		values = maps.Clone(*earlier)
 	}
 	value := made()
-	c.values[string(key)] = value
+	values[key] = value
+	c.values.Store(&values)
 	return value
 }

@@ -26,6 +26,7 @@ func TestTemporalMetricsKeepTheirTagsApart(t *testing.T) {
 				handler.WithTags(map[string]string{"a": "1", "b": "2"}).Counter("calls").Inc(1)
 				handler.WithTags(map[string]string{"b": "2"}).WithTags(map[string]string{"a": "1"}).Counter("calls").Inc(1)
 				handler.WithTags(map[string]string{"a": "1:b", "b": "2"}).Counter("calls").Inc(1)
+				handler.WithTags(map[string]string{"a": "2", "b": "1"}).Counter("calls").Inc(1)
 				handler.WithTags(map[string]string{"a": "1"}).Timer("latency").Record(time.Second)
 				handler.Counter("calls").Inc(1)
 			}
@@ -45,7 +46,7 @@ func TestTemporalMetricsKeepTheirTagsApart(t *testing.T) {
 	body, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
 	for _, want := range []string{
-		"calls_total 12\n", `calls_total{a="1",b="2"} 24` + "\n", `calls_total{a="1:b",b="2"} 12` + "\n",
+		"calls_total 12\n", `calls_total{a="1",b="2"} 24` + "\n", `calls_total{a="1:b",b="2"} 12` + "\n", `calls_total{a="2",b="1"} 12` + "\n",
 		`latency_seconds_count{a="1"} 12` + "\n", "slots 7\n", `many{i="1099"} 1` + "\n",
 		`crowd_total{otel_metric_overflow="true"} 101` + "\n",
 	} {
