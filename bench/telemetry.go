@@ -22,7 +22,8 @@ type side struct {
 	scraped time.Time
 	took    time.Duration // of the previous round; 0: none
 	turns   int
-	missing int // tokens
+	tokens  int
+	missing int // of tokens
 
 	signal, delta, rate, workerCPU, gatewayCPU []samples
 }
@@ -47,7 +48,7 @@ func telemetry(r *runner) error {
 	if err != nil {
 		return errors.Join(err, off.Stop())
 	}
-	err = alternate(off, on, r.times(600), latencies)
+	err = alternate(off, on, r.times(500), latencies)
 	if err == nil {
 		err = alternate(off, on, r.times(82), throughput)
 	}
@@ -56,8 +57,9 @@ func telemetry(r *runner) error {
 	}
 	for _, s := range []*side{off, on} {
 		// The end of an answer replaces tokens that a client has not received yet.
-		if all := tokens * s.alone(); s.missing*100 > all {
-			return fmt.Errorf("clients received %d tokens of %d with telemetry %s, less than 99 %% (repeat on an idle machine)", all-s.missing, all, s.name)
+		if s.missing*100 > s.tokens {
+			return fmt.Errorf("clients received %d tokens of %d with telemetry %s, less than 99 %% (repeat on an idle machine)",
+				s.tokens-s.missing, s.tokens, s.name)
 		}
 	}
 	spans, err := collector.Spans()
@@ -79,15 +81,14 @@ func telemetry(r *runner) error {
 }
 
 // metricsAlone measures what metrics cost without traces, as a share of the CPU (ms) that a worker and a gateway
-// use per turn without metrics. The cost is too small for a comparison of two systems, so metricsAlone records
-// the calls for metrics of some turns and repeats them.
+// use per turn without metrics. The cost is too small for a comparison of two systems, so it comes from a CPU profile.
 func (r *runner) metricsAlone(cpu float64) (err error) {
 	system, err := r.rig.StartMetered(r.ctx, "telemetry-metered")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, system.Stop()) }()
-	const contexts, turns = 50, 4
+	const contexts, turns = 50, 2
 	talkers := make([]*talker, contexts)
 	for i := range talkers {
 		talkers[i] = &talker{ctx: r.ctx, observations: r.rig.Observations, name: fmt.Sprintf("telemetry-%d-metered", i), on: system}
@@ -97,38 +98,26 @@ func (r *runner) metricsAlone(cpu float64) (err error) {
 		_, _, err := talkAtOnce(contexts, turns, say, func(i int) *talker { return talkers[i] })
 		return err
 	}
-	if err := talk(0, 1); err != nil {
+	if err := talk(-1, 1); err != nil {
 		return err
 	}
-	system.Record()
-	if err := talk(1, turns); err != nil {
-		return err
-	}
-	calls, err := system.EndRecording()
+	rounds := r.times(82)
+	used, samplesOfMetrics, err := system.MetricsCPU(func() error {
+		for round := range rounds {
+			if err := talk(round, turns); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	if err != nil {
 		return err
 	}
-	var costs, shares samples
-	for range r.times(100) {
-		took, err := system.Repeat()
-		if err != nil {
-			return err
-		}
-		cost := float64(took) / float64(time.Microsecond) / (contexts * turns)
-		costs, shares = append(costs, cost), append(shares, cost/1000/cpu*100)
-	}
-	r.report.add("metrics_calls_per_turn", "calls", samples{float64(calls) / (contexts * turns)})
-	r.report.add("metrics_cpu_per_turn_us", "us", costs)
-	r.report.add("metrics_cpu_percent", "%", shares)
+	cost := float64(used) / float64(time.Millisecond) / float64(contexts*turns*rounds)
+	r.report.add("metrics_profile_samples", "samples", samples{float64(samplesOfMetrics)})
+	r.report.add("metrics_cpu_per_turn_us", "us", samples{cost * 1000})
+	r.report.add("metrics_cpu_percent", "%", samples{cost / cpu * 100})
 	return nil
-}
-
-// alone returns the number of turns whose latencies were measured.
-func (s *side) alone() (n int) {
-	for _, round := range s.signal {
-		n += len(round)
-	}
-	return n
 }
 
 // minSpans of a turn: the request to the gateway, the update, the activity and the model call.
@@ -178,28 +167,44 @@ func (s *side) scrapeIfDue() <-chan error {
 	return ended
 }
 
-// latencies measures turns one after the other.
+// latencies measures turns one after the other. Most answers have one token: they take a third of the time, and the
+// time to the request needs more samples than the delays of tokens.
 func latencies(s *side) (func(n int) error, error) {
-	talker := s.talker("telemetry-alone")
-	for i := range warmUp {
-		if _, err := talker.turn(message(fmt.Sprintf("%s-warm-%d", talker.name, i))); err != nil {
-			return nil, err
+	const long, short, each = 4, 8, 25 // turns of a round, and rounds with the same context
+	var talker *talker
+	next := func(n int) error {
+		talker = s.talker(fmt.Sprintf("telemetry-alone-%d", n))
+		for i := range warmUp {
+			if _, err := talker.turn(message(fmt.Sprintf("%s-warm-%d", talker.name, i))); err != nil {
+				return err
+			}
 		}
+		return nil
 	}
-	const turns = 4
 	return func(n int) error {
+		if n%each == 0 {
+			if err := next(n); err != nil {
+				return err
+			}
+		}
 		var signal, delta samples
-		for i := range turns {
+		for i := range long + short {
 			m := message(fmt.Sprintf("%s-%d-%d", talker.name, n, i))
+			if i >= long {
+				m.Tokens = 1
+			}
 			done, err := talker.turn(m)
 			if err != nil {
 				return err
 			}
-			s.missing += m.Tokens - len(done.delays)
 			signal.add(done.toRequest)
-			delta.add(done.delays...)
+			if i < long {
+				s.missing += m.Tokens - len(done.delays)
+				s.tokens += m.Tokens
+				delta.add(done.delays...)
+			}
 		}
-		s.turns += turns
+		s.turns += long + short
 		s.signal, s.delta = append(s.signal, signal), append(s.delta, delta)
 		return nil
 	}, nil

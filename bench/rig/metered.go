@@ -1,42 +1,38 @@
 package rig
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
 	"net"
-	"runtime"
-	"sync"
-	"syscall"
+	"runtime/pprof"
+	"slices"
+	"strings"
 	"time"
 
-	"go.opentelemetry.io/otel/metric"
-	"go.opentelemetry.io/otel/metric/noop"
+	"github.com/google/pprof/profile"
 	sdkclient "go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
 
 	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
-	"github.com/seed-9ed7edd4/chronicle/internal/metrics"
 	"github.com/seed-9ed7edd4/chronicle/internal/telemetry"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/stream"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
-// Metered is a worker and a gateway in this process. It records the calls that they and the Temporal SDK
-// make to metrics, and repeats them to measure their cost.
+// Metered is a worker and a gateway in this process, with metrics and without traces.
 type Metered struct {
 	*System // only its url and its watcher
-	tape    *tape
 	stops   []func() error
 }
 
-// StartMetered starts a system that records the calls for metrics.
+// StartMetered starts a system with metrics in this process.
 func (r *Rig) StartMetered(ctx context.Context, taskQueue string) (_ *Metered, err error) {
-	m := &Metered{tape: &tape{}, System: &System{watcher: r.Contexts.watcher}}
+	m := &Metered{System: &System{watcher: r.Contexts.watcher}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, m.Stop())
@@ -52,8 +48,7 @@ func (r *Rig) StartMetered(ctx context.Context, taskQueue string) (_ *Metered, e
 		return nil, err
 	}
 	m.stops = append(m.stops, store.Close)
-	meters := &tapedMeters{tape: m.tape, real: metrics.New(exported.Meters())}
-	store.Measure(meters)
+	store.Measure(exported.Meters())
 	deltas, err := stream.Connect(r.addresses.NATS, stream.Options{Name: taskQueue})
 	if err != nil {
 		return nil, err
@@ -61,7 +56,7 @@ func (r *Rig) StartMetered(ctx context.Context, taskQueue string) (_ *Metered, e
 	m.stops = append(m.stops, func() error { deltas.Close(); return nil })
 	temporal, err := sdkclient.DialContext(ctx, sdkclient.Options{
 		HostPort: r.addresses.Temporal, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
-		ExternalStorage: blobs.ExternalStorage(store), MetricsHandler: tapedHandler{tape: m.tape, real: exported.TemporalMetrics()},
+		ExternalStorage: blobs.ExternalStorage(store), MetricsHandler: exported.TemporalMetrics(),
 	})
 	if err != nil {
 		return nil, err
@@ -69,7 +64,7 @@ func (r *Rig) StartMetered(ctx context.Context, taskQueue string) (_ *Metered, e
 	m.stops = append(m.stops, func() error { temporal.Close(); return nil })
 	environment := map[string]string{"OPENAI_BASE_URL": r.addresses.Model, "OPENAI_MODEL": "scripted"}
 	worker := contexts.NewWorker(temporal, contexts.Options{
-		TaskQueue: taskQueue, Archive: archive.New(store), Stream: deltas, SearchAttributes: true, Meters: meters,
+		TaskQueue: taskQueue, Archive: archive.New(store), Stream: deltas, SearchAttributes: true, Meters: exported.Meters(),
 		Models: llm.New(llm.Options{Defaults: llm.DefaultsFromEnv(func(name string) string { return environment[name] })}),
 	})
 	if err := worker.Start(); err != nil {
@@ -89,182 +84,59 @@ func (r *Rig) StartMetered(ctx context.Context, taskQueue string) (_ *Metered, e
 	serving, end := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() {
-		served <- gateway.New(client, gateway.Options{Rate: -1, StreamsPerAddress: -1, Meters: meters}).Serve(serving, listener)
+		served <- gateway.New(client, gateway.Options{Rate: -1, StreamsPerAddress: -1, Meters: exported.Meters()}).Serve(serving, listener)
 	}()
 	m.stops = append(m.stops, func() error { end(); return <-served })
 	return m, nil
 }
 
 // Stop stops the system.
-func (m *Metered) Stop() error { return m.stop(0) }
-
-func (m *Metered) stop(keep int) error {
+func (m *Metered) Stop() error {
 	var errs []error
-	for len(m.stops) > keep {
-		last := len(m.stops) - 1
-		errs = append(errs, m.stops[last]())
-		m.stops = m.stops[:last]
+	for _, stop := range slices.Backward(m.stops) {
+		errs = append(errs, stop())
 	}
 	return errors.Join(errs...)
 }
 
-// Record starts the recording.
-func (m *Metered) Record() { m.tape.record(true) }
-
-// EndRecording returns the number of recorded calls. It also stops the worker and the gateway, so that
-// they do not disturb the measurement.
-func (m *Metered) EndRecording() (calls int, err error) {
-	calls = m.tape.record(false)
-	return calls, m.stop(1) // the exporter runs on
-}
-
-// Repeat repeats the recorded calls and returns the processor time that they took. Other programs on the
-// machine hardly affect it.
-func (m *Metered) Repeat() (time.Duration, error) {
-	runtime.GC() // not during the measurement
-	before, err := ownCPU()
+// MetricsCPU returns the processor time of this process that was spent on metrics during run, from a CPU profile with
+// the given number of samples in them.
+func (m *Metered) MetricsCPU(run func() error) (used time.Duration, samples int64, err error) {
+	var encoded bytes.Buffer
+	if err := pprof.StartCPUProfile(&encoded); err != nil {
+		return 0, 0, err
+	}
+	err = run()
+	pprof.StopCPUProfile()
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	for _, call := range m.tape.calls {
-		call()
+	parsed, err := profile.Parse(&encoded)
+	if err != nil {
+		return 0, 0, err
 	}
-	after, err := ownCPU()
-	return after - before, err
+	samples, used = metricsCPU(parsed)
+	return used, samples, nil
 }
 
-// ownCPU is the processor time of this process. It is more precise than cpu.
-func ownCPU() (time.Duration, error) {
-	var used syscall.Rusage
-	err := syscall.Getrusage(syscall.RUSAGE_SELF, &used)
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano()), err
+// metricsPackages are the prefixes of the functions that record metrics.
+var metricsPackages = []string{
+	"github.com/seed-9ed7edd4/chronicle/internal/metrics.", "github.com/seed-9ed7edd4/chronicle/internal/telemetry.",
+	"go.opentelemetry.io/otel/metric.", "go.opentelemetry.io/otel/sdk/metric", "go.temporal.io/sdk/contrib/opentelemetry.MetricsHandler",
 }
 
-// tape is a sequence of calls.
-type tape struct {
-	mu          sync.Mutex // guards the fields
-	isRecording bool
-	calls       []func()
-}
-
-// record starts or ends the recording and returns its length.
-func (t *tape) record(on bool) int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.isRecording = on
-	return len(t.calls)
-}
-
-func (t *tape) add(call func()) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.isRecording {
-		t.calls = append(t.calls, call)
+// metricsCPU sums the samples of a CPU profile with a function of metricsPackages on the stack.
+func metricsCPU(p *profile.Profile) (samples int64, used time.Duration) {
+	for _, s := range p.Sample {
+		if slices.ContainsFunc(s.Location, isOfMetrics) {
+			samples, used = samples+s.Value[0], used+time.Duration(s.Value[1])
+		}
 	}
+	return samples, used
 }
 
-// tapedHandler records the calls of the Temporal SDK and forwards them.
-type tapedHandler struct {
-	tape *tape
-	real sdkclient.MetricsHandler
-}
-
-func (h tapedHandler) WithTags(tags map[string]string) sdkclient.MetricsHandler {
-	tags = maps.Clone(tags)
-	h.tape.add(func() { h.real.WithTags(tags) })
-	return tapedHandler{h.tape, h.real.WithTags(tags)}
-}
-
-func (h tapedHandler) Counter(name string) sdkclient.MetricsCounter {
-	h.tape.add(func() { h.real.Counter(name) })
-	return taped{tape: h.tape, counter: h.real.Counter(name)}
-}
-
-func (h tapedHandler) Gauge(name string) sdkclient.MetricsGauge {
-	h.tape.add(func() { h.real.Gauge(name) })
-	return taped{tape: h.tape, gauge: h.real.Gauge(name)}
-}
-
-func (h tapedHandler) Timer(name string) sdkclient.MetricsTimer {
-	h.tape.add(func() { h.real.Timer(name) })
-	return taped{tape: h.tape, timer: h.real.Timer(name)}
-}
-
-// taped is one of the instruments of the Temporal SDK.
-type taped struct {
-	tape    *tape
-	counter sdkclient.MetricsCounter
-	gauge   sdkclient.MetricsGauge
-	timer   sdkclient.MetricsTimer
-}
-
-func (t taped) Inc(n int64) {
-	t.tape.add(func() { t.counter.Inc(n) })
-	t.counter.Inc(n)
-}
-
-func (t taped) Update(value float64) {
-	t.tape.add(func() { t.gauge.Update(value) })
-	t.gauge.Update(value)
-}
-
-func (t taped) Record(d time.Duration) {
-	t.tape.add(func() { t.timer.Record(d) })
-	t.timer.Record(d)
-}
-
-// tapedMeters records calls of the instruments of Chronicle. It records each as a call of an instrument of
-// the same kind, for counters and histograms one with the maximum number of labels.
-type tapedMeters struct {
-	noop.MeterProvider
-	tape *tape
-	real *metrics.Metrics
-}
-
-func (p *tapedMeters) Meter(string, ...metric.MeterOption) metric.Meter {
-	return tapedMeter{provider: p}
-}
-
-type tapedMeter struct {
-	noop.Meter
-	provider *tapedMeters
-}
-
-func (m tapedMeter) Float64Counter(string, ...metric.Float64CounterOption) (metric.Float64Counter, error) {
-	return tapedCounter{provider: m.provider}, nil
-}
-
-func (m tapedMeter) Float64UpDownCounter(string, ...metric.Float64UpDownCounterOption) (metric.Float64UpDownCounter, error) {
-	return tapedGauge{provider: m.provider}, nil
-}
-
-func (m tapedMeter) Float64Histogram(string, ...metric.Float64HistogramOption) (metric.Float64Histogram, error) {
-	return tapedHistogram{provider: m.provider}, nil
-}
-
-type tapedCounter struct {
-	noop.Float64Counter
-	provider *tapedMeters
-}
-
-func (c tapedCounter) Add(_ context.Context, amount float64, _ ...metric.AddOption) {
-	c.provider.tape.add(func() { c.provider.real.Requests.Add(amount, "openai", "scripted", "completed") })
-}
-
-type tapedGauge struct {
-	noop.Float64UpDownCounter
-	provider *tapedMeters
-}
-
-func (g tapedGauge) Add(_ context.Context, amount float64, _ ...metric.AddOption) {
-	g.provider.tape.add(func() { g.provider.real.Running.Add(amount) })
-}
-
-type tapedHistogram struct {
-	noop.Float64Histogram
-	provider *tapedMeters
-}
-
-func (h tapedHistogram) Record(_ context.Context, value float64, _ ...metric.RecordOption) {
-	h.provider.tape.add(func() { h.provider.real.Duration.Observe(value, "openai", "scripted", "completed") })
+func isOfMetrics(l *profile.Location) bool {
+	return slices.ContainsFunc(l.Line, func(line profile.Line) bool {
+		return slices.ContainsFunc(metricsPackages, func(prefix string) bool { return strings.HasPrefix(line.Function.Name, prefix) })
+	})
 }

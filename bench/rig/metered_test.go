@@ -1,41 +1,34 @@
 package rig
 
 import (
-	"io"
-	"net/http"
 	"testing"
+	"time"
 
+	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/require"
-
-	"github.com/seed-9ed7edd4/chronicle/internal/metrics"
-	"github.com/seed-9ed7edd4/chronicle/internal/telemetry"
 )
 
-func TestARecordingRepeatsTheCalls(t *testing.T) {
-	exported, err := telemetry.Start(t.Context(), telemetry.Options{Service: "test", Listen: "127.0.0.1:0", Getenv: func(string) string { return "" }})
-	require.NoError(t, err)
-	defer exported.Close()
-	m := &Metered{tape: &tape{}}
-	handler := tapedHandler{tape: m.tape, real: exported.TemporalMetrics()}
-	own := metrics.New(&tapedMeters{tape: m.tape, real: metrics.New(exported.Meters())})
-	call := func() {
-		handler.WithTags(map[string]string{"a": "1"}).Counter("calls").Inc(2)
-		own.Retries.Add(1, "openai", "scripted")
+func TestTheCPUOfMetricsIsThatOfStacksWithTheirFunctions(t *testing.T) {
+	location := func(functions ...string) *profile.Location { // several: inlined
+		l := &profile.Location{}
+		for _, name := range functions {
+			l.Line = append(l.Line, profile.Line{Function: &profile.Function{Name: name}})
+		}
+		return l
 	}
-	call() // not recorded
-	m.Record()
-	call()
-	calls, err := m.EndRecording()
-	require.NoError(t, err)
-	require.Equal(t, 4, calls, "the tags, the counter, and an increment of each counter")
-	_, err = m.Repeat()
-	require.NoError(t, err)
-
-	response, err := http.Get("http://" + exported.Address() + "/metrics")
-	require.NoError(t, err)
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	require.Contains(t, string(body), `calls_total{a="1"} 6`+"\n", "the Temporal SDK's calls are forwarded, too")
-	require.Contains(t, string(body), `chronicle_requests_total{model="scripted",outcome="completed",provider="openai"} 1`+"\n")
+	const (
+		observe = "github.com/seed-9ed7edd4/chronicle/internal/metrics.(*labels).observe"
+		record  = "go.opentelemetry.io/otel/sdk/metric.(*float64Inst).Record"
+		rpc     = "go.temporal.io/sdk/internal/common/metrics.recordRequestEnd"
+	)
+	sample := func(count int64, stack ...*profile.Location) *profile.Sample {
+		return &profile.Sample{Location: stack, Value: []int64{count, count * int64(10*time.Millisecond)}}
+	}
+	samples, used := metricsCPU(&profile.Profile{Sample: []*profile.Sample{
+		sample(1, location("runtime.mallocgc"), location(record), location(observe)), // once
+		sample(2, location("sync.(*Mutex).Lock", observe), location("main.main")),
+		sample(4, location(rpc), location("main.main")), // also runs without metrics
+	}})
+	require.EqualValues(t, 3, samples)
+	require.Equal(t, 30*time.Millisecond, used)
 }
