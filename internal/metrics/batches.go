@@ -8,8 +8,8 @@ import (
 )
 
 // Batches collects the observations of series until the next export. An instrument of OpenTelemetry takes about a
-// microsecond for an observation, but ten times as long if the caches of the processor hold other data, as they do between
-// two tokens of an answer. In a batch, only the first observation is that slow.
+// microsecond for an observation, but ten times as long if the CPU caches hold other data, as they do between two
+// tokens of an answer. In a batch, only the first observation is that slow.
 type Batches struct {
 	mu   sync.Mutex // guards kept
 	kept []Series
@@ -18,18 +18,23 @@ type Batches struct {
 // maxBatch bounds the values in a batch of a histogram. A full batch is passed on at once.
 const maxBatch = 32
 
-// NewBatches passes the batches on when an export of the meter begins.
+// NewBatches returns batches that each export of the meter passes on first.
 func NewBatches(meter metric.Meter) (*Batches, error) {
+	// Each export calls the callbacks first. A callback needs an instrument. This one never has a value, so it is not
+	// exported.
+	instrument, err := meter.Int64ObservableGauge("chronicle_batches")
+	if err != nil {
+		return nil, err
+	}
 	b := &Batches{}
-	// Each export calls the callbacks first. The instrument never has a value, so it is not exported.
-	_, err := meter.Int64ObservableGauge("chronicle_batches", metric.WithInt64Callback(func(context.Context, metric.Int64Observer) error {
+	_, err = meter.RegisterCallback(func(context.Context, metric.Observer) error {
 		b.flush()
 		return nil
-	}))
+	}, instrument)
 	return b, err
 }
 
-// Keep passes the batches of a series on at each export. Without it, [Series.Flush] does.
+// Keep registers a series, so that each export passes its batch on.
 func (b *Batches) Keep(s Series) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -45,35 +50,37 @@ func (b *Batches) flush() {
 	}
 }
 
-// Series has the observations of an instrument with the same labels. It is safe for concurrent use.
+// Series collects the observations of one instrument with the same label values. It is safe for concurrent use.
 type Series interface {
 	Observe(value float64)
-	// Flush passes the batch on.
+	// Flush passes the batch on. A registered series is also flushed by each export.
 	Flush()
 }
 
-// Sum returns the series of a counter, or of a gauge that is a sum. It passes on the sum of its observations.
+// Sum returns the series of a counter or of an up-down counter. It passes on the sum of its observations.
 func Sum(add func(amount float64)) Series { return &sum{add: add} }
 
 type sum struct {
 	add func(float64)
 
-	mu     sync.Mutex // guards amount
+	mu     sync.Mutex // guards the fields below
 	amount float64
+	isNew  bool
 }
 
 func (s *sum) Observe(amount float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.amount += amount
+	s.isNew = true
 }
 
 func (s *sum) Flush() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.amount != 0 {
+	if s.isNew {
 		s.add(s.amount)
-		s.amount = 0
+		s.amount, s.isNew = 0, false
 	}
 }
 

@@ -2,6 +2,7 @@ package metrics_test
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 
@@ -13,12 +14,15 @@ import (
 )
 
 func TestEachExportHasAllObservations(t *testing.T) {
-	prometheus, otlp := sdkmetric.NewManualReader(), sdkmetric.NewManualReader()
-	m := metrics.New(sdkmetric.NewMeterProvider(sdkmetric.WithReader(prometheus), sdkmetric.WithReader(otlp)))
+	prometheus, otlp, during := sdkmetric.NewManualReader(), sdkmetric.NewManualReader(), sdkmetric.NewManualReader()
+	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(prometheus), sdkmetric.WithReader(otlp), sdkmetric.WithReader(during))
+	worker, activities := metrics.New(provider), metrics.New(provider)
 	const each = 100 // more than a batch
-	for n := range 3 {
+	readers := []*sdkmetric.ManualReader{prometheus, otlp}
+	for n := range 4 {
 		var all sync.WaitGroup
-		for range 4 {
+		for i := range 4 {
+			m := []*metrics.Metrics{worker, activities}[i%2]
 			all.Go(func() {
 				for range each {
 					m.TokenGap.Observe(1, "openai", "gpt-4o")
@@ -29,8 +33,10 @@ func TestEachExportHasAllObservations(t *testing.T) {
 				m.Streams.Add(1)
 			})
 		}
+		all.Go(func() { read(t, during) })
 		all.Wait()
-		for _, reader := range []*sdkmetric.ManualReader{prometheus, otlp} {
+		slices.Reverse(readers) // the first one flushes the batches for both
+		for _, reader := range readers {
 			found := read(t, reader)
 			gaps := found["chronicle_token_gap"].(metricdata.Histogram[float64]).DataPoints[0]
 			want := 4 * each * (n + 1)
@@ -61,6 +67,16 @@ func TestASeriesBeyondTheKeptOnesIsExported(t *testing.T) {
 	}
 }
 
+func TestASumOfZeroIsExported(t *testing.T) {
+	reader := sdkmetric.NewManualReader()
+	m := metrics.New(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)))
+	m.Running.Add(1)
+	m.Running.Add(-1)
+	points := read(t, reader)["chronicle_requests_running"].(metricdata.Sum[float64]).DataPoints
+	require.Len(t, points, 1)
+	require.Zero(t, points[0].Value)
+}
+
 func TestAGaugeHasItsLastValue(t *testing.T) {
 	var updates []float64
 	s := metrics.Last(func(value float64) { updates = append(updates, value) })
@@ -70,20 +86,4 @@ func TestAGaugeHasItsLastValue(t *testing.T) {
 	s.Flush()
 	s.Flush()
 	require.Equal(t, []float64{0}, updates)
-}
-
-// BenchmarkObserve compares the time of an observation with that of OpenTelemetry.
-func BenchmarkObserve(b *testing.B) {
-	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))
-	m := metrics.New(provider)
-	b.Run("histogram", func(b *testing.B) {
-		for b.Loop() {
-			m.TokenGap.Observe(.01, "openai", "gpt-4o")
-		}
-	})
-	b.Run("counter", func(b *testing.B) {
-		for b.Loop() {
-			m.Deltas.Add(1)
-		}
-	})
 }

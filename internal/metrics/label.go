@@ -24,18 +24,22 @@ type labels struct {
 	batches *Batches
 
 	mu   sync.Mutex                        // guards replacements of kept
-	kept atomic.Pointer[map[string]Series] // never changed; nil: none
+	kept atomic.Pointer[map[string]Series] // a stored map is only replaced, never changed; nil: none
 }
 
 // maxKept bounds the series with batches. An instrument with more series passes the observations of the others on at
 // once.
 const maxKept = 1000
 
-// of returns the series of the values.
-func (l *labels) of(values []string) Series {
+func (l *labels) check(values []string) {
 	if len(values) != len(l.keys) {
 		panic("metrics: got the values " + strings.Join(values, ", ") + " for the labels " + strings.Join(l.keys, ", "))
 	}
+}
+
+// of returns the series of the values.
+func (l *labels) of(values []string) Series {
+	l.check(values)
 	if l.series == nil {
 		return discarded{}
 	}
@@ -70,8 +74,8 @@ func (l *labels) keep(key string, s Series) Series {
 		kept = maps.Clone(*earlier)
 	}
 	kept[key] = s
-	l.kept.Store(&kept)
 	l.batches.Keep(s)
+	l.kept.Store(&kept)
 	return s
 }
 

@@ -8,7 +8,8 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// Definition describes an instrument. Prometheus appends the unit, and "_total" to counters.
+// Definition describes an instrument. The exporter for Prometheus appends the unit to the name, and "_total" to that of
+// a counter.
 type Definition struct {
 	Name, Unit, Description string // Unit: "s", "By", or empty for a number
 	Labels                  []string
@@ -41,8 +42,9 @@ type Counter struct{ labels *labels }
 
 // Add adds an amount of 0 or more.
 func (c *Counter) Add(amount float64, values ...string) {
-	if s := c.labels.of(values); amount > 0 {
-		s.Observe(amount)
+	c.labels.check(values)
+	if amount > 0 {
+		c.labels.of(values).Observe(amount)
 	}
 }
 
@@ -100,7 +102,7 @@ func (r *Reading) Observe(read func(context.Context) (float64, error)) (stop fun
 		return nil
 	}, r.instrument))
 	return func() {
-		_ = registration.Unregister() // it fails only in other implementations
+		_ = registration.Unregister() // that of the OpenTelemetry SDK never fails
 		cancel()
 		reads.Wait()
 	}

@@ -39,7 +39,7 @@ import (
 type Options struct {
 	Service, Version string // service.name, unless OTEL_SERVICE_NAME is set, and service.version
 	Listen           string // HOST:PORT of the Prometheus endpoint /metrics; empty: none
-	ListenLabel      string // the setting of Listen in errors, like --metrics
+	ListenLabel      string // the name of the setting Listen in errors, such as --metrics
 	Getenv           func(string) string
 	// TraceIDs gives operations trace ids even if the environment names no exporter of spans. The
 	// programs that this one calls then use the same ids for the spans that they export.

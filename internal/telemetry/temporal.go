@@ -17,7 +17,7 @@ import (
 // for handlers and instruments in each call to the server, and making one sorts and hashes its tags.
 type temporalHandler struct {
 	base     client.MetricsHandler
-	batches  *metrics.Batches // nil: observations are passed on at once
+	batches  *metrics.Batches
 	tagged   cache[tagsKey, client.MetricsHandler]
 	counters cache[string, client.MetricsCounter]
 	gauges   cache[string, client.MetricsGauge]
@@ -30,9 +30,6 @@ func (h *temporalHandler) WithTags(tags map[string]string) client.MetricsHandler
 		return handler
 	}
 	base := h.base.WithTags(bounded(tags))
-	if h.batches == nil {
-		return base
-	}
 	return h.tagged.add(key, base, func() client.MetricsHandler { return &temporalHandler{base: base, batches: h.batches} })
 }
 
@@ -71,7 +68,11 @@ func (h *temporalHandler) keep(s metrics.Series) metrics.Series {
 
 type counter struct{ metrics.Series }
 
-func (c counter) Inc(n int64) { c.Observe(float64(n)) }
+func (c counter) Inc(n int64) {
+	if n > 0 {
+		c.Observe(float64(n))
+	}
+}
 
 type gauge struct{ metrics.Series }
 
@@ -81,7 +82,8 @@ type timer struct{ metrics.Series }
 
 func (t timer) Record(d time.Duration) { t.Observe(float64(d)) }
 
-// tagsKey is a hash of tags that does not depend on their order. Two hashes of 64 bits do not collide by chance.
+// tagsKey is a hash of tags that does not depend on their order. Its two parts have different seeds, so that a
+// collision of both is practically impossible.
 type tagsKey [2]uint64
 
 var tagsSeeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
@@ -102,7 +104,7 @@ const maxCached = 1000
 // cache is a bounded set of values by key. It is safe for concurrent use.
 type cache[K comparable, T any] struct {
 	mu     sync.Mutex              // guards replacements of values
-	values atomic.Pointer[map[K]T] // never changed; nil: none
+	values atomic.Pointer[map[K]T] // a stored map is only replaced, never changed; nil: none
 }
 
 func (c *cache[K, T]) find(key K) (value T, ok bool) {

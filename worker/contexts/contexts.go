@@ -76,8 +76,10 @@ type Options struct {
 	CacheBytes int64
 	// DrainTimeout is how long Stop lets answers finish before it hands them back. 0: at once.
 	DrainTimeout time.Duration
-	Rules        reducer.Rules        // of new runs; zero: reducer.CurrentRules
-	Meters       metric.MeterProvider // records metrics; nil: none
+	Rules        reducer.Rules // of new runs; zero: reducer.CurrentRules
+	// Meters records metrics; nil: none. Its views must not drop the instrument chronicle_batches: an export
+	// calls its callback, which passes on the observations.
+	Meters metric.MeterProvider
 	// Tracers makes spans; nil: none. The Temporal client needs the interceptor client.Tracing.
 	Tracers      trace.TracerProvider
 	TraceContent bool        // adds the arguments and results of tool calls to spans
