@@ -18,6 +18,7 @@ type side struct {
 	*rig.System
 	r       *runner
 	name    string
+	before  func(n int) error // prepares a round
 	round   func(n int) error
 	scraped time.Time
 	took    time.Duration // of the previous round; 0: none
@@ -102,9 +103,17 @@ func (r *runner) metricsAlone(cpu float64) (err error) {
 		return err
 	}
 	rounds := r.times(82)
+	scraped := time.Now()
 	used, samplesOfMetrics, err := system.MetricsCPU(func() error {
 		for round := range rounds {
 			if err := talk(round, turns); err != nil {
+				return err
+			}
+			if time.Since(scraped) < scrapeInterval {
+				continue
+			}
+			scraped = time.Now()
+			if err := system.Scrape(r.ctx); err != nil {
 				return err
 			}
 		}
@@ -112,6 +121,9 @@ func (r *runner) metricsAlone(cpu float64) (err error) {
 	})
 	if err != nil {
 		return err
+	}
+	if samplesOfMetrics == 0 {
+		return errors.New("the CPU profile has no sample in functions of metrics")
 	}
 	cost := float64(used) / float64(time.Millisecond) / float64(contexts*turns*rounds)
 	r.report.add("metrics_profile_samples", "samples", samples{float64(samplesOfMetrics)})
@@ -128,19 +140,18 @@ func (r *runner) startSide(name string, collector *rig.Collector) (*side, error)
 	return &side{System: system, r: r, name: name}, err
 }
 
-// alternate runs pairs of rounds. The order within a pair alternates, too. Prepare runs once on each
-// side and returns its rounds.
-func alternate(off, on *side, pairs int, prepare func(*side) (round func(n int) error, err error)) error {
+// alternate runs pairs of rounds. The order within a pair alternates, too. Prepare sets before and round of each side.
+func alternate(off, on *side, pairs int, prepare func(*side)) error {
 	order := []*side{off, on}
 	for _, s := range order {
-		var err error
-		if s.round, err = prepare(s); err != nil {
-			return err
-		}
+		prepare(s)
 		s.took = 0
 	}
 	for n := range pairs {
 		for _, s := range order {
+			if err := s.before(n); err != nil {
+				return err
+			}
 			began, scraped := time.Now(), s.scrapeIfDue()
 			err := s.round(n)
 			s.took = time.Since(began)
@@ -169,10 +180,13 @@ func (s *side) scrapeIfDue() <-chan error {
 
 // latencies measures turns one after the other. Most answers have one token: they take a third of the time, and the
 // time to the request needs more samples than the delays of tokens.
-func latencies(s *side) (func(n int) error, error) {
+func latencies(s *side) {
 	const long, short, each = 4, 8, 25 // turns of a round, and rounds with the same context
 	var talker *talker
-	next := func(n int) error {
+	s.before = func(n int) error {
+		if n%each != 0 {
+			return nil
+		}
 		talker = s.talker(fmt.Sprintf("telemetry-alone-%d", n))
 		for i := range warmUp {
 			if _, err := talker.turn(message(fmt.Sprintf("%s-warm-%d", talker.name, i))); err != nil {
@@ -181,12 +195,7 @@ func latencies(s *side) (func(n int) error, error) {
 		}
 		return nil
 	}
-	return func(n int) error {
-		if n%each == 0 {
-			if err := next(n); err != nil {
-				return err
-			}
-		}
+	s.round = func(n int) error {
 		var signal, delta samples
 		for i := range long + short {
 			m := message(fmt.Sprintf("%s-%d-%d", talker.name, n, i))
@@ -207,11 +216,11 @@ func latencies(s *side) (func(n int) error, error) {
 		s.turns += long + short
 		s.signal, s.delta = append(s.signal, signal), append(s.delta, delta)
 		return nil
-	}, nil
+	}
 }
 
 // throughput has 50 contexts talk concurrently.
-func throughput(s *side) (func(n int) error, error) {
+func throughput(s *side) {
 	const contexts, turns = 50, 2
 	talkers := make([]*talker, contexts)
 	for i := range talkers {
@@ -223,10 +232,14 @@ func throughput(s *side) (func(n int) error, error) {
 		s.turns += len(done)
 		return float64(len(done)) / took.Seconds(), err
 	}
-	if _, err := talk(-1, 1); err != nil {
-		return nil, err
+	s.before = func(n int) error {
+		if n > 0 {
+			return nil
+		}
+		_, err := talk(-1, 1)
+		return err
 	}
-	return func(n int) error {
+	s.round = func(n int) error {
 		workerBefore, gatewayBefore, err := s.CPU()
 		if err != nil {
 			return err
@@ -243,5 +256,5 @@ func throughput(s *side) (func(n int) error, error) {
 		s.workerCPU = append(s.workerCPU, perTurn(workerAfter-workerBefore))
 		s.gatewayCPU = append(s.gatewayCPU, perTurn(gatewayAfter-gatewayBefore))
 		return err
-	}, nil
+	}
 }

@@ -26,7 +26,7 @@ import (
 
 // Metered is a worker and a gateway in this process, with metrics and without traces.
 type Metered struct {
-	*System // only its url and its watcher
+	*System // without processes
 	stops   []func() error
 }
 
@@ -43,6 +43,7 @@ func (r *Rig) StartMetered(ctx context.Context, taskQueue string) (_ *Metered, e
 		return nil, err
 	}
 	m.stops = append(m.stops, exported.Close)
+	m.metrics = []string{"http://" + exported.Address() + "/metrics"}
 	store, err := blobs.Open(ctx, r.addresses.Blobs, sdkclient.DefaultNamespace)
 	if err != nil {
 		return nil, err
@@ -99,8 +100,8 @@ func (m *Metered) Stop() error {
 	return errors.Join(errs...)
 }
 
-// MetricsCPU returns the processor time of this process that was spent on metrics during run, from a CPU profile with
-// the given number of samples in them.
+// MetricsCPU returns the processor time of this process that was spent on metrics during run, from a CPU profile, and the
+// number of its samples in functions of metrics. The encoding of scrapes is not included.
 func (m *Metered) MetricsCPU(run func() error) (used time.Duration, samples int64, err error) {
 	var encoded bytes.Buffer
 	if err := pprof.StartCPUProfile(&encoded); err != nil {

@@ -1,11 +1,16 @@
 package rig
 
 import (
+	"reflect"
+	"runtime"
 	"testing"
 	"time"
 
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/require"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+
+	"github.com/seed-9ed7edd4/chronicle/internal/metrics"
 )
 
 func TestTheCPUOfMetricsIsThatOfStacksWithTheirFunctions(t *testing.T) {
@@ -16,11 +21,9 @@ func TestTheCPUOfMetricsIsThatOfStacksWithTheirFunctions(t *testing.T) {
 		}
 		return l
 	}
-	const (
-		observe = "github.com/seed-9ed7edd4/chronicle/internal/metrics.(*labels).observe"
-		record  = "go.opentelemetry.io/otel/sdk/metric.(*float64Inst).Record"
-		rpc     = "go.temporal.io/sdk/internal/common/metrics.recordRequestEnd"
-	)
+	nameOf := func(function any) string { return runtime.FuncForPC(reflect.ValueOf(function).Pointer()).Name() }
+	observe, record := nameOf((*metrics.Histogram).Observe), nameOf((*sdkmetric.ManualReader).Collect)
+	const rpc = "go.temporal.io/sdk/internal/common/metrics.recordRequestEnd"
 	sample := func(count int64, stack ...*profile.Location) *profile.Sample {
 		return &profile.Sample{Location: stack, Value: []int64{count, count * int64(10*time.Millisecond)}}
 	}
