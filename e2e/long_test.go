@@ -40,7 +40,8 @@ func large(t *testing.T) {
 
 // needsTimelyHeartbeats marks a test in which the result depends on [activities.HeartbeatTimeout], such
 // as one that kills a worker: a busy machine can delay the heartbeats of the next worker as well. `make test`
-// runs it with the large tests, when the machine has less to do. The call must stand as that of large does.
+// runs it with the large tests, after those with the race detector. The call must be the first statement, on its
+// own line: the Makefile searches for it.
 func needsTimelyHeartbeats(t *testing.T) {
 	t.Helper()
 	t.Parallel()

@@ -211,7 +211,7 @@ func (m *measured) talk(c *client.Context) {
 }
 
 func TestDashboardAndAlertsUseMetricsThatMove(t *testing.T) {
-	t.Parallel()
+	needsTimelyHeartbeats(t)
 	queries, err := monitoring.ReadQueries("..")
 	require.NoError(t, err)
 	m := newMeasured(t)
