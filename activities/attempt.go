@@ -163,8 +163,8 @@ func (a *attempt) measure(ctx context.Context, p *prepared) (r reservations, err
 	return a.reservations(ctx, p.session, p.model, &p.request)
 }
 
-// prepare debounces the request and runs the hooks before it. It repeats both if input arrives while
-// the hooks run.
+// prepare debounces the request, and then runs the hooks that precede a request. It repeats both if input arrives
+// while the hooks run.
 func (a *attempt) prepare(ctx context.Context, p *prepared) (err error) {
 	for range maxPreparations {
 		var session reducer.Session

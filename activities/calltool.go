@@ -160,7 +160,7 @@ func (a *Activities) outcomeOfCall(ctx context.Context, in CallToolInput, result
 // failedTool is the type of the error of a call that is repeated because its tool failed.
 const failedTool = "tool"
 
-// retriedCall returns an error that the SDK does not log: it may quote the result of a tool.
+// retriedCall returns a benign error. The SDK logs it at the debug level only, since it may quote the result of a tool.
 func retriedCall(text, kind string) error {
 	return temporal.NewApplicationErrorWithOptions(text, kind, temporal.ApplicationErrorOptions{Category: temporal.ApplicationErrorCategoryBenign})
 }
@@ -203,7 +203,7 @@ func (r CallToolResult) recordable() CallToolResult {
 	}
 	kept, err := event.RedactJSON(*content)
 	if err != nil {
-		kept, _ = event.RedactJSON(jsonText(string(*content))) // a string is JSON
+		kept, _ = event.RedactJSON(jsonText(string(*content))) // cannot fail: a JSON string is valid JSON
 	}
 	if *content = event.ToolValue(kept); len(*content) == 0 {
 		*content = jsonText(string(kept)) // an event cannot hold null

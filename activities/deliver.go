@@ -115,7 +115,7 @@ type delivery struct {
 	hook      *observer
 	in        DeliverInput
 	startedAt time.Time
-	lastAt    time.Time // of the last delivery; startedAt before it
+	lastAt    time.Time // of the last delivery; startedAt until the first one
 	cursor    *archive.Cursor
 	batch     batch
 	epoch     int  // of the delivering run

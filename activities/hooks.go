@@ -99,9 +99,9 @@ func (g *guard) apply(change event.HookChange) error {
 	return nil
 }
 
-// startBeside starts the hooks beside the answer. They run until they return, end is called, or
-// PartialTimeout has passed since the end of ctx. It calls stop if one refuses the answer or fails,
-// and pass if none does.
+// startBeside starts the hooks that run beside the answer. It calls pass when all have passed the request. If one
+// refuses it or fails, startBeside calls stop and cancels the others. It also cancels them when end is called, or
+// PartialTimeout after the end of ctx.
 func (g *guard) startBeside(ctx context.Context, stop context.CancelCauseFunc, pass func()) (end func()) {
 	var hooks []hook.Hook
 	if g != nil {

@@ -149,8 +149,8 @@ func (a *attempt) cachedSession(ctx context.Context, run workflow.Execution) (se
 	}
 }
 
-// querySnapshot limits the wait for a worker that cached the workflow and died: the server's own
-// limit is seconds.
+// querySnapshot queries the workflow. From the second attempt on, the worker that has cached the workflow may be
+// dead, so querySnapshot waits for it only for stickyQueryTimeout. The server itself waits for several seconds.
 func (a *attempt) querySnapshot(ctx context.Context, run workflow.Execution) (converter.EncodedValue, error) {
 	if a.info.Attempt > 1 {
 		soon, cancel := context.WithTimeout(ctx, stickyQueryTimeout)

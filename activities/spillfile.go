@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// spillFile stores packed sessions in one temporary file without a name, so a killed process leaves
-// nothing behind. It is not safe for concurrent use.
+// spillFile stores packed sessions in one temporary file. Where the system allows it, the file has no name,
+// so a killed process leaves nothing behind. It is not safe for concurrent use.
 type spillFile struct {
 	file *os.File // nil before the first write
 	end  int64

@@ -110,7 +110,7 @@ func (a *attempt) summaryMessages(ctx context.Context, model Model, r ModelReque
 	return with(shortened(newest, bound)), failure
 }
 
-// maxBytesPerToken is the length of long words in the vocabularies of tokenizers.
+// maxBytesPerToken is the length of a long token in the vocabularies of tokenizers.
 const maxBytesPerToken = 16
 
 // shortened bounds each text of the messages, in bytes.

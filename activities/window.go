@@ -42,7 +42,7 @@ func (a *attempt) tooLong(o reducer.Overflow) GenerateResult {
 	return GenerateResult{Attempted: a.attempted, Outcome: reducer.TooLong, Overflow: &o, Lost: a.lost}
 }
 
-// learn sets the overflow that a rejection by the provider shows.
+// learn sets refused if the provider has rejected the request as too long.
 func (a *attempt) learn(ctx context.Context, p prepared, err error) {
 	var refusal *ModelError
 	if !errors.As(err, &refusal) || refusal.Failure != event.FailureContextTooLong {
