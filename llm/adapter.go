@@ -48,7 +48,8 @@ type Defaults struct {
 	// BaseURL also applies to contexts that name the provider without a URL.
 	BaseURL string
 	Model   string
-	// APIKeyRef is the key for BaseURL, env:NAME or file:/path. Empty, with a BaseURL: no key.
+	// APIKeyRef refers to the key for BaseURL or, without a BaseURL, for the preset: env:NAME or file:/path. If it is
+	// empty, BaseURL gets no key, and a preset keeps its own.
 	APIKeyRef string
 }
 
@@ -102,8 +103,8 @@ type table struct {
 	defaults      Defaults
 }
 
-// Configure replaces the providers: the fields Providers, PriceVersion, AllowBaseURLs, AllowLoopback
-// and Defaults of the options. It ignores the others. Targets that [Adapter.Resolve] has returned do
+// Configure applies the fields Providers, PriceVersion, AllowBaseURLs, AllowLoopback and Defaults of the options, and
+// ignores the other fields. Targets that [Adapter.Resolve] has returned do
 // not change.
 func (a *Adapter) Configure(o Options) {
 	a.current.Store(&table{
@@ -145,8 +146,8 @@ func New(o Options) *Adapter {
 	return a
 }
 
-// NewHTTPClient returns a client with many connections per host and without a timeout: the context
-// bounds a request. It follows no redirects, which would send the conversation to a host that
+// NewHTTPClient returns a client that keeps many idle connections per host. It has no timeout: the context bounds a
+// request. It follows no redirects, which would send the conversation to a host that
 // nobody configured. It uses HTTPS_PROXY for https URLs, and no proxy for http URLs, where the
 // proxy would see the key.
 func NewHTTPClient() *http.Client {

@@ -19,7 +19,7 @@ type block struct {
 
 func textBlock(text string) block { return block{part: textPart(text)} }
 
-// attachment renders a content part, the text of a text file, or else a note.
+// attachment renders an attachment as a content part, as the text of a text file, or as a note.
 func (t *Target) attachment(ctx context.Context, a reducer.Attachment) block {
 	media := event.MediaOf(a.MediaType)
 	switch {
@@ -91,7 +91,7 @@ func audioFormat(mediaType string) string {
 	return "mp3"
 }
 
-// isReadable rejects remote URLs: the worker may reach hosts that the sender may not.
+// isReadable rejects remote URLs: the worker can reach hosts that the sender of the event cannot.
 func (t *Target) isReadable(s event.Source) bool {
 	switch s.Type {
 	case event.SourceFile:

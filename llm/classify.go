@@ -159,7 +159,8 @@ func (t *Target) advice(e *Error) string {
 	return ""
 }
 
-// clean removes secrets from a text and makes it a single line of at most max bytes.
+// clean removes secrets from a text and makes it a single line. A longer text is cut after max bytes, and its length
+// is appended.
 func (t *Target) clean(text string, max int) string {
 	text = strings.ToValidUTF8(text, "�")
 	text = strings.Join(strings.Fields(t.secrets.Replace(text)), " ")
@@ -243,8 +244,8 @@ var (
 	noMoney  = regexp.MustCompile(`(?i)insufficient[_ ](quota|balance|credit)|billing_hard_limit|exceeded your current quota`)
 )
 
-// kind classifies by the message where the status would mislead, then by the status, and by the
-// type if there is no status.
+// kind classifies by certain statuses, codes and types first, then by the message where the status would mislead,
+// then by the status, and by the type if there is no status.
 func (c errorBody) kind(status int) Kind {
 	names := c.code + " " + c.typ
 	switch {

@@ -17,7 +17,7 @@ const (
 	KindConfiguration  Kind = "configuration" // the settings of the worker or the context allow no request
 	KindUnauthorized   Kind = "unauthorized"  // the key is missing, invalid or lacks permission (401, 403)
 	KindNotFound       Kind = "not found"     // no such model or endpoint (404)
-	KindBadRequest     Kind = "bad request"   // 400, 422, other 4xx
+	KindBadRequest     Kind = "bad request"   // 400, 422, other 4xx, and redirects
 	KindContextTooLong Kind = "context too long"
 	KindNoVision       Kind = "no vision" // the request has an image and the model accepts none
 	KindNoPDF          Kind = "no PDF input"
@@ -78,7 +78,8 @@ type Error struct {
 	// states them with a [KindContextTooLong]; otherwise 0.
 	Window, InputTokens int
 
-	// Problem of a [KindInvalidAnswer], for [Target.Repair]; empty if the answer was incomplete.
+	// Problem of a [KindInvalidAnswer], for [Target.Repair]. It is empty if a repair would not help: the answer was cut
+	// off, or has too many or too large calls.
 	Problem string
 
 	refused      mediaSet // kinds of media that the server rejects
@@ -98,9 +99,9 @@ func (e *Error) Error() string {
 	}
 }
 
-// Unwrap returns [context.Canceled] with the cause of the caller's context,
-// [context.DeadlineExceeded] or [io.ErrUnexpectedEOF]. It omits the error of the HTTP client, which
-// may contain a secret: error chains are stored as a whole.
+// Unwrap returns [context.DeadlineExceeded] for a timeout, [io.ErrUnexpectedEOF] for an answer that was cut off, and
+// [context.Canceled] with the cause for a cancellation. Other errors wrap nothing. Unwrap omits the error of the HTTP
+// client, which may contain a secret: Temporal stores wrapped errors, too.
 func (e *Error) Unwrap() []error {
 	switch e.Kind {
 	case KindCanceled:

@@ -37,7 +37,7 @@ func mediaIn(m message) (found mediaSet) {
 
 func isAnswer(m message) bool { return m.role == openai.ChatMessageRoleAssistant }
 
-// mediaRefusals match errors of servers that reject a kind of media, with status 400, 404 or 500.
+// mediaRefusals match the messages with which servers reject a kind of media.
 var mediaRefusals = []struct {
 	media    mediaSet
 	kind     Kind
@@ -49,7 +49,7 @@ var mediaRefusals = []struct {
 	{audio, KindNoAudio, "audio file", refusalOf(`audio`, `(input_)?audio`)},
 }
 
-// refusalOf matches rejections of a kind of media, by words for it or the type of its content parts.
+// refusalOf returns a pattern for rejections of a kind of media: words for it, or the type of its content parts.
 func refusalOf(words, part string, more ...string) *regexp.Regexp {
 	return regexp.MustCompile(`(?i)` + strings.Join(append(more,
 		`(does not|doesn't|not) (currently )?(support|accept|take|allow|have)\w* ?(for )?\W?(`+words+`|multi-?modal)`,
@@ -69,9 +69,9 @@ func refusedMedia(message string) (refused mediaSet) {
 	return refused
 }
 
-// suspectMedia checks whether the model rejects a kind of media in the conversation. Some
-// servers say so. Others respond with a 500, so RetryOnce limits the caller to one retry, unless an
-// answer after the latest content part shows that the model accepts it.
+// suspectMedia changes the error if the model probably rejects a kind of media in the conversation. Some servers say
+// so, which sets the kind. Others respond with a 500, which sets RetryOnce, unless an answer after the latest content
+// part shows that the model accepts it.
 func (e *Error) suspectMedia(sent conversation) {
 	if sent.media&images == 0 && sent.media&pdfs != 0 && e.refused&images != 0 {
 		e.refused |= pdfs // some servers call a PDF an image

@@ -68,7 +68,7 @@ func (m message) encode() ([]byte, error) {
 	return json.Marshal(encoded)
 }
 
-// messageOf returns a plain string if all blocks are text. Adjacent notes become one text.
+// messageOf returns a message with a plain string if all blocks are text. Adjacent notes become one text.
 func messageOf(blocks []block) message {
 	var joined []block
 	for _, b := range blocks {

@@ -27,8 +27,8 @@ type Provider struct {
 	Models        map[string]Model // by name, with their own context window or price
 }
 
-// Model is the context window and the price of a model. Zero fields are unknown; in
-// [Provider.Models], they are those of the provider.
+// Model is the context window and the price of a model. A zero field means unknown; in [Provider.Models], the value
+// of the provider.
 type Model struct {
 	ContextWindow int // in tokens
 	Price         *Price
@@ -88,8 +88,7 @@ func newEntry(p Provider, problem error) entry {
 	return e
 }
 
-// audioModel matches models that accept audio. Providers that serve many models reject
-// audio for those that it does not match.
+// audioModel matches models that accept audio. Providers that serve many models reject audio for the others.
 var audioModel = regexp.MustCompile(`(?i)audio|gemini|gemma-?3n|omni|phi-4-multimodal|ultravox|voxtral`)
 
 func (e entry) accepts(base baseurl.URL, model string) mediaSet {
@@ -234,7 +233,7 @@ var presets = map[string]preset{
 	},
 	"mistral": {
 		// Unknown fields, including stream_options, are a 422. The ids of tool calls have nine
-		// letters and digits, no user message follows a result, and the last message is a user
+		// characters, each a letter or a digit, no user message follows a result, and the last message is a user
 		// message or a result. https://github.com/mistralai/mistral-common (validator.py)
 		// https://docs.mistral.ai/capabilities/document_ai/document_qna
 		// https://docs.mistral.ai/capabilities/audio
@@ -248,8 +247,8 @@ var presets = map[string]preset{
 	},
 	"deepseek": {
 		// A tool call without the reasoning_content of its answer causes a 400, and so does a tool
-		// choice other than auto and none while the model reasons, which is the default. The last
-		// message is that of a user or a result.
+		// choice other than auto and none while the model reasons, as it does by default. The last
+		// message must be a user message or a result.
 		// https://api-docs.deepseek.com/guides/tool_calls
 		baseURL: "https://api.deepseek.com/v1", keyRef: "env:DEEPSEEK_API_KEY",
 		// The response format json_schema causes a 400.

@@ -58,8 +58,8 @@ type contentPart struct {
 	} `json:"thinking"`
 }
 
-// withTextContent converts content parts to text and reasoning_content. It also returns the parts, of
-// the first choice.
+// withTextContent converts the content parts of the first choice to text and reasoning_content. It also returns the
+// parts.
 func withTextContent(data []byte) (changed []byte, parts []json.RawMessage, ok bool) {
 	if !hasContentParts(data) {
 		return nil, nil, false
@@ -198,7 +198,7 @@ type stateReader struct {
 	pieces       callReader        // finds the call that a piece belongs to, in the same way as for the answer
 }
 
-// detail is an element of reasoning_details or a content part. Its text arrives in pieces.
+// detail is an element of reasoning_details or a content part. Its text can arrive in pieces.
 type detail struct {
 	kind   string // type and index
 	fields map[string]json.RawMessage
@@ -361,7 +361,8 @@ func (t *Target) state(s *stateReader, reasoning string, isToolTurn bool) *event
 	default:
 		return nil
 	}
-	// Not encode, which omits HTML escapes: a later json.Marshal of the state would add them and change its bytes.
+	// json.Marshal adds HTML escapes, which encode omits. With them, a later json.Marshal of the state does not change its
+	// bytes.
 	escaped, err := json.Marshal(data)
 	state := &event.ProviderState{ProviderID: t.ProviderID, Model: t.Model, BaseURL: t.BaseURL, Data: escaped}
 	if err != nil || state.Validate() != nil {

@@ -39,8 +39,8 @@ type conversation struct {
 }
 
 // render renders any messages so that the provider accepts them: at most one system message, which
-// comes first; no message without content; one result for each tool call after its message. The
-// context bounds reading attachments.
+// comes first; no empty message; one result for each tool call after its message. ctx bounds reading
+// attachments.
 func (t *Target) render(ctx context.Context, messages []reducer.Message, counts bool) (conversation, error) {
 	r := rendering{target: t, rendered: t.renderings.take(t.renderingKey())}
 	next := r.resume(messages)
@@ -152,7 +152,7 @@ func (r *rendering) answer(i int) []message {
 }
 
 // If calls since the previous user message are sent with their reasoning, each later answer must have
-// reasoning, too. A partial answer and one of another model have none, so they get an empty one.
+// reasoning, too. Partial answers and answers of other models have no reasoning, so theirs is empty.
 func (r *rendering) withReasoning(i int, back returned) returned {
 	if r.target.quirks.state != stateReasoning || back.Reasoning != nil {
 		return back
@@ -405,7 +405,7 @@ var (
 )
 
 // wireID returns an id of at most 40 characters (OpenAI) of letters, digits, _ and - (Anthropic),
-// or of nine letters and digits (Mistral), unique in the conversation (Anthropic). earlier is the
+// or of nine characters, each a letter or a digit (Mistral), unique in the conversation (Anthropic). earlier is the
 // number of earlier calls with the id. Results get the id of their call.
 func (q toolQuirks) wireID(id string, earlier int) string {
 	switch {
@@ -422,7 +422,7 @@ func (q toolQuirks) wireID(id string, earlier int) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// wireName returns 1 to 64 letters, digits, _ and -, which every provider accepts.
+// wireName returns 1 to 64 letters, digits, _ and -. Some providers also restrict the first character: see toolName.
 func wireName(name string) string {
 	name = notInName.ReplaceAllString(name, "_")
 	return firstOf(name[:min(len(name), 64)], "tool")

@@ -13,7 +13,7 @@ type rendered struct {
 	messages []reducer.Message
 	calls    []call // all tool calls, in the order of the conversation
 	groups   []group
-	// body is the JSON of the cached groups, append-only since requests in flight still read it.
+	// body is the JSON of the cached groups. Its bytes are never overwritten, since requests in flight may read them.
 	body     []byte
 	encoding encoding // of the counted tokens
 }
@@ -21,9 +21,9 @@ type rendered struct {
 // call has the indexes of its message and its result (-1: none), and counts earlier calls with its id.
 type call struct{ by, result, earlier int }
 
-// group is the smallest part of a conversation that is rendered and cached as a whole: a message with
-// the results of its calls and, if roles must alternate, with the messages merged with it, or separated
-// from it only by an inserted answer. Its rendering also depends on earlier messages and on the message
+// group is the smallest part of a conversation that is rendered and cached as a whole: a message and the
+// results of its calls, the messages that are merged with it, and those that an inserted answer separates
+// from it. Its rendering also depends on earlier messages and on the message
 // after it. The first group is not cached, since it includes the system message; nor are groups with
 // attachments, which are large and may change; nor the last group, which may grow.
 type group struct {
@@ -123,7 +123,7 @@ const (
 	messageSize = 256      // of a message
 )
 
-// size is approximate, in bytes, and includes the messages, which the caller may share.
+// size is approximate, in bytes. It includes the texts of the messages, although the caller may hold the same memory.
 func (r rendered) size() int {
 	size := listSize + cap(r.body)
 	for i := range r.messages {

@@ -46,7 +46,7 @@ func (r returned) withText(text string) []any {
 // origin identifies the provider, URL and model for which a provider state is valid.
 type origin struct{ providerID, baseURL, model string }
 
-// origin is empty for a target that receives no states.
+// origin is empty if requests to the target contain no provider state.
 func (t *Target) origin() origin {
 	if t.quirks.state == stateNone || t.isStateless {
 		return origin{}

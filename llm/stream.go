@@ -24,19 +24,19 @@ type Result struct {
 	State *event.ProviderState
 	// Calls of a complete answer, in order, at most [MaxCalls]. Their results belong in the next request.
 	Calls []Call
-	// FinishReason is the provider's ("stop", "length", "content_filter", …), "other" if it is not
-	// a word, "tool_calls" if there are calls, and empty with an error.
+	// FinishReason is the provider's ("stop", "length", "content_filter", …), "other" if it is long or has
+	// unusual characters, "tool_calls" if there are calls, and empty with an error.
 	FinishReason string
-	// Usage is reported by the provider or estimated by the tokenizer. It is zero if the provider or the
-	// connection failed before the answer began, but not if the caller cancelled ctx, its deadline passed, or
-	// a token timeout stopped the request.
+	// Usage is reported by the provider or estimated by the tokenizer. It is zero if the provider could not be
+	// reached, or answered with an error before any text. If the stream broke off, ctx ended, or a token timeout
+	// stopped the request, it is an estimate.
 	event.Usage
 }
 
 const finishError = "error" // reported by some servers for a failure
 
 // Stream sends the conversation and calls onDelta, unless it is nil, for each piece of text and of
-// reasoning, in order and on the same goroutine.
+// reasoning, in order, on the goroutine of the caller.
 //
 // Errors are of type [*Error]; the result then contains the text and the reasoning so far.
 //
@@ -45,12 +45,12 @@ const finishError = "error" // reported by some servers for a failure
 //     [KindTimeout].
 //   - The finish reason completes an answer. Later failures of the connection are ignored.
 //   - A content filter causes [KindContentFilter] before any text; later, it ends the answer.
-//   - An answer that does not match the response format causes [KindInvalidAnswer]; a refusal of
+//   - An answer that does not match the response format causes [KindInvalidAnswer]; a refusal by
 //     the model is a valid answer. An invalid schema causes [KindConfiguration].
 //   - An answer with tool calls needs no text, and is not compared with the response format. If the
-//     length limit or a content filter stops it, its text is the answer, without the calls.
-//     Reaching the length limit without text, and more than [MaxArgumentBytes] of arguments, cause
-//     [KindInvalidAnswer].
+//     length limit or a content filter cuts it off, its calls are dropped, and its text is treated as
+//     an answer without calls. It causes [KindInvalidAnswer] if the length limit cuts it off before any
+//     text, or if it exceeds [MaxCalls] or [MaxArgumentBytes].
 //   - Tool calls are ignored if the target has no tools. Without text, they cause [KindToolCall].
 //   - A request with provider state that is rejected as malformed, before any text, is sent again
 //     without the state: signatures expire, for example when a provider changes its keys.
@@ -189,8 +189,8 @@ func (t *Target) answer(ctx context.Context, sent conversation, isToolTurn bool,
 
 var word = regexp.MustCompile(`^[A-Za-z0-9_. -]{1,64}$`)
 
-// finishReason returns the finish reason if it is a word, and else "other": it is recorded, and a
-// server must not be able to put arbitrary text there.
+// finishReason returns "other" for a finish reason with more than 64 characters or with unusual ones: it is
+// recorded, and a server must not be able to put arbitrary text there.
 func finishReason(given string) string {
 	if !word.MatchString(given) {
 		return "other"

@@ -19,8 +19,8 @@ func (s tokenTimeout) Error() string {
 	return fmt.Sprintf("the answer did not begin within %v (firstTokenMs)", s.limit)
 }
 
-// tokenTimer cancels a request if no token arrives in time. Reasoning tokens count; keep-alive
-// comments do not.
+// tokenTimer cancels a request if no token arrives in time. Any chunk of the answer counts, also one with
+// reasoning or with a role only; keep-alive comments do not.
 type tokenTimer struct {
 	cancel context.CancelCauseFunc
 	stall  time.Duration

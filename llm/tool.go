@@ -38,8 +38,8 @@ type toolQuirks struct {
 	noParallel        bool // no parallel_tool_calls
 	maxDescription    int  // in characters; 0: unlimited
 	letterFirst       bool // names begin with a letter or an underscore
-	openAPISchema     bool // schemas are OpenAPI 3.0, a subset of JSON Schema
-	shortIDs          bool // ids of calls have nine letters and digits
+	openAPISchema     bool // schemas are those of OpenAPI 3.0, which differ from JSON Schema
+	shortIDs          bool // ids of calls have nine characters, each a letter or a digit
 	noUserAfterResult bool // an answer must follow the results of calls
 }
 

@@ -16,7 +16,7 @@ import (
 //     combinations like anyOf at the top level.
 //     https://platform.openai.com/docs/guides/structured-outputs#supported-schemas
 //     https://docs.anthropic.com/en/docs/agents-and-tools/tool-use/implement-tool-use
-//   - Gemini accepts the Schema object of OpenAPI 3.0 without other fields, and no object without
+//   - Gemini accepts only the fields of the Schema object of OpenAPI 3.0, and rejects parameters without
 //     properties. https://ai.google.dev/api/caching#Schema
 
 // field is a field of a JSON object. Models fill in a schema in the order of its fields.

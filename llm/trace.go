@@ -26,8 +26,8 @@ import (
 // they differ.
 var providerNames = map[string]string{"mistral": "mistral_ai", "gemini": "gcp.gemini"}
 
-// requestAttributes returns the attributes of a request. They are set when its span ends, to not delay
-// sending it.
+// requestAttributes returns the attributes of a request. They are set when the span ends, so that they
+// do not delay the request.
 func (t *Target) requestAttributes(messages []reducer.Message) []attribute.KeyValue {
 	attributes := append(make([]attribute.KeyValue, 0, 24), semconv.GenAIOperationNameChat, semconv.GenAIRequestModel(t.Model),
 		semconv.GenAIRequestStream(true), semconv.GenAIProviderNameKey.String(cmp.Or(providerNames[t.ProviderID], t.ProviderID)))

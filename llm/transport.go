@@ -28,7 +28,8 @@ const maxErrorBody = 64 << 10 // bytes
 // doer is the HTTP client for go-openai. go-openai returns the errors of doer unchanged.
 type doer struct{ client *http.Client }
 
-// Do returns the response if it may be an event stream, and else an [*errorResponse].
+// Do returns the response if its status is a success, and otherwise an [*errorResponse]; without a response, a
+// [*connectionError].
 func (d doer) Do(req *http.Request) (*http.Response, error) {
 	if err := writeBody(req); err != nil {
 		return nil, err

@@ -111,7 +111,7 @@ func (m *meter) usage(input func() int, tokens func(text string) int) event.Usag
 	return usage.Bounded()
 }
 
-// Usage returns the usage and cost of the newest request so far. It may be called during [Target.Stream].
+// Usage returns the usage and cost so far of the newest request. It may be called during [Target.Stream].
 // Until the provider reports the usage or the request ends, it is estimated at 4 bytes per token: tokenizing
 // every running answer again and again would delay all answers of the process.
 func (t *Target) Usage() event.Usage { return t.usage((*meter).soFar) }

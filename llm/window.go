@@ -7,7 +7,8 @@ import (
 )
 
 // MaxInput returns the maximum input of a request in tokens: the configured context window minus
-// the maximum output that its parameters allow. 0: no window is configured. Errors are of type [*Error].
+// the maximum output that its parameters allow, or the whole window if that output is not smaller. 0: no window is
+// configured. Errors are of type [*Error].
 func (t *Target) MaxInput(ctx context.Context) (int, error) {
 	if t.window == 0 {
 		return 0, nil

@@ -1,6 +1,6 @@
 // Package baseurl parses base URLs of model servers strictly and compares them.
 //
-// Each URL has one accepted form, so that requests go to the URL that was compared. Everything that
+// Each URL has one canonical form, which is the one that is compared and that requests are sent to. Everything that
 // parsers may interpret differently is rejected: user names, queries, percent signs, dot segments,
 // empty segments, upper-case hosts, and addresses in non-canonical form.
 package baseurl

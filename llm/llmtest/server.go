@@ -143,8 +143,8 @@ func (s *Server) Request(ctx context.Context, n int) (Request, error) {
 	return s.Requests()[n-1], nil
 }
 
-// Aborted waits until the server, while it holds, stalls or waits between tokens, notices that the
-// client aborted the n-th request, counted from 1.
+// Aborted waits until the server notices that the client has aborted the n-th request, counted from 1. The server
+// notices it while it holds, stalls or waits between tokens.
 func (s *Server) Aborted(ctx context.Context, n int) error {
 	return s.waitUntil(ctx, fmt.Sprintf("request %d was not aborted", n), func() bool { return s.aborted[n] })
 }

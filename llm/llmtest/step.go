@@ -126,7 +126,7 @@ func (s Step) CutAt(n int) Step {
 	return s
 }
 
-// Calls adds tool calls after the text, each in three chunks, with the finish reason "tool_calls".
+// Calls sets the tool calls after the text, each in three chunks, with the finish reason "tool_calls".
 // A chunk counts as a token in [Step.HoldAfter], and a call as one token of usage.
 func (s Step) Calls(calls ...Call) Step {
 	return s.withAnswer(func(a *answer) {
@@ -189,7 +189,8 @@ func (s Step) withAnswer(change func(*answer)) Step {
 // Len returns the length of the body in bytes.
 func (s Step) Len() int { return len(strings.Join(s.pieces(), "")) }
 
-// pieces returns the pieces of the body. In an answer the n-th token ends piece n-1.
+// pieces returns the pieces of the body. In an answer, each piece but the last ends with a token: of text, of
+// reasoning, or a chunk of a call.
 func (s Step) pieces() []string {
 	if s.answer == nil {
 		return s.body

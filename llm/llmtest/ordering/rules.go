@@ -25,7 +25,7 @@ const (
 	templates = "templates"
 )
 
-// families lists whose rules apply to a preset. OpenRouter accepts and forwards OpenAI's form.
+// families lists, for each preset, the families whose rules apply. OpenRouter accepts and forwards OpenAI's form.
 var families = map[string][]string{
 	"openai":     {openai},
 	"openrouter": {openai},
