@@ -160,7 +160,8 @@ func (a *Activities) outcomeOfCall(ctx context.Context, in CallToolInput, result
 // failedTool is the type of the error of a call that is repeated because its tool failed.
 const failedTool = "tool"
 
-// retriedCall returns a benign error. The SDK logs it at the debug level only, since it may quote the result of a tool.
+// retriedCall returns an error that may quote the result of a tool. It is benign, so that the SDK logs it at the debug
+// level only.
 func retriedCall(text, kind string) error {
 	return temporal.NewApplicationErrorWithOptions(text, kind, temporal.ApplicationErrorOptions{Category: temporal.ApplicationErrorCategoryBenign})
 }

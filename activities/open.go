@@ -31,7 +31,7 @@ type OpenResult struct {
 	StoreID       string        `json:"storeId,omitempty"`       // identity of the blob store
 	PreviousRunID string        `json:"previousRunId,omitempty"` // of the previous session; "": none
 	ForkedFrom    string        `json:"forkedFrom,omitempty"`    // event id, in the first session of a fork; else ""
-	Session       []byte        `json:"session,omitempty"`       // for [wire.Unpack]; empty without a log
+	Session       []byte        `json:"session,omitempty"`       // for [wire.Unpack]; empty without a log, and if the run already has the session
 	Rules         reducer.Rules `json:"rules,omitempty"`
 	// SearchAttributes, DefaultModel and ContinueAfter are those of [Options].
 	SearchAttributes bool   `json:"searchAttributes"`
@@ -50,7 +50,8 @@ type Delivery struct {
 	Through int    `json:"through,omitempty"` // counter of the newest event that the hook received or does not need; 0: unknown
 }
 
-// Open registers a run in the archive and restores the session from the log of earlier runs.
+// Open registers a run in the archive. If the run does not have the session yet, Open restores it from the log of
+// earlier runs.
 func (a *Activities) Open(ctx context.Context, in OpenInput) (OpenResult, error) {
 	result := OpenResult{
 		RunID: activity.GetInfo(ctx).WorkflowExecution.RunID, PreviousRunID: in.ContinuedRunID, Rules: a.options.Rules,

@@ -178,8 +178,8 @@ func (s *side) scrapeIfDue() <-chan error {
 	return ended
 }
 
-// latencies measures turns one after the other. Most answers have one token: they take a third of the time, and the
-// time to the request needs more samples than the delays of tokens.
+// latencies measures turns one after the other. Most answers have one token, because the time to the request needs more
+// samples than the delays of tokens, and such a turn takes a third of the time.
 func latencies(s *side) {
 	const long, short, each = 4, 8, 25 // turns of a round, and rounds with the same context
 	var talker *talker

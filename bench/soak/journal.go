@@ -17,7 +17,7 @@ const (
 	stored
 	// recorded: it is in the log as eventID.
 	recorded
-	// rejected: the delivery policy rejected it.
+	// rejected: the context rejected it, by its delivery policy or because the call has ended.
 	rejected
 	// lost: the run was terminated before it recorded the message.
 	lost

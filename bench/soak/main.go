@@ -210,7 +210,7 @@ type soak struct {
 	workers []*rig.Worker
 }
 
-// dailyBudget is used up in a long run. The budgets of one context allow less.
+// dailyBudget is used up in a long run. One context cannot use it up: its own budget is lower.
 const dailyBudget = 100_000
 
 func (s *soak) prepareAgents(ctx context.Context) error {

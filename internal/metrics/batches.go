@@ -18,7 +18,7 @@ type Batches struct {
 // maxBatch bounds the values in a batch of a histogram. A full batch is passed on at once.
 const maxBatch = 32
 
-// NewBatches returns batches that each export of the meter passes on first.
+// NewBatches returns batches for the instruments of a meter. Each export of the meter begins by passing them on.
 func NewBatches(meter metric.Meter) (*Batches, error) {
 	// Each export calls the callbacks first. A callback needs an instrument. This one never has a value, so it is not
 	// exported.

@@ -20,7 +20,7 @@ const Observe = "observe"
 const failsEvery = 16
 
 // Delivered are the events of a context that the hook Observe received. Duplicates, replaced events and
-// late deliveries are handled as [hook.Events] documents.
+// late deliveries are handled as the comment of [hook.Events] requires.
 type Delivered struct {
 	Events   []DeliveredEvent
 	Repeated int // events that were received again

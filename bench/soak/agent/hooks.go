@@ -12,7 +12,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// Names of the hooks that check requests and answers. A message names the one that acts on it in its script.
+// Names of the hooks that check requests and answers. The script of a message names the hook
+// that acts on the message.
 const (
 	Instruct      = "instruct"       // adds Script.Instructed to the request
 	Refuse        = "refuse"         // refuses the request

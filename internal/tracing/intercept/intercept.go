@@ -57,8 +57,8 @@ func newTracer(provider trace.TracerProvider) interceptor.Tracer {
 	return tracer
 }
 
-// redacted removes secrets from the errors of a span. Neither a cancellation nor the result of an
-// activity that another run adopts is an error.
+// redacted removes secrets from the errors of a span. A cancellation is no error, and neither is
+// [activity.ErrResultPending], which an activity returns if its run has continued as new.
 type redacted struct {
 	trace.Span
 	hasNoError bool
