@@ -172,7 +172,7 @@ histories: bin/temporal ## Record the histories of end-to-end tests that have no
 golden: ## Update the golden files of the tests
 	go test $(or $(golden_packages),$(error no package has golden files)) -update
 
-bench: $(if $(filter postgres,$(SERVER)),bin/local,bin/temporal binaries) ## Measure latency, throughput and history size in about 50 minutes; B='-quick -run signal' for some, SERVER=postgres for PostgreSQL
+bench: $(if $(filter postgres,$(SERVER)),bin/local,bin/temporal binaries) ## Measure latency, throughput and history size in about an hour; B='-quick -run signal' for some, SERVER=postgres for PostgreSQL
 	@go build -o bin/ ./bench
 	@$(if $(filter postgres,$(SERVER)),bin/local -workers 0 -- sh -c 'BENCH_TEMPORAL_ADDRESS=$$TEMPORAL_ADDRESS exec bin/bench $(B)',bin/bench $(B))
 

@@ -2,7 +2,7 @@
 // server, and a client that reads the same model directly. Because machines are noisy, it
 // reports ratios and alternates the measurements that it compares.
 //
-//	make bench                          # everything, in about 50 minutes
+//	make bench                          # everything, in about an hour
 //	bin/bench -quick -run 'signal|fold' # some scenarios with fewer samples
 //
 // It prints the metrics, their change against bench/baseline.json and the targets, and writes
