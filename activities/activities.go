@@ -40,7 +40,7 @@ type Options struct {
 	WorkerQueue string
 	HandBack    <-chan struct{}      // closed when the worker hands requests back; nil: never
 	Rules       reducer.Rules        // of new runs; zero: [reducer.CurrentRules]
-	Meters      metric.MeterProvider // records metrics; nil: none
+	Meters      metric.MeterProvider // records metrics; nil: none. For its views, see worker/contexts.Options.
 	// TraceContent adds the arguments and results of tool calls to spans.
 	TraceContent bool
 }

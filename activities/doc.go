@@ -14,12 +14,14 @@
 //	workflow.ExecuteActivity(ctx, acts.Generate, activities.GenerateInput{ContextName: "demo", RequestID: "demo:r0001"})
 //
 // The input of Generate contains no conversation: Generate reads it from the [SessionCache] of the
-// process, or else queries the workflow. If the query fails, it reads the log. What a request adds to a history thus does not grow with the conversation.
+// process, or else queries the workflow. If the query fails, it reads the log. What a request adds to a
+// history thus does not grow with the conversation.
 //
 // Guarantees:
 //
 //   - An attempt is sent to the provider once at most. The only exception: if the provider rejects a
-//     request with provider state as malformed, it is sent once more without the state. Temporal retries by the settings of the context; see [ModelError].
+//     request with provider state as malformed, it is sent once more without the state. Temporal
+//     retries by the settings of the context; see [ModelError].
 //   - A stopped attempt is a result with the text so far, not an error.
 //   - A tool call is made at most once, unless its tool is idempotent or a reset repeats the call. A
 //     failed call is a result.

@@ -87,8 +87,9 @@ func (l *ledgers) startRelease(ctx context.Context, id string, r *reservation) {
 	<-wait.Done()
 }
 
-// release cancels a reservation whose update has failed. The server may still accept the update later, so release
-// starts the workflow if it is not running: the workflow then knows the key and denies the update.
+// release cancels a reservation that nobody uses: its update has failed, or its caller no longer waits. The server
+// may still accept a failed update later, so release starts the workflow if it is not running: the workflow then knows
+// the key and denies the update.
 func (l *ledgers) release(ctx context.Context, id string, r *reservation) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()

@@ -103,6 +103,9 @@ func (r *runner) metricsAlone(cpu float64) (err error) {
 		return err
 	}
 	rounds := r.times(82)
+	if err := system.Scrape(r.ctx); err != nil { // passes on what was observed before
+		return err
+	}
 	scraped := time.Now()
 	used, samplesOfMetrics, err := system.MetricsCPU(func() error {
 		for round := range rounds {
@@ -117,7 +120,7 @@ func (r *runner) metricsAlone(cpu float64) (err error) {
 				return err
 			}
 		}
-		return nil
+		return system.Scrape(r.ctx)
 	})
 	if err != nil {
 		return err

@@ -104,8 +104,7 @@ type table struct {
 }
 
 // Configure applies the fields Providers, PriceVersion, AllowBaseURLs, AllowLoopback and Defaults of the options, and
-// ignores the other fields. Targets that [Adapter.Resolve] has returned do
-// not change.
+// ignores the other fields. Targets that [Adapter.Resolve] has returned do not change.
 func (a *Adapter) Configure(o Options) {
 	a.current.Store(&table{
 		providers:     newTable(o.Defaults, o.Providers),
@@ -147,9 +146,8 @@ func New(o Options) *Adapter {
 }
 
 // NewHTTPClient returns a client that keeps many idle connections per host. It has no timeout: the context bounds a
-// request. It follows no redirects, which would send the conversation to a host that
-// nobody configured. It uses HTTPS_PROXY for https URLs, and no proxy for http URLs, where the
-// proxy would see the key.
+// request. It follows no redirects, which would send the conversation to a host that nobody configured. It uses
+// HTTPS_PROXY for https URLs, and no proxy for http URLs, where the proxy would see the key.
 func NewHTTPClient() *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.Proxy = func(r *http.Request) (*url.URL, error) {

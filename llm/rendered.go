@@ -23,9 +23,9 @@ type call struct{ by, result, earlier int }
 
 // group is the smallest part of a conversation that is rendered and cached as a whole: a message and the
 // results of its calls, the messages that are merged with it, and those that an inserted answer separates
-// from it. Its rendering also depends on earlier messages and on the message
-// after it. The first group is not cached, since it includes the system message; nor are groups with
-// attachments, which are large and may change; nor the last group, which may grow.
+// from it. Its rendering also depends on earlier messages and on the message after it. The first group is
+// not cached, since it includes the system message; nor are groups with attachments, which are large and
+// may change; nor the last group, which may grow.
 type group struct {
 	from      int  // index of its first message
 	at        int  // offset of its JSON in the body

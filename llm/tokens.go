@@ -26,7 +26,7 @@ func tokensBySize(bytes int) int { return (bytes + tokenBytes - 1) / tokenBytes 
 const (
 	maxCounted = 256 << 10 // bytes of a text; the rest is extrapolated
 	maxSampled = 64 << 10  // bytes of cached messages that were not counted; the rest is extrapolated
-	samples    = 16        // texts of a sample
+	samples    = 16        // parts of a sample of the cached messages
 	// Bytes per tokenizer call. On a text without spaces, the time of a call grows faster than the length.
 	countedAtOnce = 4 << 10
 	maxCounts     = 1 << 15 // in a generation of the cache

@@ -22,13 +22,13 @@ func TestTheCPUOfMetricsIsThatOfStacksWithTheirFunctions(t *testing.T) {
 		return l
 	}
 	nameOf := func(function any) string { return runtime.FuncForPC(reflect.ValueOf(function).Pointer()).Name() }
-	observe, record := nameOf((*metrics.Histogram).Observe), nameOf((*sdkmetric.ManualReader).Collect)
+	observe, collect := nameOf((*metrics.Histogram).Observe), nameOf((*sdkmetric.ManualReader).Collect)
 	const rpc = "go.temporal.io/sdk/internal/common/metrics.recordRequestEnd"
 	sample := func(count int64, stack ...*profile.Location) *profile.Sample {
 		return &profile.Sample{Location: stack, Value: []int64{count, count * int64(10*time.Millisecond)}}
 	}
 	samples, used := metricsCPU(&profile.Profile{Sample: []*profile.Sample{
-		sample(1, location("runtime.mallocgc"), location(record), location(observe)), // once
+		sample(1, location("runtime.mallocgc"), location(collect), location(observe)), // once
 		sample(2, location("sync.(*Mutex).Lock", observe), location("main.main")),
 		sample(4, location(rpc), location("main.main")), // also runs without metrics
 	}})

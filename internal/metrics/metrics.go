@@ -178,7 +178,8 @@ func (b *builder) histogram(d Definition) Histogram {
 	return Histogram{labels}
 }
 
-// New returns the instruments of a provider. Nil: they record nothing.
+// New returns the instruments of a provider. Nil: they record nothing. The provider never releases them, so a program
+// should call New only when it starts.
 func New(provider metric.MeterProvider) *Metrics {
 	b := &builder{names: &bounds{seen: map[string]map[string]bool{}}}
 	if provider != nil {
