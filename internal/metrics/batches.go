@@ -58,55 +58,37 @@ type Series interface {
 }
 
 // Sum returns the series of a counter or of an up-down counter. It passes on the sum of its observations.
-func Sum(add func(amount float64)) Series { return &sum{add: add} }
-
-type sum struct {
-	add func(float64)
-
-	mu     sync.Mutex // guards the fields below
-	amount float64
-	isNew  bool
-}
-
-func (s *sum) Observe(amount float64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.amount += amount
-	s.isNew = true
-}
-
-func (s *sum) Flush() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.isNew {
-		s.add(s.amount)
-		s.amount, s.isNew = 0, false
-	}
+func Sum(add func(amount float64)) Series {
+	return &single{pass: add, merge: func(sum, amount float64) float64 { return sum + amount }}
 }
 
 // Last returns the series of a gauge. It passes on the last observation.
-func Last(update func(value float64)) Series { return &last{update: update} }
+func Last(update func(value float64)) Series {
+	return &single{pass: update, merge: func(_, value float64) float64 { return value }}
+}
 
-type last struct {
-	update func(float64)
+// single merges the observations of a batch into one value.
+type single struct {
+	pass  func(float64)
+	merge func(held, value float64) float64
 
 	mu    sync.Mutex // guards the fields below
-	value float64
+	held  float64    // 0 in an empty batch
 	isNew bool
 }
 
-func (l *last) Observe(value float64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.value, l.isNew = value, true
+func (s *single) Observe(value float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held, s.isNew = s.merge(s.held, value), true
 }
 
-func (l *last) Flush() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.isNew {
-		l.update(l.value)
-		l.isNew = false
+func (s *single) Flush() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.isNew {
+		s.pass(s.held)
+		s.held, s.isNew = 0, false
 	}
 }
 

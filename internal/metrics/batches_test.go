@@ -1,11 +1,13 @@
 package metrics_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
@@ -33,8 +35,20 @@ func TestEachExportHasAllObservations(t *testing.T) {
 				m.Streams.Add(1)
 			})
 		}
-		all.Go(func() { read(t, during) })
+		observed, exports := make(chan struct{}), sync.WaitGroup{}
+		exports.Go(func() {
+			for isObserving := true; isObserving; {
+				assert.NoError(t, during.Collect(context.Background(), &metricdata.ResourceMetrics{}))
+				select {
+				case <-observed:
+					isObserving = false
+				default:
+				}
+			}
+		})
 		all.Wait()
+		close(observed)
+		exports.Wait()
 		slices.Reverse(readers) // the first one flushes the batches for both
 		for _, reader := range readers {
 			found := read(t, reader)

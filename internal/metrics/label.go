@@ -1,10 +1,8 @@
 package metrics
 
 import (
-	"maps"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -16,20 +14,16 @@ const (
 	Other    = "other"
 )
 
+const maxLabels = 3 // of an instrument
+
 // labels finds the series of label values.
 type labels struct {
 	keys    []string
 	names   *bounds
 	series  func(metric.MeasurementOption) Series // nil: the instrument records nothing
 	batches *Batches
-
-	mu   sync.Mutex                        // guards replacements of kept
-	kept atomic.Pointer[map[string]Series] // a stored map is only replaced, never changed; nil: none
+	cache   Cache[[maxLabels]string, Series]
 }
-
-// maxKept bounds the series with batches. An instrument with more series passes the observations of the others on at
-// once.
-const maxKept = 1000
 
 func (l *labels) check(values []string) {
 	if len(values) != len(l.keys) {
@@ -37,46 +31,27 @@ func (l *labels) check(values []string) {
 	}
 }
 
-// of returns the series of the values.
+// of returns the series of the values. An instrument with more series than the cache passes the observations of the others
+// on at once.
 func (l *labels) of(values []string) Series {
 	l.check(values)
 	if l.series == nil {
 		return discarded{}
 	}
-	var space [256]byte
-	key := space[:0]
-	for _, value := range values {
-		key = append(append(key, value...), 0)
-	}
-	if kept := l.kept.Load(); kept != nil {
-		if s, ok := (*kept)[string(key)]; ok {
-			return s
-		}
+	var key [maxLabels]string
+	copy(key[:], values)
+	if s, ok := l.cache.Find(key); ok {
+		return s
 	}
 	attributes := make([]attribute.KeyValue, len(values))
 	for i, value := range values {
 		attributes[i] = attribute.String(l.keys[i], l.names.bound(l.keys[i], value))
 	}
-	return l.keep(string(key), l.series(metric.WithAttributeSet(attribute.NewSet(attributes...))))
-}
-
-func (l *labels) keep(key string, s Series) Series {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	kept := map[string]Series{}
-	if earlier := l.kept.Load(); earlier != nil {
-		if s, ok := (*earlier)[key]; ok {
-			return s
-		}
-		if len(*earlier) == maxKept {
-			return direct{s}
-		}
-		kept = maps.Clone(*earlier)
-	}
-	kept[key] = s
-	l.batches.Keep(s)
-	l.kept.Store(&kept)
-	return s
+	s := l.series(metric.WithAttributeSet(attribute.NewSet(attributes...)))
+	return l.cache.Add(key, direct{s}, func() Series {
+		l.batches.Keep(s)
+		return s
+	})
 }
 
 // direct passes each observation on at once.

@@ -119,6 +119,9 @@ type builder struct {
 }
 
 func (b *builder) labels(d Definition, k kind) *labels {
+	if len(d.Labels) > maxLabels {
+		panic("metrics: " + d.Name + " has more labels than maxLabels")
+	}
 	d.kind = k
 	b.definitions = append(b.definitions, d)
 	return &labels{keys: d.Labels, names: b.names, batches: b.batches}

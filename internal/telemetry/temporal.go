@@ -2,10 +2,7 @@ package telemetry
 
 import (
 	"hash/maphash"
-	"maps"
 	"math/bits"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.temporal.io/sdk/client"
@@ -14,49 +11,50 @@ import (
 )
 
 // temporalHandler caches its handlers and instruments, and collects observations in batches. The Temporal SDK asks
-// for handlers and instruments in each call to the server, and making one sorts and hashes its tags.
+// for handlers and instruments in each call to the server, and making one sorts and hashes its tags. The tags have few
+// values: operations, types, task queues.
 type temporalHandler struct {
 	base     client.MetricsHandler
 	batches  *metrics.Batches
-	tagged   cache[tagsKey, client.MetricsHandler]
-	counters cache[string, client.MetricsCounter]
-	gauges   cache[string, client.MetricsGauge]
-	timers   cache[string, client.MetricsTimer]
+	tagged   metrics.Cache[tagsKey, client.MetricsHandler]
+	counters metrics.Cache[string, client.MetricsCounter]
+	gauges   metrics.Cache[string, client.MetricsGauge]
+	timers   metrics.Cache[string, client.MetricsTimer]
 }
 
 func (h *temporalHandler) WithTags(tags map[string]string) client.MetricsHandler {
 	key := keyOf(tags)
-	if handler, ok := h.tagged.find(key); ok {
+	if handler, ok := h.tagged.Find(key); ok {
 		return handler
 	}
 	base := h.base.WithTags(bounded(tags))
-	return h.tagged.add(key, base, func() client.MetricsHandler { return &temporalHandler{base: base, batches: h.batches} })
+	return h.tagged.Add(key, base, func() client.MetricsHandler { return &temporalHandler{base: base, batches: h.batches} })
 }
 
 func (h *temporalHandler) Counter(name string) client.MetricsCounter {
-	if counter, ok := h.counters.find(name); ok {
+	if counter, ok := h.counters.Find(name); ok {
 		return counter
 	}
 	base := h.base.Counter(name)
-	return h.counters.add(name, base, func() client.MetricsCounter {
+	return h.counters.Add(name, base, func() client.MetricsCounter {
 		return counter{h.keep(metrics.Sum(func(amount float64) { base.Inc(int64(amount)) }))}
 	})
 }
 
 func (h *temporalHandler) Gauge(name string) client.MetricsGauge {
-	if gauge, ok := h.gauges.find(name); ok {
+	if gauge, ok := h.gauges.Find(name); ok {
 		return gauge
 	}
 	base := h.base.Gauge(name)
-	return h.gauges.add(name, base, func() client.MetricsGauge { return gauge{h.keep(metrics.Last(base.Update))} })
+	return h.gauges.Add(name, base, func() client.MetricsGauge { return gauge{h.keep(metrics.Last(base.Update))} })
 }
 
 func (h *temporalHandler) Timer(name string) client.MetricsTimer {
-	if timer, ok := h.timers.find(name); ok {
+	if timer, ok := h.timers.Find(name); ok {
 		return timer
 	}
 	base := h.base.Timer(name)
-	return h.timers.add(name, base, func() client.MetricsTimer {
+	return h.timers.Add(name, base, func() client.MetricsTimer {
 		return timer{h.keep(metrics.Values(func(nanoseconds float64) { base.Record(time.Duration(nanoseconds)) }))}
 	})
 }
@@ -96,41 +94,4 @@ func keyOf(tags map[string]string) (key tagsKey) {
 		}
 	}
 	return key
-}
-
-// maxCached is the maximum number of values in a [cache]. The tags of the SDK have few values: operations, types, task queues.
-const maxCached = 1000
-
-// cache is a bounded set of values by key. It is safe for concurrent use.
-type cache[K comparable, T any] struct {
-	mu     sync.Mutex              // guards replacements of values
-	values atomic.Pointer[map[K]T] // a stored map is only replaced, never changed; nil: none
-}
-
-func (c *cache[K, T]) find(key K) (value T, ok bool) {
-	if values := c.values.Load(); values != nil {
-		value, ok = (*values)[key]
-	}
-	return value, ok
-}
-
-// add makes a value, adds it and returns it. If another goroutine has added one for the key in the meantime, it
-// returns that one; if the cache is full, it returns uncached.
-func (c *cache[K, T]) add(key K, uncached T, made func() T) T {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if earlier, ok := c.find(key); ok {
-		return earlier
-	}
-	values := map[K]T{}
-	if earlier := c.values.Load(); earlier != nil {
-		if len(*earlier) == maxCached {
-			return uncached
-		}
-		values = maps.Clone(*earlier)
-	}
-	value := made()
-	values[key] = value
-	c.values.Store(&values)
-	return value
 }
