@@ -239,6 +239,32 @@ func TestAnErrorOfTheLogComesLast(t *testing.T) {
 	take(t, m.done)
 }
 
+func TestDeltasThatArrivedBeforeTheirAnswerAreYielded(t *testing.T) {
+	question, begin := event.UserMessage{Content: "Hello"}, delta(1, 1, "")
+	begin.Reset = true
+	text := delta(1, 1, "Good")
+	text.Index = 1
+	answer := event.AssistantMessage{RequestID: requestID(1), Content: "Good", ThroughEventID: id(1)}
+	for range 100 { // select chooses at random between an event and a delta
+		log, deltas := make(chan client.Entry, 4), make(chan stream.Delta, 2)
+		for n, body := range []event.Body{question, started(1, 1), answer, completed(1)} {
+			log <- client.Entry{Event: recorded(1+n, body)}
+		}
+		close(log)
+		deltas <- stream.Delta{TextDelta: begin}
+		deltas <- stream.Delta{TextDelta: text}
+		var tags []event.Tag
+		for e, err := range client.Merge("demo", "", log, deltas, nil) {
+			require.NoError(t, err)
+			tags = append(tags, e.Tag())
+		}
+		require.Equal(t, []event.Tag{
+			event.TagUserMessage, event.TagTextDelta, event.TagTextDelta,
+			event.TagLLMRequestStarted, event.TagAssistantMessage, event.TagLLMRequestCompleted,
+		}, tags)
+	}
+}
+
 func TestMergeReadsNothingAfterItsReaderStops(t *testing.T) {
 	log, deltas := make(chan client.Entry, 1), make(chan stream.Delta, 1)
 	log <- client.Entry{Event: recorded(1, event.SessionStarted{})}

@@ -33,13 +33,41 @@ func Entries(ctx context.Context, log iter.Seq2[event.Event, error], capacity in
 
 // merge adds deltas to the log. A delta is held until the log has the event that it answers and the
 // answers of earlier steps. If one of these is missing, merge ends the pause of the log's reader
-// between two polls.
+// between two polls. Deltas that have arrived before an event precede it, so that a busy reader does not
+// lose the deltas of a short answer.
 func merge[M any](
 	contextName string, at position, recorded <-chan Entry,
 	messages <-chan M, delta func(M) (stream.Delta, bool),
 	wake chan<- struct{}, yield func(event.Event, error) bool,
 ) {
 	var held *stream.Delta // waits for its event
+	release := func() bool {
+		if held == nil || !at.includes(*held) {
+			return true
+		}
+		d := *held
+		held = nil
+		if at.isOver(d) {
+			return true
+		}
+		for body := range d.Bodies() {
+			e := event.New(body)
+			e.ContextName = contextName
+			if !yield(e, nil) {
+				return false
+			}
+		}
+		return true
+	}
+	receive := func(m M) bool {
+		if d, ok := delta(m); ok {
+			held = &d
+			if !at.includes(d) {
+				trySend(wake)
+			}
+		}
+		return release()
+	}
 	for {
 		incoming := messages
 		if held != nil {
@@ -47,30 +75,23 @@ func merge[M any](
 		}
 		select {
 		case next, ok := <-recorded:
-			if !ok || !yield(next.Event, next.Err) || next.Err != nil {
+			if !ok {
+				return
+			}
+			for n := len(messages); n > 0 && held == nil; n-- {
+				if !receive(<-messages) {
+					return
+				}
+			}
+			if !yield(next.Event, next.Err) || next.Err != nil {
 				return
 			}
 			at.advance(next.Event)
-		case m := <-incoming:
-			if d, ok := delta(m); ok {
-				held = &d
-				if !at.includes(d) {
-					trySend(wake)
-				}
+			if !release() {
+				return
 			}
-		}
-		if held == nil || !at.includes(*held) {
-			continue
-		}
-		d := *held
-		held = nil
-		if at.isOver(d) {
-			continue
-		}
-		for body := range d.Bodies() {
-			e := event.New(body)
-			e.ContextName = contextName
-			if !yield(e, nil) {
+		case m := <-incoming:
+			if !receive(m) {
 				return
 			}
 		}
