@@ -20,11 +20,11 @@ import (
 // task queue of this process, where it finds the attempt by its key. Followers notice nothing.
 
 // adoptWithin is how long an attempt runs without a waiting activity, and how long its result is
-// kept. On a busy machine, a flood of signals delays the next run by more than a minute.
+// kept. On a busy machine, a flood of signals can delay the next run by more than a minute.
 const adoptWithin = 2 * time.Minute
 
 // AdoptTimeout is the ScheduleToStartTimeout of an activity that adopts an attempt. After a flood
-// of signals, a busy process takes more than 2 s to start it.
+// of signals, a busy process can take more than 2 s to start it.
 const AdoptTimeout = 10 * time.Second
 
 const describeTimeout = 2 * time.Second

@@ -146,7 +146,7 @@ func (a *attempt) admit(ctx context.Context) (p prepared, err error) {
 		p.settle, err = a.reserve(ctx, r, maxWait)
 		waited := time.Since(began)
 		p.deadline, maxWait = p.deadline.Add(waited), maxWait-waited
-		if err != nil || n == maxPreparations || waited < grantableRetry || !a.lacksInput() {
+		if err != nil || n == maxPreparations || waited < reservationRetry || !a.lacksInput() {
 			return p, err
 		}
 		p.settle(event.Usage{})

@@ -25,9 +25,9 @@ type LabelBudget struct {
 // maxBudgetedOutput limits an answer under a budget if no setting does, in tokens.
 const maxBudgetedOutput = 4096
 
-// grantableRetry is the interval at which a reservation that waits for a lost attempt is retried. The
-// attempt can end at any time.
-const grantableRetry = time.Second
+// reservationRetry is the interval at which a reservation that waits for a lost attempt is retried. The
+// lost attempt may settle its reservation at any time.
+const reservationRetry = time.Second
 
 // lostGrace is how long after its deadline a lost attempt can still settle its reservation.
 const lostGrace = settleTimeout
@@ -141,7 +141,7 @@ func (a *attempt) reserveOf(ctx, waiting context.Context, b LabelBudget, wanted 
 			return fmt.Errorf("reserve the budget %s: %w", b.name(), err)
 		case answer.Granted:
 			return nil
-		case answer.IsGrantableLater && pause.For(waiting, grantableRetry):
+		case answer.IsGrantableLater && pause.For(waiting, reservationRetry):
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		default:

@@ -202,7 +202,11 @@ func TestFailuresOfOnEvent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDelivering(t, 1)
-			_, err := d.deliver([]hook.Hook{{Name: "crm", OnEvent: test.onEvent, Timeout: 50 * time.Millisecond}}, "crm", 1)
+			h := hook.Hook{Name: "crm", OnEvent: test.onEvent}
+			if name == "a timeout" {
+				h.Timeout = 50 * time.Millisecond
+			}
+			_, err := d.deliver([]hook.Hook{h}, "crm", 1)
 			var failed *temporal.ApplicationError
 			require.ErrorAs(t, err, &failed)
 			require.Equal(t, "hook crm: "+test.want, failed.Message())

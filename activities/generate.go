@@ -26,7 +26,7 @@ const MaxAnswerBytes = 768 << 10
 type GenerateInput struct {
 	ContextName  string `json:"contextName"`
 	RequestID    string `json:"requestId"`
-	FirstAttempt int    `json:"firstAttempt"`    // counted over all activities of the request
+	FirstAttempt int    `json:"firstAttempt"`    // number of the first attempt, counted over all activities of the request
 	MaxAttempts  int    `json:"maxAttempts"`     // of this activity
 	Steps        int    `json:"steps,omitempty"` // as in [reducer.StartRequest]
 	Limit        string `json:"limit,omitempty"` // as in [reducer.StartRequest]

@@ -47,7 +47,7 @@ type Delta struct {
 type ModelRequest struct {
 	Conversation      string // the same in all requests of a conversation
 	Messages          []reducer.Message
-	FirstToken, Stall time.Duration         // maximum waits for the first and for each later token; 0: none
+	FirstToken, Stall time.Duration         // limits of the wait for the first and for each later token; 0: unlimited
 	Settings          event.RequestSettings // override those of the provider config
 	Repair            *Repair               // the invalid answer to correct; nil: none
 	MaxOutput         int                   // maximum tokens of the answer if no setting limits it; 0: unlimited

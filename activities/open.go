@@ -29,7 +29,7 @@ type OpenInput struct {
 type OpenResult struct {
 	RunID         string        `json:"runId,omitempty"`         // that was registered
 	StoreID       string        `json:"storeId,omitempty"`       // identity of the blob store
-	PreviousRunID string        `json:"previousRunId,omitempty"` // of the previous session; "": none
+	PreviousRunID string        `json:"previousRunId,omitempty"` // the run before this one; "": none
 	ForkedFrom    string        `json:"forkedFrom,omitempty"`    // event id, in the first session of a fork; else ""
 	Session       []byte        `json:"session,omitempty"`       // for [wire.Unpack]; empty without a log, and if the run already has the session
 	Rules         reducer.Rules `json:"rules,omitempty"`

@@ -59,8 +59,8 @@ func (a *attempt) debounce(ctx context.Context) (reducer.Session, error) {
 	return session, err
 }
 
-// sessionAfterSignals includes the signals that the server has accepted, such as the end of the
-// previous attempt: the server answers queries after them.
+// sessionAfterSignals returns a session that includes the signals that the server has accepted, such as the
+// end of the previous attempt: the server delivers them to the workflow before it answers a query.
 func (a *attempt) sessionAfterSignals(ctx context.Context) (reducer.Session, error) {
 	run, _ := a.currentRun()
 	check, err := a.queryStopCheck(ctx, run)

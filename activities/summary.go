@@ -59,7 +59,7 @@ func summaryExtra(extra event.Object, maxTokens int) event.Object {
 
 // summaryMessages returns the covered messages, followed by the instruction. The messages are exactly as
 // earlier requests sent them, so that the provider reads them from its prompt cache. If they exceed the
-// window, summaryMessages omits the oldest ones, and as a last resort truncates the texts.
+// window, summaryMessages omits the oldest ones, and as a last resort shortens the messages.
 func (a *attempt) summaryMessages(ctx context.Context, model Model, r ModelRequest) ([]reducer.Message, error) {
 	window := a.in.Compaction.Window
 	limit := window*9/10 - summaryTokens(window) // the count is an estimate
@@ -113,7 +113,7 @@ func (a *attempt) summaryMessages(ctx context.Context, model Model, r ModelReque
 // maxBytesPerToken is the length of a long token in the vocabularies of tokenizers.
 const maxBytesPerToken = 16
 
-// shortened bounds each text of the messages, in bytes.
+// shortened bounds each text of the messages, in bytes, and omits attachments and provider state.
 func shortened(messages []reducer.Message, limit int) []reducer.Message {
 	short := slices.Clone(messages)
 	bound := func(text string) string {

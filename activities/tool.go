@@ -10,8 +10,8 @@ import (
 
 // Tools are the tools of a worker. All workers of a task queue need the same tools.
 type Tools interface {
-	// Offer returns the tools of a context in a stable order. An error, such as a [*ModelError],
-	// fails the attempt.
+	// Offer returns the tools of a context in a stable order. An error, such as a [*ModelError], fails the
+	// attempt, unless an earlier step of the turn has offered tools, which are then offered again.
 	Offer(context.Context, OfferRequest) ([]Tool, error)
 	// Call calls a tool. Its context ends at the timeout, a cancellation or the worker's shutdown.
 	Call(context.Context, ToolCallRequest) ToolCallResult
@@ -45,7 +45,7 @@ type ToolDefinition struct {
 const DefaultToolTimeout = time.Minute
 
 // ToolCallRequest is a call of a worker's tool. Its arguments match the schema, unless an approval
-// edited them, so validate them.
+// edited them or the schema is invalid, so validate them.
 type ToolCallRequest struct {
 	ContextName, RequestID string
 	ToolCallID             string // unique in the context, the same for all attempts

@@ -20,7 +20,7 @@ import (
 // from the log. After a reset of the run, it continues with the new run from the reset point.
 //
 // The error is ErrLost if the run ended before it recorded the events, ErrUnanswered if it ended
-// before it answered them, ErrNoArchive if the answer is in a blob store and the client has none,
+// before it answered them or was reset repeatedly, ErrNoArchive if the answer is in a blob store and the client has none,
 // or an error of [Context.Send] or [Context.Follow]. Only the blob store shows what an ended run
 // recorded, so Ask waits while it is unavailable.
 func (c *Context) Ask(ctx context.Context, events ...event.Event) iter.Seq2[event.Event, error] {
@@ -42,7 +42,7 @@ func (c *Context) Ask(ctx context.Context, events ...event.Event) iter.Seq2[even
 			known = []string{sent.RefusalID}
 		}
 		q := question{c, sent.ClientEventIDs, yield}
-		for range maxResets {
+		for range maxFollows {
 			restart, ids := q.follow(ctx, f, c.idBefore(known))
 			f.close()
 			if !restart {
@@ -59,7 +59,7 @@ func (c *Context) Ask(ctx context.Context, events ...event.Event) iter.Seq2[even
 	}
 }
 
-const maxResets = 4 // how often Ask follows a turn, including the first time
+const maxFollows = 4 // of a turn; each but the first follows a reset
 
 type question struct {
 	context        *Context

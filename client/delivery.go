@@ -18,7 +18,8 @@ type Delivery struct {
 }
 
 // Delivery reports the outcome of events. It queries a worker for at most 5 s if the context runs, and
-// reads the log if it does not. The error is then blobs.ErrUnavailable while the blob store is unavailable.
+// reads the log if it does not. Reading the log fails with blobs.ErrUnavailable while the blob store is
+// unavailable.
 func (c *Context) Delivery(ctx context.Context, clientEventIDs ...string) (Delivery, error) {
 	const operation = "get the delivery of events to"
 	query, cancel := context.WithTimeout(ctx, queryTimeout)

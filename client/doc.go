@@ -16,7 +16,8 @@
 //   - Events are deduplicated by ClientEventID: a Send with an unknown outcome can be repeated.
 //   - [Context.Follow] yields each recorded event once and in order, across runs and sessions.
 //     Deltas are interleaved, and are lost while NATS is unavailable.
-//   - A [Schedule] sends each of its messages once, even if workers are killed.
+//   - A [Schedule] sends no message twice, even if workers are killed. [Context.Schedule] says which
+//     messages it skips.
 //   - A call that changes a context fails with ErrOtherStore if the blob store of the client is not
 //     that of the workers.
 //

@@ -13,7 +13,8 @@ import (
 type FollowOptions struct {
 	From   string // id of the event to start after; empty: start at the first event
 	Deltas bool   // include live deltas, if the client has NATS
-	// Delay before the first read of the log. A delta or a Send by this client ends it. 0: none.
+	// Delay before the first read of the log. A Send by this client ends it, and so does a delta that answers
+	// an event after From. 0: none.
 	Delay time.Duration
 }
 
@@ -40,7 +41,7 @@ type follower struct {
 	ctx         context.Context
 	cancel      context.CancelFunc
 	deltas      *stream.Subscription // nil without deltas
-	wake        chan struct{}        // ends the pause between polls for a context that does not exist
+	wake        chan struct{}        // ends delay, and the pause between two reads of the log
 	unsubscribe func()
 	delay       time.Duration // before the first read of the log
 }

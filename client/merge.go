@@ -33,8 +33,8 @@ func Entries(ctx context.Context, log iter.Seq2[event.Event, error], capacity in
 
 // merge adds deltas to the log. A delta is held until the log has the event that it answers and the
 // answers of earlier steps. If one of these is missing, merge ends the pause of the log's reader
-// between two polls. Deltas that have arrived before an event precede it, so that a busy reader does not
-// lose the deltas of a short answer.
+// between two polls. Unless a delta is held, the deltas that arrived before an event are yielded before
+// it, so that a busy reader does not lose the deltas of a short answer.
 func merge[M any](
 	contextName string, at position, recorded <-chan Entry,
 	messages <-chan M, delta func(M) (stream.Delta, bool),

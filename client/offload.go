@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// Files of this size and more go to the blob store, because readers of a log read inline files, too.
+	// Files of this size and more go to the blob store, because everyone who reads the log downloads inline files.
 	offloadThreshold = 8 << 10
 	// maxInlineFile bounds files that models do not support: they are always inline, in base64.
 	maxInlineFile = min(1<<20, (wire.MaxEventBytes-maxFileFields)/4*3)

@@ -81,7 +81,7 @@ const (
 	FailureContentFilter  FailureKind = "content_filter"
 	FailureModelNotFound  FailureKind = "model_not_found" // no such model or endpoint
 	FailureBadRequest     FailureKind = "bad_request"
-	FailureTimeout        FailureKind = "timeout"         // for the answer or a token
+	FailureTimeout        FailureKind = "timeout"         // no answer or no token in time
 	FailureUnavailable    FailureKind = "unavailable"     // the provider, the connection or a worker failed
 	FailureBadResponse    FailureKind = "bad_response"    // the answer is incomplete or unusable
 	FailureBudgetExceeded FailureKind = "budget_exceeded" // the attempt was not sent; see [BudgetExceeded]

@@ -20,7 +20,7 @@ import (
 var ErrNoContext = errors.New("no such context")
 
 // NoContext returns an [ErrNoContext] that wraps the error of the server without its text, which
-// names ids of Temporal.
+// contains ids of Temporal.
 func NoContext(cause error) error { return &noContextError{cause} }
 
 type noContextError struct{ cause error }
@@ -54,8 +54,8 @@ func (l *Log) Events(ctx context.Context, contextName, from string) iter.Seq2[ev
 	return l.events(ctx, contextName, from, func() (view, error) { return l.current(ctx, contextName, event.Counter(from)) })
 }
 
-// Registered is [Log.Events] for callers that conclude from a missing event that it is not recorded. While
-// the archive is unavailable, Registered fails with blobs.ErrUnavailable, but [Log.Events] reads only
+// Registered is [Log.Events] for callers that treat the absence of an event as proof that it is not
+// recorded. While the archive is unavailable, Registered fails with blobs.ErrUnavailable, but [Log.Events] reads only
 // histories. Histories do not show whether the run that a reset started has registered. If that run closed
 // before it registered, the log is the one before the reset.
 func (l *Log) Registered(ctx context.Context, contextName, from string) iter.Seq2[event.Event, error] {

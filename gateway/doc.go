@@ -26,16 +26,16 @@
 //   - The patches of a transcript, applied in order to an earlier document, produce the newest.
 //   - A received write completes, and a running answer continues, even if the client disconnects.
 //   - A request with an Idempotency-Key can be repeated: its events are deduplicated among the
-//     newest thousand. The same key with a different body is rejected.
-//   - Browsers display attachments as images or download them, and run no code in them.
+//     newest thousand. The same key with different events is rejected.
+//   - Browsers display images, play audio and download other attachments, and run no code in them.
 //   - Errors and log lines contain no secrets.
 //
 // # Security
 //
 // The gateway has no authentication: anyone who can reach its address can read and write all
 // contexts of the namespace. Bind it to the loopback address, or put it behind a proxy that
-// authenticates. Rates and streams are limited per client address; behind one of Options.Proxies,
-// that is the address of the proxy's client.
+// authenticates. Rates and streams are limited per client: an IPv4 address or the /64 network
+// of an IPv6 address; behind one of Options.Proxies, that of the proxy's client.
 //
 // Other sites in the same browser have no access. Only localhost, IP addresses and Options.Hosts
 // are accepted as Host, against DNS rebinding. Writes from another origin are recognized

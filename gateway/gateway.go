@@ -47,11 +47,11 @@ type Options struct {
 	// Page serves / and every path without a route, see package page. Nil: no page.
 	Page  http.Handler
 	Hosts []string // accepted besides localhost and IP addresses, without ports
-	// Rate bounds the average requests per second of one address; 0: 50, negative: unlimited. Burst
-	// is the number allowed at once; 0: 4 * Rate.
+	// Rate bounds the average requests per second of one client, which is an IPv4 address or an IPv6 /64;
+	// 0: 50, negative: unlimited. Burst is the number allowed at once; 0: 4 * Rate.
 	Rate  float64
 	Burst int
-	// Streams bounds the open streams, StreamsPerAddress those of one address. 0: 10,000 and 1,000;
+	// Streams bounds the open streams, StreamsPerAddress those of one client. 0: 10,000 and 1,000;
 	// negative: unlimited.
 	Streams, StreamsPerAddress int
 	Proxies                    []netip.Prefix // trusted; their X-Forwarded-For identifies the client

@@ -94,6 +94,6 @@
 //
 // A new hook receives the events of the next run of a context that begins on a worker with the hook, and
 // of later runs; with [Hook.FromStart], it receives the whole log. A worker without the hook cannot
-// deliver. If a few minutes of attempts reach only such workers, the events wait at the cursor. A hook
+// deliver. If the attempts of a few minutes reach only such workers, the events wait at the cursor. A hook
 // that is removed and added again continues at its cursor; another name starts anew.
 package hook

@@ -20,7 +20,9 @@ type Options struct {
 	HTTPClient *http.Client
 	Getenv     func(string) string          // for keys of the form env:NAME; nil: [os.Getenv]
 	ReadFile   func(string) ([]byte, error) // for keys of the form file:/path; nil: [os.ReadFile]
-	Providers  []Provider                   // added to the presets; one with the id of a preset replaces it
+	// Providers are added to the presets. One with the id of a preset replaces its settings and URL; the
+	// preset's rules for requests still apply.
+	Providers []Provider
 	// PriceVersion of Providers, at most [event.MaxPriceVersionBytes]. Empty: a hash of the prices.
 	PriceVersion string
 	// AllowBaseURLs are base URLs that contexts may use, including paths below them. They get no key.

@@ -61,7 +61,7 @@ func (t *Target) failCanceled(ctx context.Context, e *Error) {
 	e.Kind, e.Message = KindCanceled, t.clean(e.cause.Error(), maxMessage)
 }
 
-// failResponse repeats the response only if it is the error object of a preset or a configured
+// failResponse quotes the response only if it is the error object of a preset or a configured
 // provider. The sender of an event may name a server that only the worker can reach, and must not read
 // the response through the log.
 func (t *Target) failResponse(r *errorResponse, e *Error) {

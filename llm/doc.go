@@ -9,7 +9,7 @@
 //
 // The conversation is rendered for the provider (render.go, message.go, attachment.go), reusing the
 // unchanged part (rendered.go). transport.go inserts the conversation and the request settings (parameters.go,
-// format.go) into requests of go-openai, and eventbody.go filters their event streams. reasoning.go
+// format.go) into requests of go-openai, and eventbody.go filters the event streams of the responses. reasoning.go
 // reads reasoning and provider state, and state.go sends that state back in later requests. Failures
 // become an [Error] (classify.go, media.go, tokentimeout.go).
 //
@@ -19,7 +19,7 @@
 //   - The package does not retry: see [Error.Retryable] and [Error.RetryAfter]. The one exception is
 //     rejected provider state, see [Target.Stream].
 //   - No [Error] contains the API key, and secrets are removed from the messages of servers. It wraps
-//     only errors of the standard library without details, and the cause of the caller's cancellation.
+//     only sentinel errors of the standard library, and the cause of the caller's cancellation.
 //   - A key is sent only to the base URL that it is configured for. Requests go only to presets of remote
 //     servers, configured providers and base URLs that the operator allows, see [Adapter.Resolve].
 //   - An error quotes an error response only if it is the error object of a preset or a configured

@@ -67,8 +67,8 @@ type Error struct {
 	ProviderID string
 	Status     int // HTTP status of a refused request, or of an error in a stream; 0: none
 	Kind       Kind
-	// Message has at most about 700 bytes and no secrets. It may be the error message of a
-	// preset or a configured provider.
+	// Message has no secrets, and at most about 700 bytes unless the kind is [KindConfiguration]. It may
+	// be the error message of a preset or a configured provider.
 	Message    string
 	RetryAfter time.Duration // requested by the provider; 0: not requested
 	// RetryOnce: at most one more attempt is useful, since the model may not accept an attachment.

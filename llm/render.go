@@ -152,7 +152,7 @@ func (r *rendering) answer(i int) []message {
 }
 
 // If calls since the previous user message are sent with their reasoning, each later answer must have
-// reasoning, too. Partial answers and answers of other models have no reasoning, so theirs is empty.
+// reasoning, too. Partial answers and answers of other models have no reasoning, so they get an empty one.
 func (r *rendering) withReasoning(i int, back returned) returned {
 	if r.target.quirks.state != stateReasoning || back.Reasoning != nil {
 		return back

@@ -20,7 +20,8 @@ import (
 type Result struct {
 	Text      string
 	Reasoning string
-	// State for later requests to the same target. Nil: none is required, or no complete answer.
+	// State for later requests to the same target. Nil: none is required, it is invalid or too large, or there
+	// is no complete answer.
 	State *event.ProviderState
 	// Calls of a complete answer, in order, at most [MaxCalls]. Their results belong in the next request.
 	Calls []Call
@@ -29,7 +30,7 @@ type Result struct {
 	FinishReason string
 	// Usage is reported by the provider or estimated by the tokenizer. It is zero if the provider could not be
 	// reached, or answered with an error before any text. If the stream broke off, ctx ended, or a token timeout
-	// stopped the request, it is an estimate.
+	// stopped the request before the provider reported it, it is an estimate.
 	event.Usage
 }
 

@@ -80,9 +80,9 @@ func encodingOf(model string) encoding {
 	return o200kBase
 }
 
-// conversation counts the tokens of a request. The next request of the context waits for it if the provider
-// reported no usage, for example because the answer was interrupted. Therefore, it extrapolates the count of long
-// cached messages from a sample.
+// conversation counts the tokens of a request. The next request of the context waits for this count if the
+// provider reported no usage, for example because the answer was interrupted. Therefore, conversation
+// extrapolates the count of long cached messages from a sample.
 func (c *tokenCounter) conversation(e encoding, sent conversation) int {
 	tokens, cached := requestTokens+c.messages(e, sent.shown...), sent.cached
 	if cached.tokens > 0 || cached.size == 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// This file adapts the JSON Schemas of tools to providers. An adapted schema may allow more than
-// the original; arguments are validated against the original.
+// This file adapts the JSON Schemas of tools to providers. An adapted schema may allow more or
+// less than the original; arguments are validated against the original.
 //
 //   - OpenAI requires type, properties and the items of arrays, and OpenAI and Anthropic reject
 //     combinations like anyOf at the top level.

@@ -95,8 +95,8 @@
 //
 // # Guarantees
 //
-//   - Every tool call has exactly one result before the next attempt. It is executed at most once
-//     unless it is idempotent. A late result replaces the placeholder of an interruption.
+//   - Every tool call has exactly one result before the next attempt. A call is executed at most once
+//     unless it is idempotent or the workflow is reset. A late result replaces the placeholder of an interruption.
 //   - [Reduce] and [Step] are deterministic. Results can share memory with arguments: modify neither.
 //   - Reduce(Reduce(s, a...), b...) equals Reduce(s, a..., b...) for every split of a log, and a
 //     state survives a JSON round trip unchanged.

@@ -24,7 +24,7 @@ func (d *decision) interruptIfOutdated() {
 	}
 }
 
-// interrupt cancels the request for a person. These messages stay unanswered: those that arrived in its
+// interrupt cancels the request because a client asked for it. These messages stay unanswered: those that arrived in its
 // quiet period, those in its attempt, and those that interrupted it. Queued messages are answered next.
 func (d *decision) interrupt() {
 	if d.Request == nil {

@@ -13,8 +13,8 @@ const (
 	PhaseAnswering    Phase = "answering"    // an attempt was sent to a provider
 	PhaseCalling      Phase = "calling"      // an answer has tool calls without a result
 	PhaseInterrupting Phase = "interrupting" // new input stops an attempt that lacks it
-	PhaseWithdrawing  Phase = "withdrawing"  // cancelled by a person or a close while debouncing
-	PhaseCancelling   Phase = "cancelling"   // an attempt is cancelled by a person or a close
+	PhaseWithdrawing  Phase = "withdrawing"  // cancelled by an interrupt or a close while debouncing
+	PhaseCancelling   Phase = "cancelling"   // an attempt is cancelled by an interrupt or a close
 )
 
 // Phase derives the phase. It is not persisted, so sessions of older workers have one, too.

@@ -12,9 +12,10 @@ type Rules int
 // Versions of the rules.
 const (
 	Rules1 Rules = 1 // of release 0.1.0
-	// Rules2 are the rules of release 0.2.0. They accept [event.SetRequestSettings], execute tool
-	// calls, record the end of every attempt, what hooks did, and answers interrupted during
-	// reasoning, and reject invalid values of fields that 0.1.0 did not define.
+	// Rules2 are the rules of release 0.2.0:
+	//   - They accept [event.SetRequestSettings] and execute tool calls.
+	//   - They record the end of every attempt, what hooks did, and answers interrupted during reasoning.
+	//   - They reject invalid values of fields that 0.1.0 did not define.
 	Rules2 Rules = 2
 
 	CurrentRules = Rules2 // of new runs
@@ -88,7 +89,7 @@ type Request struct {
 // MaxReturns bounds how often a request is handed back, since a request may crash its workers.
 const MaxReturns = 10
 
-// SpareAttempts is how many attempts beyond the retry settings may replace those of dead workers.
+// SpareAttempts is the number of attempts, beyond the retry settings, that replace attempts whose worker died.
 const SpareAttempts = 2
 
 // Limits far above those of providers bound the cost of a [Step].

@@ -6,8 +6,8 @@ import "sync/atomic"
 // writes element n and leaves the state valid. Copying would make a fold of n events quadratic.
 // Only one successor may use element n; others copy. The last element of an array is reserved to
 // count the free elements before it. The successor that decrements this count by compare-and-swap
-// owns the next element, so concurrent folds are safe. A shorter view has more free elements than
-// the count, and a decoded array has no count: both copy.
+// owns the next element, so concurrent folds are safe. Appending copies if the list is a shorter view,
+// which has more free elements than the count, or was decoded from JSON and has no count.
 type shared[T any, E element[T]] []T
 
 // element is a pointer to an element that can hold the count of free elements.

@@ -14,14 +14,15 @@
 // context uses the tools that it names in an event.SetTools. Package tool/builtin has tools that
 // need no code.
 //
-// Each call is a Temporal activity. Functions with effects use [CallID] with [ContextName] as an
+// Each call is a Temporal activity. Functions with side effects use [CallID] with [ContextName] as an
 // idempotency key. Only calls of [Idempotent] tools are repeated, except that a reset of the workflow
 // repeats all calls that were running at the reset point. Guarantees:
 //   - A function receives only arguments that match the schema.
 //   - An error, a panic or a timeout of a function is an error result for the model. It ends
 //     neither the request nor the worker. A function that ignores the end of its context is
 //     abandoned.
-//   - The blob store has the whole text of a result above [MaxResult]. The model receives its
-//     beginning and end, and reads the rest with the tool [ReadResult].
+//   - The blob store, if there is one, receives the whole text of a result above [MaxResult]. The model
+//     receives its beginning and end, and reads the rest with the tool [ReadResult]. A text above 16 MiB
+//     is an error result.
 //   - The order of the tools that models receive depends only on the event and on their names.
 package tool

@@ -52,7 +52,7 @@ const (
 const (
 	AttributeStatus = "ContextStatus" // Keyword, a [Status]
 	AttributeTurns  = "ContextTurns"  // Int, the number of requests that ended
-	AttributeModel  = "ContextModel"  // Keyword, the model of the newest request
+	AttributeModel  = "ContextModel"  // Keyword, the model of the newest attempt
 )
 
 // MemoStore is the key of the blob store's identity in workflow memos and namespace data.

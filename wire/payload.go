@@ -131,7 +131,8 @@ func StopCheckOf(s reducer.Session) StopCheck {
 type Delivery struct {
 	// EventIDs maps clientEventIds to ids, among the newest [reducer.MaxRecent]; others are missing.
 	EventIDs map[string]string `json:"eventIds"`
-	// Pending: input is not in the log yet. If false, missing events were rejected or never arrived.
+	// Pending: input is not in the log yet. If false, missing events were rejected, never arrived, or are
+	// older than the newest [reducer.MaxRecent].
 	Pending     bool   `json:"pending,omitempty"`
 	LastEventID string `json:"lastEventId,omitempty"`
 	Status      Status `json:"status"`

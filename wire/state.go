@@ -41,7 +41,7 @@ type State struct {
 	EventCount  int           `json:"eventCount"`
 	LastEventID string        `json:"lastEventId,omitempty"`
 	Turns       int           `json:"turns"`           // the number of requests that ended
-	Model       string        `json:"model,omitempty"` // of the newest request; "" before the first
+	Model       string        `json:"model,omitempty"` // of the newest attempt; "" before the first
 	Usage       reducer.Usage `json:"usage,omitzero"`  // sum over the ended attempts
 	// ContextTokens are the input and output of the attempt with the newest answer: about the size of
 	// the conversation. 0: there is none since the newest compaction.

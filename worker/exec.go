@@ -82,8 +82,8 @@ const (
 // variableEndsAll tells a COMMAND that everything stops when it exits.
 const variableEndsAll = "CHRONICLE_ENDS_WITH_COMMAND"
 
-// commandEnvironment replaces the settings of other servers, whose keys must not be sent to the servers
-// of --dev.
+// commandEnvironment points COMMAND at the servers of --dev. It drops the settings of other servers, so
+// that their credentials are not sent to these.
 func commandEnvironment(environment []string, at endpoints) []string {
 	kept := slices.DeleteFunc(slices.Clone(environment), func(variable string) bool {
 		return strings.HasPrefix(variable, "TEMPORAL_") || strings.HasPrefix(variable, "NATS_") || strings.HasPrefix(variable, "BLOB_URL=") || strings.HasPrefix(variable, config.VariableFile+"=")

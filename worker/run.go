@@ -189,7 +189,7 @@ func dial(ctx context.Context, at endpoints) (client.Client, error) {
 	defer cancel()
 	// Compressing small messages costs both sides more than sending them.
 	at.temporal.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{}
-	// Larger payloads go to the blob store.
+	// The SDK warns about payloads before they go to the blob store.
 	at.temporal.PayloadLimits.PayloadSizeWarning = wire.MaxInputBytes
 	at.temporal.Identity = identity()
 	c, err := client.DialContext(ctx, at.temporal)

@@ -24,7 +24,7 @@ func (p Problem) String() string { return p.Place + ": " + p.Text }
 // Check reads all runs and segments of a context, including abandoned branches. Of the events that a
 // fork shares with its origin, it checks only that their segments are listed. It yields at most one
 // problem per entry: an unreadable or unknown entry, a missing or damaged blob, an id or parent out
-// of sequence, or a gap. An error means that the store is unavailable, and is the last element.
+// of sequence, or a gap. An error means that the store could not be read, and is the last element.
 func (a *Archive) Check(ctx context.Context, contextName string) iter.Seq2[Problem, error] {
 	return func(yield func(Problem, error) bool) {
 		f, err := a.Folder(ctx, contextName)

@@ -36,6 +36,7 @@
 //	cursors/demo/3c2e…/000000000007.json
 //	{"version":1,"reader":"crm","runId":"…","after":42}
 //
-// Events are read as they were written, in order and without a gap, or an error names the segment
-// that is missing or damaged.
+// Events are read as they were written and in order, up to the first gap in the list of segments, which
+// [github.com/seed-9ed7edd4/chronicle/eventlog] reports. For a listed segment that is missing or damaged,
+// the error is a [*SegmentError].
 package archive

@@ -23,7 +23,7 @@ type job struct {
 	span span
 	from int // counter of the first event to yield
 
-	fetched chan struct{} // nil until started; the other fields are set when it closes
+	fetched chan struct{} // nil until started; the fields below are set when it closes
 	segment Segment
 	packed  []byte
 	err     error

@@ -25,7 +25,7 @@
 //     failure. A killed process leaves no partial blob.
 //   - Get returns the bytes that were put, verified by their hash.
 //   - Nothing is deleted, except by [Store.Delete], which only removes old cursors of hooks and the
-//     probes of `starter doctor`. Putting the same bytes again changes nothing, and
+//     probes that check a store. Putting the same bytes again changes nothing, and
 //     [Store.WriteOnce] never replaces what is stored under a name.
 //   - Errors contain no credentials.
 package blobs

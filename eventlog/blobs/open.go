@@ -75,7 +75,7 @@ func open(ctx context.Context, u *url.URL, createsFolder bool) (bucket *blob.Buc
 
 // The AWS SDK warns on stderr about each object without a checksum that it can verify: those above
 // 16 MiB, uploaded in parts, and those of some servers (https://github.com/aws/aws-sdk-go-v2/issues/3032).
-// [Store.Get] verifies hashes itself. Unnecessary if the SDK did not warn.
+// [Store.Get] verifies hashes itself. Remove this when the SDK no longer warns.
 func withS3Defaults(u *url.URL) *url.URL {
 	const name = "response_checksum_validation"
 	query := u.Query()

@@ -114,7 +114,7 @@ func (s *Store) Put(ctx context.Context, data []byte) (Ref, error) {
 	if err == nil && existing.Size == int64(len(data)) {
 		return ref, nil
 	}
-	// A power failure can leave a truncated file.
+	// An object of another size is damaged and is replaced.
 	if err == nil || gcerrors.Code(err) == gcerrors.NotFound {
 		err = s.write(ctx, string(ref), data, &blob.WriterOptions{ContentType: "application/octet-stream"})
 	}
@@ -288,7 +288,7 @@ func (s *Store) names(ctx context.Context, prefix string) iter.Seq2[string, erro
 // files replaces the listing of gocloud's file driver, which can skip names between pages (a file
 // and a folder with a common prefix), and fails when a temporary file disappears. No upstream issue is
 // known: https://github.com/google/go-cloud/issues/3089 fixed only listings with a delimiter.
-// Unnecessary when the driver compares names with the page token in the order of its walk.
+// Remove this when the driver compares names with the page token in the order of its walk.
 func (s *Store) files(prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		var names []string

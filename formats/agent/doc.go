@@ -13,8 +13,8 @@
 // Guarantees:
 //   - Every line is kept, except duplicates, empty messages, streamed deltas and private keys.
 //     No line stops the reader. A malformed line becomes a warning note with its first 64 KiB: a
-//     line that cannot be parsed, a result without the required id, or a call without a tool name,
-//     which is recorded as well. Text between the objects becomes a system note, without ANSI colors.
+//     line that cannot be parsed, a result without the required id, or a call without a tool name.
+//     Such a call is recorded as well. Text between the objects becomes a system note, without ANSI colors.
 //   - Lines are converted as they are read. Only a result that precedes its call
 //     waits, in a bounded buffer. When the buffer is full, or at the end of the log,
 //     such a result becomes a warning note.

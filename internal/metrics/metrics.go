@@ -69,8 +69,8 @@ type Reading struct {
 	meter      metric.Meter // nil: reads nothing
 }
 
-// Until stop is called, each export calls read in the background and reports the result of the previous
-// call. After an error, the metric has no value. An export must not wait for read: the export holds a lock
+// Observe makes each export start read in the background, unless the previous read is still running, and
+// report the newest result, until stop is called. After an error, the metric has no value. An export must not wait for read: the export holds a lock
 // of OpenTelemetry, and read needs that lock if it creates an instrument, as a request to Temporal can.
 func (r *Reading) Observe(read func(context.Context) (float64, error)) (stop func()) {
 	if r.meter == nil {

@@ -1,9 +1,9 @@
 // Package tracing makes spans with the OpenTelemetry API.
 //
-// Programs start a trace: a command of the starter, a request to the gateway, or an activity of the
-// worker ([github.com/seed-9ed7edd4/chronicle/internal/tracing/intercept]). Everything below them
-// calls [Start], which uses the tracer of the span in the context. Without one, [Start] costs a
-// lookup in the context and records nothing.
+// A trace starts at a command of the starter, a request to the gateway, or an activity of the worker
+// ([github.com/seed-9ed7edd4/chronicle/internal/tracing/intercept]). Everything below them calls [Start],
+// which uses the tracer of the span in the context. Without one, [Start] costs a lookup in the context and
+// records nothing.
 package tracing
 
 import (
@@ -33,8 +33,8 @@ const (
 
 const maxError = 500 // bytes of an error in a span
 
-// Start starts a child of the span in ctx. Its name is the operation, and the target unless that is
-// empty.
+// Start starts a child of the span in ctx. Its name is the operation, followed by the target if there is
+// one.
 func Start(ctx context.Context, kind trace.SpanKind, operation, target string) (context.Context, trace.Span) {
 	parent := trace.SpanFromContext(ctx)
 	if !parent.SpanContext().IsValid() {

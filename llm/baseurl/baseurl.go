@@ -49,7 +49,8 @@ func Parse(raw string) (URL, error) {
 	if u.host, u.port, err = parseAuthority(authority, u.scheme); err != nil {
 		return URL{}, err
 	}
-	if path = strings.TrimSuffix(path, "/"); hasPath && path != "" {
+	if hasPath && path != "" {
+		path = strings.TrimSuffix(path, "/")
 		for segment := range strings.SplitSeq(path, "/") {
 			switch segment {
 			case "":

@@ -113,6 +113,7 @@ func TestParse(t *testing.T) {
 		{raw: "https://host/v1/../admin", problem: dots},
 		{raw: "https://host/v1/..", problem: dots},
 		{raw: "https://host/v1/../", problem: dots},
+		{raw: "https://host//", problem: empty},
 		{raw: "https://host//v1", problem: empty},
 		{raw: "https://host//evil.example/", problem: empty},
 		{raw: "https://host/v1//", problem: empty},

@@ -76,7 +76,7 @@ func (t *boundTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, errRedirect
 	}
 	// The SDK sends some requests, such as those of a failed Connect, without the deadline of the
-	// caller. Unnecessary when https://github.com/modelcontextprotocol/go-sdk/issues/1189 is fixed.
+	// caller. Remove this when https://github.com/modelcontextprotocol/go-sdk/issues/1189 is fixed.
 	ctx, cancel := context.WithCancel(r.Context())
 	stop := context.AfterFunc(t.life, cancel)
 	release := func() {

@@ -43,8 +43,8 @@ func valueOf(result *sdk.CallToolResult, known *secrets) (any, error) {
 }
 
 // withDigits returns the structured value of a result. The SDK rounds numbers, so if the text is the
-// JSON of the value, as servers should send it, the numbers are those of the text. Unnecessary with a
-// release of the SDK that fixes https://github.com/modelcontextprotocol/go-sdk/issues/1236.
+// JSON of the value, as servers should send it, the numbers are those of the text. Remove this
+// when a release of the SDK fixes https://github.com/modelcontextprotocol/go-sdk/issues/1236.
 func withDigits(result *sdk.CallToolResult) any {
 	if len(result.Content) != 1 {
 		return result.StructuredContent

@@ -53,7 +53,7 @@ type Options struct {
 	Tools  activities.Tools
 	Stream *stream.Conn // live deltas; nil: none
 	// Hooks check all requests and answers, in this order, or receive all events. They must be
-	// the same in all workers of a task queue, with any Part. Start returns an error if they are invalid.
+	// the same in all workers of a task queue, whatever their Part. Start returns an error if they are invalid.
 	Hooks []hook.Hook
 	// Reduce must be pure, and the same in all workers of a task queue. Nil: reducer.Reduce.
 	Reduce           reducer.Reducer
@@ -77,8 +77,8 @@ type Options struct {
 	// DrainTimeout is how long Stop lets answers finish before it hands them back. 0: at once.
 	DrainTimeout time.Duration
 	Rules        reducer.Rules // of new runs; zero: reducer.CurrentRules
-	// Meters records metrics; nil: none. Its views must not drop the instrument chronicle_batches: an export
-	// calls its callback, which passes on the observations.
+	// Meters records metrics; nil: none. Its views must not drop the instrument chronicle_batches, whose
+	// callback passes on the observations that were collected since the last export.
 	Meters metric.MeterProvider
 	// Tracers makes spans; nil: none. The Temporal client needs the interceptor client.Tracing.
 	Tracers      trace.TracerProvider
@@ -110,8 +110,8 @@ func NewWorker(temporal client.Client, options Options) *Worker {
 		MaxHeartbeatThrottleInterval:     time.Second,
 		DefaultHeartbeatThrottleInterval: time.Second,
 		WorkerStopTimeout:                options.DrainTimeout + HandBack,
-		// Polls and events show the version. It does not select a worker, so builds with the same version
-		// and different local changes may share a task queue.
+		// Polls and history events show the build id. It does not route tasks, so builds with the same
+		// version and different local changes may share a task queue.
 		//lint:ignore SA1019 the replacement requires versioned workers
 		BuildID: version.Build(),
 		// Otherwise the SDK checks the server's limit before large payloads go to the blob store.

@@ -6,7 +6,7 @@
 // of the run, and lets the workflow choose the parent of each activity with [WithParent].
 //
 // A span context is stored in the header "_tracer-data" of a signal, an update, the start of a
-// workflow or an activity, as by every SDK of Temporal. Headers are not compared in a replay.
+// workflow or an activity, as in all SDKs of Temporal. Headers are not compared in a replay.
 package intercept
 
 import (
