@@ -113,7 +113,7 @@ func (w *world) historyLength(c *client.Context) int64 {
 
 func TestSendReportsARejection(t *testing.T) {
 	gate := llmtest.NewGate()
-	w := newWorld(t, llmtest.Answer("Busy", " answer").HoldAfter(1, gate))
+	w := newWorldOn(t, environment{waitForUpdate: true}, llmtest.Answer("Busy", " answer").HoldAfter(1, gate))
 	w.worker()
 	c := w.open("refused")
 	w.send(c, event.New(event.SetDeliveryPolicy{Policy: event.PolicyReject}))
@@ -177,6 +177,9 @@ func TestConcurrentFirstSendsStartOneSession(t *testing.T) {
 	sendAll("first")
 	w.close(c, "for today")
 	sendAll("second")
+	for i := range clients {
+		w.await(c, func(e event.Event) bool { return e.ClientEventID == fmt.Sprintf("second-%d", i) })
+	}
 	w.log(c)
 	require.Equal(t, 2, countOf(w, c, event.TagSessionStarted), "one event per session")
 	require.Equal(t, 2*clients, countOf(w, c, event.TagUserMessage))

@@ -203,13 +203,15 @@ func TestInterruptStopsTheAnswer(t *testing.T) {
 
 func TestQuickMessagesAreDebouncedIntoOneRequest(t *testing.T) {
 	w := newWorld(t, llmtest.Answer("Both."))
-	w.worker()
+	w.worker(func(o *contexts.Options) { o.Part = contexts.OnlyWorkflows })
 	c := w.open("quick")
-	quiet, wait := int64(60_000), int64(2_000)
+	quiet, wait := int64(60_000), int64(500)
 	w.send(c, event.New(event.SetDeliveryPolicy{QuietPeriodMs: &quiet, MaxWaitMs: &wait}))
 	w.send(c, event.New(event.UserMessage{Content: "One."}))
 	w.send(c, event.New(event.UserMessage{Content: "Two."}))
-	w.say(c, "Three.")
+	turn := w.ask(c, "Three.")
+	w.worker(func(o *contexts.Options) { o.Part = contexts.OnlyActivities }) // the wait begins after the third message
+	turn.rest()
 	require.Equal(t, []string{"user: One.", "user: Two.", "user: Three."}, contents(w.model.Requests()[0]))
 	require.Equal(t, story(`
 		SessionStarted after 0

@@ -125,9 +125,10 @@ func TestAMessageInterruptsTheAnswerOfAKilledWorker(t *testing.T) {
 	turn := w.ask(c, "Hello")
 	turn.underWay()
 	first.kill()
-	w.process(contexts.Both)
-	last := w.say(c, "Still there?")
-	require.Equal(t, event.TagLLMRequestCompleted, last[len(last)-1].Tag())
+	w.process(contexts.OnlyWorkflows)
+	second := w.ask(c, "Still there?")
+	w.process(contexts.OnlyActivities) // it cannot answer before the message is recorded
+	require.Equal(t, event.TagLLMRequestCompleted, second.rest().Tag())
 	// If the server dispatches the workflow task to the dead worker, the next attempt
 	// includes the message instead.
 	require.Contains(t, []event.Tag{event.TagLLMRequestInterrupted, event.TagLLMRequestCompleted}, turn.rest().Tag())
@@ -269,10 +270,10 @@ func TestEveryModelFailureIsRetried(t *testing.T) {
 	)
 	w.worker()
 	c := w.open("failing")
-	const silence = 500
+	const silence = 3_000
 	w.send(c,
 		event.New(event.SetRetryConfig{MaxRetries: 6, InitialDelayMs: 10}),
-		event.New(event.SetTimeout{TimeoutMs: 15_000, FirstTokenMs: new(int64(silence)), StallMs: new(int64(silence))}))
+		event.New(event.SetTimeout{TimeoutMs: 60_000, FirstTokenMs: new(int64(silence)), StallMs: new(int64(silence))}))
 	turn := w.say(c, "Hello?")
 	require.Equal(t, event.TagLLMRequestCompleted, turn[len(turn)-1].Tag())
 	require.Equal(t, "All of it.", deltaText(turn))
@@ -304,12 +305,20 @@ func TestEveryModelFailureIsRetried(t *testing.T) {
 		time.Second,                 // Retry-After
 		milliseconds(20),            // the initial delay, doubled per attempt
 		milliseconds(40),            //
-		milliseconds(silence + 80),  // plus the timeout of the first token
+		milliseconds(80),            // after the timeout of the first token
 		milliseconds(silence + 160), // plus the stall timeout
 		milliseconds(320),
 	} {
 		require.GreaterOrEqual(t, requests[i+1].At.Sub(requests[i].At), want, "between attempts %d and %d", i+1, i+2)
 	}
+	var durations []int64
+	for _, e := range turn {
+		if ended, ok := e.Body.(event.LLMAttemptEnded); ok {
+			durations = append(durations, ended.DurationMs)
+		}
+	}
+	require.Len(t, durations, 6)
+	require.GreaterOrEqual(t, durations[3], int64(silence), "the fourth attempt ends after the timeout of the first token")
 	w.replay(c, "")
 }
 

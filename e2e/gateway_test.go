@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/stretchr/testify/require"
@@ -232,8 +233,10 @@ func TestAnEventStreamResumesAfterAGatewayRestart(t *testing.T) {
 	status, answer := b.do(http.MethodGet, b.url+"/state", "")
 	require.Equal(t, http.StatusOK, status)
 	require.Contains(t, answer, `"contextName":"`+c.Name()+`"`)
-	status, answer = b.do(http.MethodGet, b.server.URL+"/readyz", "")
-	require.Equal(t, http.StatusOK, status)
+	require.Eventually(t, func() bool {
+		status, answer = b.do(http.MethodGet, b.server.URL+"/readyz", "")
+		return status == http.StatusOK
+	}, testTimeout, 20*time.Millisecond)
 	require.JSONEq(t, `{"status":"ok","deltas":true}`, answer)
 }
 
@@ -277,10 +280,10 @@ func TestIdempotencyKeysSurviveAGatewayRestart(t *testing.T) {
 	require.NotContains(t, log, "Goodbye")
 }
 
-// The gate holds the answer after its first token, so that the tokens are separate deltas.
+// The gates hold the answer after each token, so that the tokens are separate deltas and precede the answer.
 func TestAViewerOfAnUnknownContextReceivesItsFirstDelta(t *testing.T) {
-	gate := llmtest.NewGate()
-	w := newWorld(t, llmtest.Answer("Good", " day").HoldAfter(1, gate))
+	gate, end := llmtest.NewGate(), llmtest.NewGate()
+	w := newWorld(t, llmtest.Answer("Good", " day").HoldAfter(1, gate).HoldAfter(2, end))
 	w.worker()
 	c := w.open("early")
 	b := w.browser(c)
@@ -322,4 +325,5 @@ func TestAViewerOfAnUnknownContextReceivesItsFirstDelta(t *testing.T) {
 	}
 	gate.Open()
 	require.Equal(t, " day", next().Delta)
+	end.Open()
 }

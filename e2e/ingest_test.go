@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -39,6 +40,10 @@ func TestAgentOutputIsIngestedLive(t *testing.T) {
 			events := strings.Count(string(want), "\n")
 			require.Contains(t, stop(), fmt.Sprintf("ingested %d events into context %s", events, c.Name()))
 
+			recorded := slices.Collect(strings.Lines(string(want)))
+			var last event.Event
+			require.NoError(t, json.Unmarshal([]byte(recorded[events-1]), &last))
+			w.await(c, func(e event.Event) bool { return e.ClientEventID == last.ClientEventID })
 			require.Equal(t, string(want), w.sent(c))
 			var again struct{ Events, Repeated int }
 			require.NoError(t, json.Unmarshal([]byte(w.starter("", "ingest", "-n", c.Name(), "--format", format, file, "--json")), &again))

@@ -124,6 +124,7 @@ func TestAMessageOfThreeMegabytesIsAnsweredAndRecorded(t *testing.T) {
 	w.worker(shortRuns) // replays the history
 	for i := range 8 {
 		require.Equal(t, "6 bytes.", deltaText(w.say(c, fmt.Sprintf("Short%d", i))))
+		w.awaitArchive(c)
 	}
 	for _, r := range w.model.Requests() {
 		require.Equal(t, large, r.Messages[0].Content)

@@ -1,9 +1,20 @@
 package e2e
 
 import (
+	"context"
 	"os"
+	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/seed-9ed7edd4/chronicle/activities"
 )
 
 // longVariable enables the long tests. `make test-long` sets it.
@@ -30,7 +41,7 @@ func onlyHeavy(t *testing.T) {
 	t.Cleanup(heavy.Unlock)
 }
 
-// large marks a test with megabytes of text or many contexts at once, which `make test` runs
+// large marks a test with megabytes of text or many contexts at once, which `make test` without T runs
 // without the race detector. The call must be the first statement, on its own line: the Makefile searches
 // for it.
 func large(t *testing.T) {
@@ -39,10 +50,53 @@ func large(t *testing.T) {
 }
 
 // needsTimelyHeartbeats marks a test in which the result depends on [activities.HeartbeatTimeout], such
-// as one that kills a worker: a busy machine can delay the heartbeats of the next worker as well. `make test`
-// runs it with the large tests, after those with the race detector. The call must be the first statement, on its
-// own line: the Makefile searches for it.
+// as one that kills a worker. In other tests, that timeout is patientHeartbeatTimeout. A busy machine can
+// delay the heartbeats of the next worker as well, so `make test` without T runs marked tests one at a time,
+// after all others and without the race detector. The call must be the first statement, on its own line: the
+// Makefile searches for it.
 func needsTimelyHeartbeats(t *testing.T) {
 	t.Helper()
 	t.Parallel()
+	timely.Store(t.Name(), true)
+}
+
+var timely sync.Map // names of tests that called needsTimelyHeartbeats
+
+func isTimely(t *testing.T) bool {
+	name, _, _ := strings.Cut(t.Name(), "/")
+	_, ok := timely.Load(name)
+	return ok
+}
+
+const patientHeartbeatTimeout = time.Minute
+
+// patient is an interceptor of the connection of a worker. It raises the heartbeat timeout of activities,
+// because another attempt after a late heartbeat would change the result of a test.
+func patient(ctx context.Context, method string, request, response any, conn *grpc.ClientConn, next grpc.UnaryInvoker, options ...grpc.CallOption) error {
+	if completed, ok := request.(*workflowservice.RespondWorkflowTaskCompletedRequest); ok {
+		for _, command := range completed.GetCommands() {
+			if activity := command.GetScheduleActivityTaskCommandAttributes(); activity.GetHeartbeatTimeout().AsDuration() == activities.HeartbeatTimeout {
+				activity.HeartbeatTimeout = durationpb.New(patientHeartbeatTimeout)
+			}
+		}
+	}
+	return next(ctx, method, request, response, conn, options...)
+}
+
+// waitForUpdate is an interceptor of a client. It extends the time for an update to the end of the test.
+type waitForUpdate struct {
+	interceptor.ClientInterceptorBase
+	interceptor.ClientOutboundInterceptorBase
+	until context.Context
+}
+
+func (w *waitForUpdate) InterceptClient(next interceptor.ClientOutboundInterceptor) interceptor.ClientOutboundInterceptor {
+	return &waitForUpdate{until: w.until, ClientOutboundInterceptorBase: interceptor.ClientOutboundInterceptorBase{Next: next}}
+}
+
+func (w *waitForUpdate) UpdateWithStartWorkflow(ctx context.Context, in *interceptor.ClientUpdateWithStartWorkflowInput) (client.WorkflowUpdateHandle, error) {
+	patient, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer context.AfterFunc(w.until, func() { cancel(context.Cause(w.until)) })()
+	defer cancel(nil)
+	return w.Next.UpdateWithStartWorkflow(patient, in)
 }

@@ -155,6 +155,7 @@ func TestADeadHookReceivesAllEventsWhenItIsBack(t *testing.T) {
 	c := w.open("dead-observer")
 	for i := range 12 {
 		w.say(c, fmt.Sprint("Message ", i))
+		w.awaitArchive(c)
 	}
 	require.Greater(t, len(w.runs(c)), 1, "the context continued as new")
 	crm.await(w, c, w.log(c))
@@ -165,7 +166,8 @@ func TestADeadHookReceivesAllEventsWhenItIsBack(t *testing.T) {
 	d, err := w.temporal.DescribeWorkflowExecution(w.ctx, wire.WorkflowID(c.Name()), "")
 	require.NoError(t, err)
 	require.Equal(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, d.GetWorkflowExecutionInfo().GetStatus())
-	require.Equal(t, "hook dead: connection refused", w.pendingFailure(c, "Deliver"), "the failure is shown")
+	isShown := func() bool { return w.pendingFailure(c, "Deliver") == "hook dead: connection refused" }
+	require.Eventually(t, isShown, testTimeout, 20*time.Millisecond, "the failure is shown")
 	w.say(c, "Still there?") // begins a session in the same run
 	dead.fail(nil)
 	w.close(c, "done again")

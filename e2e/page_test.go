@@ -24,7 +24,7 @@ import (
 
 func (w *world) servePage(c *client.Context) (url string, proxy *cutProxy) {
 	w.t.Helper()
-	g := gateway.New(w.client, gateway.Options{Page: page.Handler()})
+	g := gateway.New(w.client, gateway.Options{Page: page.Handler(), Linger: testTimeout})
 	server := httptest.NewServer(g)
 	w.t.Cleanup(func() {
 		g.Close()

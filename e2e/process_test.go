@@ -17,6 +17,7 @@ import (
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
+	"google.golang.org/grpc"
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
@@ -57,6 +58,7 @@ type workerSettings struct {
 	// Internet enables the tool fetch instead of the probes; see [internet].
 	Internet      internet `json:"internet"`
 	ContinueAfter int      `json:"continueAfter"`
+	Patient       bool     `json:"patient"` // see [patient]
 }
 
 type hangOnSignal struct {
@@ -98,6 +100,9 @@ func runWorker(settings string, logger *slog.Logger) error {
 	options := client.Options{
 		HostPort: s.Temporal, Identity: fmt.Sprintf("worker %d", os.Getpid()), Logger: log.NewStructuredLogger(logger),
 		ExternalStorage: blobs.ExternalStorage(store),
+	}
+	if s.Patient {
+		options.ConnectionOptions.DialOptions = []grpc.DialOption{grpc.WithChainUnaryInterceptor(patient)}
 	}
 	if s.HangOnSignal {
 		options.Interceptors = []interceptor.ClientInterceptor{&hangOnSignal{}}
@@ -185,6 +190,7 @@ func (w *world) drainingProcess() *process {
 func (w *world) processWith(s workerSettings) *process {
 	w.t.Helper()
 	s.Temporal, s.NATS, s.ModelURL, s.BlobURL, s.TaskQueue = w.on.temporal, w.on.nats, w.model.URL, w.blobURL, w.queue
+	s.Patient = !isTimely(w.t)
 	settings, err := json.Marshal(s)
 	require.NoError(w.t, err)
 	executable, err := os.Executable()

@@ -40,7 +40,7 @@ func TestWorkflowsAndActivitiesRunInSeparateProcesses(t *testing.T) {
 	require.NoError(t, w.model.Aborted(w.ctx, 4))
 	require.Equal(t, event.TagLLMRequestInterrupted, turn.rest().Tag())
 
-	quiet, wait := int64(60_000), int64(2_000)
+	quiet, wait := int64(60_000), int64(15_000)
 	w.send(c, event.New(event.SetDeliveryPolicy{QuietPeriodMs: &quiet, MaxWaitMs: &wait}))
 	for _, text := range []string{"A.", "B."} {
 		_, err := c.Send(w.ctx, event.New(event.UserMessage{Content: text}))

@@ -24,7 +24,7 @@ var large70K = strings.Repeat("x", 70_000)
 
 func TestAClientWithoutABlobStoreReadsItsTurnAfterALargeMessage(t *testing.T) {
 	t.Parallel()
-	w := newWorldOn(t, environment{timeout: buildTimeout}, llmtest.Func(byteCount))
+	w := newWorldOn(t, environment{timeout: buildTimeout, waitForUpdate: true}, llmtest.Func(byteCount))
 	w.worker()
 	c := w.open("storeless")
 	require.Equal(t, "70000 bytes.", deltaText(w.say(c, large70K)))

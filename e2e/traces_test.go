@@ -46,7 +46,7 @@ func newTraced(t *testing.T, steps ...llmtest.Step) *traced {
 	spans := tracetest.NewInMemoryExporter()
 	tracers := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
 	t.Cleanup(func() { require.NoError(t, tracers.Shutdown(context.Background())) })
-	w := newWorldOn(t, environment{tracers: tracers}, steps...)
+	w := newWorldOn(t, environment{tracers: tracers, waitForUpdate: true}, steps...)
 	return &traced{world: w, tracers: tracers, spans: spans, roots: map[trace.TraceID]string{}}
 }
 

@@ -22,6 +22,7 @@ import (
 	historypb "go.temporal.io/api/history/v1"
 	sdkclient "go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
+	"google.golang.org/grpc"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -100,6 +101,7 @@ type environment struct {
 	timeout       time.Duration
 	natsConnected func() // called when NATS is reachable again; optional
 	tracers       trace.TracerProvider
+	waitForUpdate bool // clients send no signal instead of an update that takes long
 }
 
 // world is the fixture of a test: a scripted model, workers and a client, with a task
@@ -159,6 +161,12 @@ func (w *world) dial(store *blobs.Store, changes ...func(*sdkclient.Options)) sd
 		Logger:            log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
 		ExternalStorage:   blobs.ExternalStorage(store),
 		ConnectionOptions: sdkclient.ConnectionOptions{GrpcCompression: &sdkclient.GrpcCompressionNone{}}, // as in production
+	}
+	if !isTimely(w.t) {
+		options.ConnectionOptions.DialOptions = append(options.ConnectionOptions.DialOptions, grpc.WithChainUnaryInterceptor(patient))
+	}
+	if w.on.waitForUpdate {
+		options.Interceptors = append(options.Interceptors, &waitForUpdate{until: w.ctx})
 	}
 	if w.on.tracers != nil {
 		options.Interceptors = append(options.Interceptors, client.Tracing(w.on.tracers))

@@ -266,8 +266,8 @@ func (s *Server) write(ctx context.Context, step Step, w http.ResponseWriter) er
 	case endDrop:
 		return errBroken
 	}
-	if step.gate != nil && step.holdAfter == 0 {
-		if err := step.gate.wait(ctx); err != nil {
+	if gate := step.gates[0]; gate != nil {
+		if err := gate.wait(ctx); err != nil {
 			return err
 		}
 	}
@@ -294,8 +294,8 @@ func (s *Server) write(ctx context.Context, step Step, w http.ResponseWriter) er
 		if isCut {
 			return errBroken
 		}
-		if step.gate != nil && i+1 == step.holdAfter {
-			if err := step.gate.wait(ctx); err != nil {
+		if gate := step.gates[i+1]; gate != nil {
+			if err := gate.wait(ctx); err != nil {
 				return err
 			}
 		}

@@ -3,6 +3,7 @@ package llmtest
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -17,11 +18,10 @@ type Step struct {
 	body   []string // flushed one by one
 	end    end
 
-	holdAfter int
-	gate      *Gate
-	pace      time.Duration
-	isCut     bool // at cutAt
-	cutAt     int
+	gates map[int]*Gate // by the number of tokens or pieces before them
+	pace  time.Duration
+	isCut bool // at cutAt
+	cutAt int
 
 	answer *answer // streamed as chunks; nil: the step has its own body
 	each   func(Request) Step
@@ -110,7 +110,11 @@ func (s Step) RetryAfter(value string) Step { return s.Header("Retry-After", val
 
 // HoldAfter waits for the gate after the n-th token or piece; 0: before the first byte.
 func (s Step) HoldAfter(n int, gate *Gate) Step {
-	s.holdAfter, s.gate = n, gate
+	s.gates = maps.Clone(s.gates)
+	if s.gates == nil {
+		s.gates = map[int]*Gate{}
+	}
+	s.gates[n] = gate
 	return s
 }
 
@@ -145,7 +149,8 @@ func (s Step) Offered(names ...string) Step {
 	})
 }
 
-// Expect fails the test if check returns an error for the request. The step is performed anyway.
+// Expect fails the test if check returns an error for the request. The step is performed anyway. In a
+// [Func], call Expect on the step that the function returns.
 func (s Step) Expect(check func(Request) error) Step {
 	s.checks = append(slices.Clip(s.checks), check)
 	return s
