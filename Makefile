@@ -125,7 +125,7 @@ test: bin/temporal bin/gotest bin/mcp ## Run all tests with the race detector; T
 	$(if $(large),@echo "at the end without the race detector:$(if $(plain), packages without goroutines;) large tests; tests of killed workers")
 	@GORACE="atexit_sleep_ms=100 $$GORACE" $(gotest) $(race) -timeout 20m $(if $(large),-skip '$(large_tests)|$(timely_tests)') $(if $(T),-v -run '$(T)') $(slowest) $(if $(plain),$(shell go list $(P) | grep -Fvx "$$(go list $(plain))"),$(P)) \
 		$(if $(plain),+ -p=1 -timeout 20m $(plain)) \
-		$(if $(large),+ -p=1 -vet=off -timeout 20m -run '$(large_tests)' $(large) + -parallel=1 -vet=off -timeout 20m -run '$(timely_tests)' ./e2e)
+		$(if $(large),+ -p=1 -vet=off -timeout 20m -run '$(large_tests)' $(large) + -parallel=2 -vet=off -timeout 20m -run '$(timely_tests)' ./e2e)
 
 # Packages whose code and tests start no goroutines: the race detector finds nothing there
 # and multiplies their time by ten. TestPackagesTestedWithoutRaceDetectorAreSequential checks them.
@@ -135,7 +135,7 @@ plain = $(if $(race),$(if $(T),,$(if $(filter ./...,$(P)),$(sequential))))
 # Large tests, with megabytes of text or thousands of cases, and those of killed workers run without
 # the race detector when all packages or ./e2e are tested. With T or another P they run with it.
 # Large tests begin with large(t) in e2e and follow the line //test:large elsewhere. Those of killed
-# workers begin with needsTimelyHeartbeats(t) and run one at a time. The variables are the packages with
+# workers begin with needsTimelyHeartbeats(t) and run two at a time. The variables are the packages with
 # large tests, and the names for -run and -skip.
 large = $(if $(race),$(if $(T),,$(if $(filter ./...,$(P)),./e2e $(large_packages),$(filter ./e2e,$(P)))))
 large_packages = $(shell grep -rl --include='*_test.go' '^//test:large$$' . | xargs -r -n1 dirname | sort -u)

@@ -51,7 +51,7 @@ func large(t *testing.T) {
 
 // needsTimelyHeartbeats marks a test in which the result depends on [activities.HeartbeatTimeout], such
 // as one that kills a worker. In other tests, that timeout is patientHeartbeatTimeout. A busy machine can
-// delay the heartbeats of the next worker as well, so `make test` without T runs marked tests one at a time,
+// delay the heartbeats of the next worker as well, so `make test` without T runs marked tests two at a time,
 // after all others and without the race detector. The call must be the first statement, on its own line: the
 // Makefile searches for it.
 func needsTimelyHeartbeats(t *testing.T) {
