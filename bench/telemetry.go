@@ -13,15 +13,16 @@ import (
 // scrapeInterval is that in deploy/prometheus.
 const scrapeInterval = 15 * time.Second
 
-// side is a system with or without metrics and traces, and what was measured on it, by round.
+// side is a system with or without metrics and traces, and what was measured on it, by round. The sides
+// alternate after each step, which is a round or a part of one.
 type side struct {
 	*rig.System
 	r       *runner
 	name    string
-	before  func(n int) error // prepares a round
-	round   func(n int) error
+	before  func(n int) error // prepares step n
+	step    func(n int) error
 	scraped time.Time
-	took    time.Duration // of the previous round; 0: none
+	took    time.Duration // of the previous step; 0: none
 	turns   int
 	tokens  int
 	missing int // of tokens
@@ -49,7 +50,7 @@ func telemetry(r *runner) error {
 	if err != nil {
 		return errors.Join(err, off.Stop())
 	}
-	err = alternate(off, on, r.times(500), latencies)
+	err = alternate(off, on, r.times(latencyRounds)*turnsPerRound, latencies)
 	if err == nil {
 		err = alternate(off, on, r.times(82), throughput)
 	}
@@ -143,7 +144,7 @@ func (r *runner) startSide(name string, collector *rig.Collector) (*side, error)
 	return &side{System: system, r: r, name: name}, err
 }
 
-// alternate runs pairs of rounds. The order within a pair alternates, too. Prepare sets before and round of each side.
+// alternate runs pairs of steps. The order within a pair alternates, too. Prepare sets before and step of each side.
 func alternate(off, on *side, pairs int, prepare func(*side)) error {
 	order := []*side{off, on}
 	for _, s := range order {
@@ -156,7 +157,7 @@ func alternate(off, on *side, pairs int, prepare func(*side)) error {
 				return err
 			}
 			began, scraped := time.Now(), s.scrapeIfDue()
-			err := s.round(n)
+			err := s.step(n)
 			s.took = time.Since(began)
 			if err := errors.Join(err, <-scraped); err != nil {
 				return err
@@ -167,8 +168,8 @@ func alternate(off, on *side, pairs int, prepare func(*side)) error {
 	return nil
 }
 
-// scrapeIfDue reads the metrics at a random time of the next round, because the scrapes of Prometheus are independent
-// of the messages. The time is within three quarters of the duration of the previous round, so that the next round
+// scrapeIfDue reads the metrics at a random time of the next step, because the scrapes of Prometheus are independent
+// of the messages. The time is within three quarters of the duration of the previous step, so that the next step
 // contains the whole scrape. The channel receives the error of the scrape, or nil.
 func (s *side) scrapeIfDue() <-chan error {
 	ended := make(chan error, 1)
@@ -181,12 +182,21 @@ func (s *side) scrapeIfDue() <-chan error {
 	return ended
 }
 
-// latencies measures turns one after the other. Most answers have one token, because the time to the request needs more
-// samples than the delays of tokens, and such a turn takes a third of the time.
+const (
+	latencyRounds = 600
+	turnsPerRound = 12
+)
+
+// latencies measures turns one after the other. A step is one turn, so that bursts of other load affect both sides.
+// Most answers have one token, because the time to the request needs more samples than the delays of tokens, and such
+// a turn takes a third of the time.
 func latencies(s *side) {
-	const long, short, each = 4, 8, 25 // turns of a round, and rounds with the same context
+	const long, each = 4, 25 * turnsPerRound // long answers of a round, and turns of a context
 	var talker *talker
 	s.before = func(n int) error {
+		if n%turnsPerRound == long {
+			s.took = 0 // this turn is shorter than the previous one
+		}
 		if n%each != 0 {
 			return nil
 		}
@@ -198,26 +208,27 @@ func latencies(s *side) {
 		}
 		return nil
 	}
-	s.round = func(n int) error {
-		var signal, delta samples
-		for i := range long + short {
-			m := message(fmt.Sprintf("%s-%d-%d", talker.name, n, i))
-			if i >= long {
-				m.Tokens = 1
-			}
-			done, err := talker.turn(m)
-			if err != nil {
-				return err
-			}
-			signal.add(done.toRequest)
-			if i < long {
-				s.missing += m.Tokens - len(done.delays)
-				s.tokens += m.Tokens
-				delta.add(done.delays...)
-			}
+	s.step = func(n int) error {
+		inRound := n % turnsPerRound
+		if inRound == 0 {
+			s.signal, s.delta = append(s.signal, nil), append(s.delta, nil)
 		}
-		s.turns += long + short
-		s.signal, s.delta = append(s.signal, signal), append(s.delta, delta)
+		m := message(fmt.Sprintf("%s-%d", talker.name, n))
+		if inRound >= long {
+			m.Tokens = 1
+		}
+		done, err := talker.turn(m)
+		if err != nil {
+			return err
+		}
+		s.turns++
+		last := len(s.signal) - 1
+		s.signal[last].add(done.toRequest)
+		if m.Tokens > 1 {
+			s.missing += m.Tokens - len(done.delays)
+			s.tokens += m.Tokens
+			s.delta[last].add(done.delays...)
+		}
 		return nil
 	}
 }
@@ -242,7 +253,7 @@ func throughput(s *side) {
 		_, err := talk(-1, 1)
 		return err
 	}
-	s.round = func(n int) error {
+	s.step = func(n int) error {
 		workerBefore, gatewayBefore, err := s.CPU()
 		if err != nil {
 			return err
