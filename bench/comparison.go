@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// comparison compares a statistic between rounds with and without metrics and traces, which alternate.
+// comparison compares a statistic between rounds with and without metrics and traces.
 type comparison struct {
 	Off float64 `json:"off"` // of all rounds
 	On  float64 `json:"on"`

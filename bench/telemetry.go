@@ -13,8 +13,8 @@ import (
 // scrapeInterval is that in deploy/prometheus.
 const scrapeInterval = 15 * time.Second
 
-// side is a system with or without metrics and traces, and what was measured on it, by round. The sides
-// alternate after each step, which is a round or a part of one.
+// side is a system with or without metrics and traces, and what was measured on it, by round. Steps
+// run in pairs, one on each side. A step is a round or a part of one.
 type side struct {
 	*rig.System
 	r       *runner
@@ -34,7 +34,7 @@ func (s *side) talker(name string) *talker {
 	return &talker{ctx: s.r.ctx, observations: s.r.rig.Observations, name: name + "-" + s.name, on: s.System}
 }
 
-// telemetry alternates rounds between a worker and a gateway that serve metrics and export traces, and
+// telemetry alternates turns or rounds between a worker and a gateway that serve metrics and export traces, and
 // a worker and a gateway that do neither. All clients use the gateways.
 func telemetry(r *runner) error {
 	collector, err := rig.StartCollector()

@@ -89,7 +89,7 @@ type Request struct {
 // MaxReturns bounds how often a request is handed back, since a request may crash its workers.
 const MaxReturns = 10
 
-// SpareAttempts is the number of attempts, beyond the retry settings, that replace attempts whose worker died.
+// SpareAttempts is the maximum number of attempts, beyond the retry settings, after workers died.
 const SpareAttempts = 2
 
 // Limits far above those of providers bound the cost of a [Step].

@@ -5,10 +5,11 @@ import "github.com/seed-9ed7edd4/chronicle/reducer"
 // Limits in bytes of JSON. The server rejects payloads above 2 MiB (512 KiB with devserver.Tuning)
 // and messages above 4 MiB. A payload in the blob store counts as its reference.
 const (
-	// MaxEventBytes limits the events that workers make from answers and results, and files in events. It
-	// leaves room for a file of 1 MiB in base64.
+	// MaxEventBytes limits the events that workers create from answers and tool results, and events with
+	// inline files. It leaves room for a file of 1 MiB in base64.
 	MaxEventBytes = 1_500_000
-	// MaxInputBytes limits the inputs into which the chat splits what a user pastes.
+	// MaxInputBytes limits the inputs into which the chat splits what a user pastes. The SDK of workers
+	// warns about larger payloads.
 	MaxInputBytes = 1_900_000
 	// MaxStoredBytes limits an event, and an input of one or more events. Clients without a blob store
 	// have a lower limit. A workflow task reads and writes that much in a fraction of its timeout of ten

@@ -83,7 +83,7 @@ const (
 const variableEndsAll = "CHRONICLE_ENDS_WITH_COMMAND"
 
 // commandEnvironment points COMMAND at the servers of --dev. It drops the settings of other servers, so
-// that their credentials are not sent to these.
+// that credentials for those are not sent to the servers of --dev.
 func commandEnvironment(environment []string, at endpoints) []string {
 	kept := slices.DeleteFunc(slices.Clone(environment), func(variable string) bool {
 		return strings.HasPrefix(variable, "TEMPORAL_") || strings.HasPrefix(variable, "NATS_") || strings.HasPrefix(variable, "BLOB_URL=") || strings.HasPrefix(variable, config.VariableFile+"=")

@@ -31,7 +31,8 @@ func (l *labels) check(values []string) {
 	}
 }
 
-// of returns the series of the values. Observations of series that no longer fit into the cache are passed on at once.
+// of returns the series of the values. Observations of series that no longer fit into the cache are not
+// batched: each is passed on at once.
 func (l *labels) of(values []string) Series {
 	l.check(values)
 	if l.series == nil {

@@ -41,7 +41,7 @@ type Config struct {
 	RecordTimeout time.Duration
 	// Farewell tells a user who exits what happens to the running answer.
 	Farewell string
-	// User is recorded as the person who approves or denies a tool call; "": nobody is.
+	// User is recorded as the person who approves or denies a tool call; "": no one is recorded.
 	User   string
 	Attach func(place string) (event.Event, error)
 }
