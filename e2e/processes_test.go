@@ -23,7 +23,7 @@ func TestWorkflowsAndActivitiesRunInSeparateProcesses(t *testing.T) {
 		llmtest.Answer("All three."),
 	)
 	w.process(contexts.OnlyWorkflows)
-	w.process(contexts.OnlyActivities)
+	activities := w.process(contexts.OnlyActivities)
 	c := w.open("apart")
 	first := w.say(c, "Hi", event.New(event.SystemPrompt{Content: "Be brief."}))
 	require.Equal(t, "Hello there", deltaText(first))
@@ -40,13 +40,14 @@ func TestWorkflowsAndActivitiesRunInSeparateProcesses(t *testing.T) {
 	require.NoError(t, w.model.Aborted(w.ctx, 4))
 	require.Equal(t, event.TagLLMRequestInterrupted, turn.rest().Tag())
 
-	quiet, wait := int64(60_000), int64(15_000)
+	quiet, wait := int64(60_000), int64(500)
 	w.send(c, event.New(event.SetDeliveryPolicy{QuietPeriodMs: &quiet, MaxWaitMs: &wait}))
-	for _, text := range []string{"A.", "B."} {
-		_, err := c.Send(w.ctx, event.New(event.UserMessage{Content: text}))
-		require.NoError(t, err)
-	}
-	w.say(c, "C.")
+	require.NoError(t, activities.Stop(faultTimeout))
+	w.send(c, event.New(event.UserMessage{Content: "A."}))
+	w.send(c, event.New(event.UserMessage{Content: "B."}))
+	turn = w.ask(c, "C.")
+	w.process(contexts.OnlyActivities) // the wait begins after the third message
+	turn.rest()
 
 	require.Equal(t, story(`
 		SessionStarted after 0
