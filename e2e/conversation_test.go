@@ -1,8 +1,6 @@
 package e2e
 
 import (
-	"context"
-	"encoding/base64"
 	"fmt"
 	"regexp"
 	"strings"
@@ -12,9 +10,6 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
-	"github.com/seed-9ed7edd4/chronicle/llm"
-	"github.com/seed-9ed7edd4/chronicle/llm/baseurl"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/wire"
@@ -455,64 +450,4 @@ func TestContextsWorkWithoutNATS(t *testing.T) {
 	require.Contains(t, w.log(c), `LLMRequestInterrupted 1 new_user_input "Quiet"`)
 	turn.rest()
 	w.replay(c, "without-nats")
-}
-
-// house is a provider that accepts some attachments, and plain one that accepts none.
-func (w *world) houseAccepts(accepted ...event.Media) func(*contexts.Options) {
-	return func(o *contexts.Options) {
-		o.Models = llm.New(llm.Options{
-			Getenv: func(string) string { return "" }, AllowLoopback: true, Defaults: llm.Defaults{ProviderID: "house", Model: "scripted"},
-			Providers: []llm.Provider{
-				{ID: "house", BaseURL: baseurl.MustParse(w.model.URL), Accepts: accepted},
-				{ID: "plain", BaseURL: baseurl.MustParse(w.model.URL), Accepts: []event.Media{}},
-			},
-			ReadBlob: func(ctx context.Context, ref string) ([]byte, error) {
-				return w.archive.Store().Get(ctx, blobs.Ref(ref))
-			},
-		})
-	}
-}
-
-func attached(name, mediaType, data string) event.Event {
-	return event.New(event.FileAttachment{
-		Source: event.Source{Type: event.SourceBlob, Data: []byte(data)}, MediaType: mediaType, FileName: name, Size: int64(len(data)),
-	})
-}
-
-func TestAPDFReachesTheModelAsAFile(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, llmtest.Func(func(llmtest.Request) llmtest.Step { return llmtest.Answer("A report") }))
-	w.worker(w.houseAccepts(event.MediaPDF))
-	c := w.open("pdf")
-	for name, size := range map[string]int{"small.pdf": 100, "large.pdf": 100_000} { // inline, and in the blob store
-		data := "%PDF-1.7" + strings.Repeat("x", size)
-		w.say(c, "Sum this up", attached(name, "application/pdf", data))
-		requests := w.model.Requests()
-		require.Contains(t, string(requests[len(requests)-1].Body), fmt.Sprintf(
-			`{"type":"file","file":{"filename":%q,"file_data":"data:application/pdf;base64,%s"}}`, name, base64.StdEncoding.EncodeToString([]byte(data))))
-	}
-	w.replay(c, "")
-}
-
-func TestAudioReachesAProviderThatTakesIt(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, llmtest.Func(func(llmtest.Request) llmtest.Step { return llmtest.Answer("A voice") }))
-	w.worker(w.houseAccepts(event.MediaAudio))
-	c := w.open("audio")
-	newest := func() string {
-		requests := w.model.Requests()
-		return string(requests[len(requests)-1].Body)
-	}
-	for name, size := range map[string]int{"small.mp3": 100, "large.mp3": 100_000} { // inline, and in the blob store
-		data := "ID3" + strings.Repeat("x", size)
-		w.say(c, "Who speaks?", attached(name, "audio/mpeg", data))
-		require.Contains(t, newest(), fmt.Sprintf(
-			`{"type":"input_audio","input_audio":{"data":%q,"format":"mp3"}}`, base64.StdEncoding.EncodeToString([]byte(data))))
-	}
-	// Another provider gets the names of the files.
-	w.say(c, "And here?", event.New(event.SetProviderConfig{ProviderID: "plain", Model: "scripted"}))
-	require.NotContains(t, newest(), "input_audio")
-	require.Contains(t, newest(), "[Attached: small.mp3]")
-	require.Contains(t, newest(), "[Attached: large.mp3]")
-	w.replay(c, "")
 }

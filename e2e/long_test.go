@@ -1,20 +1,10 @@
 package e2e
 
 import (
-	"context"
 	"os"
 	"strings"
 	"sync"
 	"testing"
-	"time"
-
-	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/interceptor"
-	"google.golang.org/grpc"
-	"google.golang.org/protobuf/types/known/durationpb"
-
-	"github.com/seed-9ed7edd4/chronicle/activities"
 )
 
 // longVariable enables the long tests. `make test-long` sets it.
@@ -66,37 +56,4 @@ func isTimely(t *testing.T) bool {
 	name, _, _ := strings.Cut(t.Name(), "/")
 	_, ok := timely.Load(name)
 	return ok
-}
-
-const patientHeartbeatTimeout = time.Minute
-
-// patient is an interceptor of the connection of a worker. It raises the heartbeat timeout of activities,
-// because another attempt after a late heartbeat would change the result of a test.
-func patient(ctx context.Context, method string, request, response any, conn *grpc.ClientConn, next grpc.UnaryInvoker, options ...grpc.CallOption) error {
-	if completed, ok := request.(*workflowservice.RespondWorkflowTaskCompletedRequest); ok {
-		for _, command := range completed.GetCommands() {
-			if activity := command.GetScheduleActivityTaskCommandAttributes(); activity.GetHeartbeatTimeout().AsDuration() == activities.HeartbeatTimeout {
-				activity.HeartbeatTimeout = durationpb.New(patientHeartbeatTimeout)
-			}
-		}
-	}
-	return next(ctx, method, request, response, conn, options...)
-}
-
-// waitForUpdate is an interceptor of a client. It extends the time for an update to the end of the test.
-type waitForUpdate struct {
-	interceptor.ClientInterceptorBase
-	interceptor.ClientOutboundInterceptorBase
-	until context.Context
-}
-
-func (w *waitForUpdate) InterceptClient(next interceptor.ClientOutboundInterceptor) interceptor.ClientOutboundInterceptor {
-	return &waitForUpdate{until: w.until, ClientOutboundInterceptorBase: interceptor.ClientOutboundInterceptorBase{Next: next}}
-}
-
-func (w *waitForUpdate) UpdateWithStartWorkflow(ctx context.Context, in *interceptor.ClientUpdateWithStartWorkflowInput) (client.WorkflowUpdateHandle, error) {
-	patient, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer context.AfterFunc(w.until, func() { cancel(context.Cause(w.until)) })()
-	defer cancel(nil)
-	return w.Next.UpdateWithStartWorkflow(patient, in)
 }
