@@ -23,9 +23,9 @@ const (
 	toolGrace      = 5 * time.Second                    // for a cancelled tool to return
 )
 
-// CallTool calls a tool of this worker, or, if in.Schema is set, only
-// validates edited arguments. A failure, a panic and a timeout are results for the model.
-// The activity fails only if the call was cancelled or another attempt follows.
+// CallTool calls a tool of this worker, or, if in.Schema is set, only validates edited arguments. A failure,
+// a panic and a timeout are results for the model. The activity fails only if the call was cancelled or
+// another attempt follows.
 func (a *Activities) CallTool(ctx context.Context, in CallToolInput) (CallToolResult, error) {
 	if len(in.Schema) > 0 {
 		if err := matches(ctx, in.Name, event.Object(in.Schema), in.Arguments); err != nil {
