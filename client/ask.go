@@ -20,9 +20,9 @@ import (
 // from the log. After a reset of the run, it continues with the new run from the reset point.
 //
 // The error is ErrLost if the run ended before it recorded the events, ErrUnanswered if it ended
-// before it answered them or was reset repeatedly, ErrNoArchive if the answer is in a blob store and the client has none,
-// or an error of [Context.Send] or [Context.Follow]. Only the blob store shows what an ended run
-// recorded, so Ask waits while it is unavailable.
+// before it answered them or was reset repeatedly, ErrNoArchive if the answer is in a blob store and the
+// client has none, or an error of [Context.Send] or [Context.Follow]. Only the blob store shows what an
+// ended run recorded, so Ask waits while it is unavailable.
 func (c *Context) Ask(ctx context.Context, events ...event.Event) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		// Subscribe before sending, so that no delta is missed.

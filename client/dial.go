@@ -38,9 +38,9 @@ type Config struct {
 	NATSURL string
 	// NATSAuth for NATSURL. Empty fields: NATS_USER, NATS_PASSWORD, NATS_CREDS etc., see [stream.Auth].
 	NATSAuth stream.Auth
-	// BlobURL of the workers' store, see package blobs. A folder must exist: the first worker creates it, clients do not.
-	// Empty: BLOB_URL, else "none". With "none", input is limited to 60 KiB, and operations on archived
-	// events or large payloads fail.
+	// BlobURL of the workers' store, see package blobs. A folder must exist: the first worker creates it,
+	// clients do not. Empty: BLOB_URL, else "none". With "none", input is limited to 60 KiB, and operations
+	// on archived events or large payloads fail.
 	BlobURL   string
 	TaskQueue string // of new contexts; empty: wire.TaskQueue
 	// Tracers makes spans of the calls to Temporal, and sends their trace context to the workers.
