@@ -234,8 +234,8 @@ type SetRequestSettings RequestSettings
 // SessionStarted starts a session, which a [SessionEnded] ends.
 type SessionStarted struct {
 	LoadedEventCount int `json:"loadedEventCount"` // events from earlier sessions
-	// PreviousRunID is the run before that of the session, set in the first session of a run. It is "" in the first run, in the first session
-	// of a fork and in the later sessions of a run.
+	// PreviousRunID is the run before that of the session, set in the first session of a run. It is "" in the
+	// first run, in the first session of a fork and in the later sessions of a run.
 	PreviousRunID string `json:"previousRunId,omitempty"`
 	// ForkedFrom is the event of the original context that a fork continues, set in its first session.
 	ForkedFrom string `json:"forkedFrom,omitempty"`
