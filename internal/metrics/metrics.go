@@ -70,8 +70,9 @@ type Reading struct {
 }
 
 // Observe makes each export start read in the background, unless the previous read is still running, and
-// report the newest result, until stop is called. After an error, the metric has no value. An export must not wait for read: the export holds a lock
-// of OpenTelemetry, and read needs that lock if it creates an instrument, as a request to Temporal can.
+// report the newest result, until stop is called. After an error, the metric has no value. An export must
+// not wait for read: the export holds a lock of OpenTelemetry, and read needs that lock if it creates an
+// instrument, as a request to Temporal can.
 func (r *Reading) Observe(read func(context.Context) (float64, error)) (stop func()) {
 	if r.meter == nil {
 		return func() {}
