@@ -156,7 +156,7 @@ func exporters(ctx context.Context, o Options) ([]sdktrace.TracerProviderOption,
 	if err != nil {
 		return nil, fmt.Errorf("export traces by OTLP: %w (check the OTEL_EXPORTER_OTLP_ variables)", err)
 	}
-	return []sdktrace.TracerProviderOption{sdktrace.WithBatcher(exporter)}, nil
+	return []sdktrace.TracerProviderOption{sdktrace.WithSpanProcessor(&spanBatches{next: sdktrace.NewBatchSpanProcessor(exporter)})}, nil
 }
 
 func (t *Telemetry) listen(ctx context.Context, o Options) (sdkmetric.Reader, error) {
