@@ -17,7 +17,8 @@ import (
 
 // An attempt runs in its own goroutine, and activities wait for its result: the one that started
 // it, and, if the run continues as new, one of the next run. Temporal schedules the latter on the
-// task queue of this process, where it finds the attempt by its key. Followers notice nothing.
+// task queue of this process, where it finds the attempt by its key. The attempt publishes its deltas
+// all the time, so clients do not notice the change of runs.
 
 // adoptWithin is how long an attempt runs without a waiting activity, and how long its result is
 // kept. On a busy machine, a flood of signals can delay the next run by more than a minute.
@@ -83,7 +84,7 @@ func (r *attempts) removeLater(a *attempt) {
 	})
 }
 
-// currentRun returns the run of the newest waiter. Changed is closed when there is another.
+// currentRun returns the run of the newest waiter. Changed is closed when that run changes.
 func (a *attempt) currentRun() (_ workflow.Execution, changed <-chan struct{}) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -197,10 +198,11 @@ func (a *attempt) progress() LostAttempt {
 // heartbeat sends heartbeats, and cancels the attempt on hand-back or if a stop check says so. It
 // reports whether it sent any.
 //
-// The SDK cancels ofActivity when a heartbeat fails, even if Temporal is only unreachable for some seconds.
-// After that, it reports nothing more, so heartbeat itself sends an error to givenUp when the server has
-// given up on the activity. The heartbeats of a cancelled activity continue, because it may still have to
-// report its text.
+// The SDK cancels ofActivity when a heartbeat fails, even if Temporal is only unreachable for some seconds. A
+// context is cancelled only once, so its cause cannot report that the server gives up on the activity later.
+// Therefore, after a cancellation, this function calls the server directly, without the SDK's heartbeats. If an
+// answer says that the server has given up, and the cause does not, the error is sent to givenUp, once. The
+// heartbeats of a cancelled activity continue, because it may still have to report its text.
 func (a *attempt) heartbeat(ctx, ofActivity context.Context, run workflow.Execution, givenUp chan<- error) (hasReported bool) {
 	ctx, stop := context.WithCancel(ctx)
 	var checks sync.WaitGroup

@@ -16,8 +16,9 @@ import (
 )
 
 const (
-	// announceAfter delays the signal that the first attempt was sent. A signal costs the server half
-	// as much as a turn, and the result contains the same information, so short answers send none.
+	// announceAfter delays the signal that an attempt was sent, unless [attempt.announce] says otherwise.
+	// A signal costs the server half as much as a turn, and the result contains the same information, so
+	// short answers send none.
 	// Until the signal, the workflow sends new input as a stop message, see [reducer.TellRequest].
 	announceAfter   = 250 * time.Millisecond
 	announceTimeout = 5 * time.Second // of the signal
@@ -60,12 +61,13 @@ func (a *attempt) announce(ctx context.Context, policy event.Policy) {
 		a.deadline = a.serverNow().Add(time.Until(deadline))
 	}
 	// The signal is sent at once
-	//   - for a retry, to show its reason, except the first attempt of an activity after tool calls;
-	//   - under a policy without interruptions, which treats input differently once the request was sent,
-	//     with the same exception;
+	//   - for each attempt but the first of the request, so that the log shows it and the end of the attempt
+	//     before it;
+	//   - under a policy without interruptions, which treats input differently once the request was sent;
 	//   - without a connection, since stop messages cannot arrive;
 	//   - with reports of hooks;
 	//   - if the attempt lacks input that arrived before it was sent.
+	// The first two do not apply to the first attempt of an activity after tool calls.
 	isUrgent := !a.isStep() && (a.attempted.Attempt > 1 || !reducer.RuleOf(policy).Interrupts) ||
 		!a.options.Stream.Connected() || len(a.guard.reported()) > 0 || a.newestInput > event.Counter(a.attempted.Through)
 	started := wire.RequestStarted{

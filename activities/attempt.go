@@ -44,7 +44,7 @@ type attempt struct {
 	guard        *guard            // nil: no hooks
 	isBudgeted   bool              // a budget allowed the request
 	omitted      int               // covered messages that the summary lacks
-	refused      *reducer.Overflow // of a rejection of the request as too long; nil: none
+	refused      *reducer.Overflow // nil: no rejection of the input as too long, or its tokens could not be counted
 
 	measured measurement
 

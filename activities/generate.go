@@ -26,7 +26,7 @@ const MaxAnswerBytes = 768 << 10
 type GenerateInput struct {
 	ContextName  string `json:"contextName"`
 	RequestID    string `json:"requestId"`
-	FirstAttempt int    `json:"firstAttempt"`    // number of the first attempt, counted over all activities of the request
+	FirstAttempt int    `json:"firstAttempt"`    // of this activity; attempts are numbered across the request's activities
 	MaxAttempts  int    `json:"maxAttempts"`     // of this activity
 	Steps        int    `json:"steps,omitempty"` // as in [reducer.StartRequest]
 	Limit        string `json:"limit,omitempty"` // as in [reducer.StartRequest]
@@ -98,9 +98,9 @@ type Failure struct {
 	Trace    string                `json:"trace,omitempty"`    // as in [GenerateResult]
 }
 
-// LostAttempt is the last heartbeat of an attempt. If Ended is false, its worker stopped sending
-// heartbeats before it saw the end of the attempt. An attempt that is not sent yet repeats the heartbeat
-// of the one before it, with its own number in Unsent.
+// LostAttempt is the last heartbeat of an attempt. If Ended is false, the attempt is lost: its worker
+// stopped sending heartbeats before it saw the end. Until the next attempt is sent, the heartbeats of that
+// next attempt repeat this heartbeat, with the number of the next attempt in Unsent.
 type LostAttempt struct {
 	Attempted
 	event.Usage

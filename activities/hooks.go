@@ -37,8 +37,8 @@ type guard struct {
 	mu      sync.Mutex
 	err     error // the first refusal or failure beside the answer
 	reports []event.HookApplied
-	// unchecked are reported if the answer was interrupted: a partial answer that a hook failed to
-	// check is dropped.
+	// unchecked are reports of hooks that failed to check the answer. They are added to reports only if the
+	// answer was interrupted. The attempt then returns no error, and the reports explain why it has no text.
 	unchecked []event.HookApplied
 	bytes     int // of the JSON of the changes
 }

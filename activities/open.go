@@ -37,7 +37,7 @@ type OpenResult struct {
 	SearchAttributes bool   `json:"searchAttributes"`
 	DefaultModel     string `json:"defaultModel,omitempty"`
 	ContinueAfter    int    `json:"continueAfter,omitempty"`
-	// ShowsWaiting means that the search attribute ContextStatus may be [wire.StatusWaiting]. It is
+	// ShowsWaiting allows the value [wire.StatusWaiting] of the search attribute ContextStatus. It is
 	// false in histories that predate the field.
 	ShowsWaiting bool `json:"showsWaiting,omitempty"`
 	// Deliveries are the hooks that receive the events of the run.

@@ -63,7 +63,7 @@ func (a *Activities) repairBefore(ctx context.Context, key attemptKey, fallback 
 		select {
 		case <-previous.done:
 			if previous.result.Outcome == reducer.Called {
-				return nil // that answer was valid: its calls ended a step
+				return nil // that answer was valid: it called tools
 			}
 			return cmp.Or(previous.nextRepair, previous.repair)
 		default:

@@ -6,7 +6,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Stream carries ephemeral messages between workers and followers.
+// Stream carries ephemeral messages: deltas and progress from workers to clients that follow a context, and
+// stop messages between workers.
 type Stream interface {
 	// Connected reports whether messages can be sent at present.
 	Connected() bool

@@ -39,8 +39,8 @@ func (in GenerateInput) describe(span trace.Span, number int, isFirst bool, prev
 	}
 }
 
-// traceResult adds the attempt to the result: the workflow links later attempts to it, unless the
-// answer is complete.
+// traceResult adds the traceparent of the attempt to the result, unless the answer is complete. The workflow
+// links later attempts to it.
 func (a *attempt) traceResult() {
 	if a.err == nil && a.result.Outcome != reducer.Completed {
 		a.result.Trace = a.trace
