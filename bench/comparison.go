@@ -56,8 +56,10 @@ func compareRounds(unit string, off, on []samples) comparison {
 
 const resamples = 2000
 
-// interval returns the 95 % confidence interval of a ratio. It resamples pairs of rounds (a paired bootstrap), or
-// two successive pairs at a time: samples of one round depend on each other, and a pair has the same conditions.
+// interval returns the 95 % confidence interval of a ratio by a paired bootstrap: it calls ratio with random indexes
+// of pairs. A pair is a round without and a round with telemetry, measured at about the same time. In
+// [compareRounds], each index stands for two successive pairs. Whole pairs are resampled because the samples of a
+// round depend on each other.
 func interval(pairs int, ratio func(some []int) float64) (low, high float64) {
 	random := rand.New(rand.NewPCG(1, 2)) // the same interval for the same samples
 	ratios, some := make(samples, resamples), make([]int, pairs)

@@ -195,7 +195,7 @@ func peakMemory(w *rig.Worker, stop <-chan struct{}) float64 {
 	}
 }
 
-// memoryOf returns a worker's memory in MB; 0 if it has exited, which its turns report.
+// memoryOf returns a worker's memory in MB; 0 if it has exited. Its turns then fail.
 func memoryOf(w *rig.Worker) float64 {
 	bytes, _ := w.RSS()
 	return float64(bytes) / 1e6

@@ -1,6 +1,6 @@
-// Command bench compares Chronicle with its lower bounds: a bare loop on the same Temporal
-// server, and a client that reads the same model directly. Because machines are noisy, it
-// reports ratios and alternates the measurements that it compares.
+// Command bench compares Chronicle with its lower bounds: a minimal workflow with the same model on the
+// same Temporal server (the bare loop), and a client that reads the same model directly. Because machines
+// are noisy, it reports ratios and alternates the measurements that it compares.
 //
 //	make bench                          # everything, in about an hour
 //	bin/bench -quick -run 'signal|fold' # some scenarios with fewer samples

@@ -104,7 +104,7 @@ func (r *runner) metricsAlone(cpu float64) (err error) {
 		return err
 	}
 	rounds := r.times(82)
-	if err := system.Scrape(r.ctx); err != nil { // passes on what was observed before
+	if err := system.Scrape(r.ctx); err != nil { // so that the profile does not include the observations of the warm-up
 		return err
 	}
 	scraped := time.Now()

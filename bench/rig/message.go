@@ -18,7 +18,8 @@ type Message struct {
 	Padding string
 }
 
-// Script defines what happens before the last answer. Its JSON contains no spaces.
+// Script defines the tool calls before the last answer, what hooks do, and what the model checks. Its strings
+// must not contain spaces: ParseMessage splits a message at spaces.
 type Script struct {
 	// Steps are the tool calls of the answers before the last one.
 	Steps [][]Call `json:"steps,omitempty"`

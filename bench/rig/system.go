@@ -133,7 +133,7 @@ func do(request *http.Request, want int) ([]byte, error) {
 	return body, err
 }
 
-// connections keeps one idle connection for each context.
+// connections keeps up to 1,000 idle connections to a gateway, one for each context.
 var connections = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1000}}
 
 func eventsURL(gateway, name string) string { return gateway + "/contexts/" + name + "/events" }

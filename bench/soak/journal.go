@@ -106,7 +106,8 @@ func (j *journal) expect(n int) expectation {
 	return e
 }
 
-// A reset rewinds the view.
+// view is the log as a client that follows a context received it. After a reset, new events replace the ones
+// from the reset point on.
 type view struct {
 	events  []event.Event
 	rewinds int
