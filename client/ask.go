@@ -59,7 +59,7 @@ func (c *Context) Ask(ctx context.Context, events ...event.Event) iter.Seq2[even
 	}
 }
 
-const maxFollows = 4 // of a turn; each but the first follows a reset
+const maxFollows = 4 // of a turn; resets cause all but the first
 
 type question struct {
 	context        *Context

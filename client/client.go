@@ -18,8 +18,8 @@ import (
 // Options configure a [Client]. Temporal is required.
 type Options struct {
 	Temporal sdkclient.Client
-	// Namespace of Temporal. The blob store recorded in it must be that of Archive. Empty: "default",
-	// whose recorded store is not checked.
+	// Namespace of Temporal. The blob store recorded in it must be that of Archive. Empty: "default", and
+	// its recorded store is not checked.
 	Namespace string
 	Stream    *stream.Conn // live deltas; nil: none
 	TaskQueue string       // of new contexts; empty: wire.TaskQueue

@@ -19,9 +19,9 @@ type FollowOptions struct {
 }
 
 // Follow yields the recorded events, each once and in order, and then new ones until ctx is done.
-// It waits for a context that does not exist. With Deltas, live deltas and the progress of tool
-// calls are interleaved: the deltas of an attempt come in order, a Reset precedes an answer that
-// starts over, and no delta follows its answer or the event that ends its request.
+// It waits for a context that does not exist. With Deltas, live deltas and the progress of tool calls are
+// interleaved. The deltas of an attempt come in order. A delta with Reset replaces the text so far, because the
+// answer starts over or deltas were missed. No delta follows its answer or the event that ends its request.
 func (c *Context) Follow(ctx context.Context, options FollowOptions) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		f, err := c.newFollower(ctx, options.Deltas)
