@@ -1,5 +1,5 @@
-// Command local runs the services of docker-compose.yml as local processes, without
-// Docker, while a command runs:
+// Command local runs services of docker-compose.yml as local processes, without Docker,
+// while a command runs:
 //
 //	local -- go test ./e2e
 //	local -- bin/starter chat
@@ -13,9 +13,9 @@
 // COMMAND and stops all services, on Linux even if it is killed.
 //
 // Guarantees:
-//   - Environment, command and mounted files of each service come from
-//     docker-compose.yml. Only addresses, ports and paths are replaced, so the tests
-//     cover the configuration that ships.
+//   - Environment, command and mounted files of each service come from docker-compose.yml, so the
+//     tests cover the configuration that ships. Addresses, ports and paths are replaced, the workers
+//     may use MODEL_URL, and Prometheus logs less.
 //   - A service that is killed is restarted at the same address if docker-compose.yml
 //     says so. If a service exits on its own, everything stops.
 //   - All services listen on free ports of 127.0.0.1.

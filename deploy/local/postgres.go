@@ -13,7 +13,7 @@ import (
 	"syscall"
 )
 
-// The cluster has the user and password of the container.
+// startPostgres creates a database cluster with the user and password in docker-compose.yml, and starts PostgreSQL.
 func (t *topology) startPostgres(ctx context.Context) error {
 	service, err := t.compose.service("postgres")
 	if err != nil {
