@@ -14,8 +14,8 @@ type SystemPrompt struct {
 type UserMessage struct {
 	Content      string `json:"content"`
 	TriggersTurn *bool  `json:"triggersTurn,omitempty"` // makes the model answer; unset means true
-	// Settings override those of the context while this is the newest message that triggers a turn. Queued
-	// messages do not count.
+	// Settings override those of the context while this is the newest message that triggers a turn. A queued
+	// message counts from the time when the context answers it.
 	Settings *RequestSettings `json:"settings,omitempty"`
 }
 
@@ -234,8 +234,8 @@ type SetRequestSettings RequestSettings
 // SessionStarted starts a session, which a [SessionEnded] ends.
 type SessionStarted struct {
 	LoadedEventCount int `json:"loadedEventCount"` // events from earlier sessions
-	// PreviousRunID is the run before that of the session, set in the first session of a run. It is "" in the
-	// first run, in the first session of a fork and in the later sessions of a run.
+	// PreviousRunID is the Temporal run before the one in which the session starts. It is "" if there is none,
+	// in the first session of a fork, and if an earlier session ended in the same run.
 	PreviousRunID string `json:"previousRunId,omitempty"`
 	// ForkedFrom is the event of the original context that a fork continues, set in its first session.
 	ForkedFrom string `json:"forkedFrom,omitempty"`
@@ -271,8 +271,9 @@ type LLMRequestCompleted struct {
 	DurationMs int64 `json:"durationMs"`
 	Usage
 	FinishReason string `json:"finishReason"`
-	// A cancellation ([ReasonCancelled]) may come too late to stop this answer. Messages that interrupted it then
-	// stay unanswered, and ThroughEventID is the newest of them. Empty: none.
+	// ThroughEventID is the newest message that stays unanswered although the request completed: the message was
+	// to interrupt the answer, a client then cancelled the request ([ReasonCancelled]), and the answer completed
+	// before it could be stopped. Empty: none.
 	ThroughEventID string `json:"throughEventId,omitempty"`
 }
 

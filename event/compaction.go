@@ -111,8 +111,8 @@ type Compacted struct {
 	TokensBefore int          `json:"tokensBefore"` // of the request that was too long
 	Window       int          `json:"window"`       // of the model, in tokens
 	WindowSource WindowSource `json:"windowSource,omitempty"`
-	ProviderID   string       `json:"providerId"` // of the request that was too long, like Model
-	Model        string       `json:"model"`
+	ProviderID   string       `json:"providerId"` // of the request that was too long
+	Model        string       `json:"model"`      // of the request that was too long
 }
 
 // MaxSummaryBytes bounds the summary of a [Compacted].

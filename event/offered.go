@@ -22,7 +22,7 @@ type ToolsOffered struct {
 // OfferedTool is a tool of the worker as it was when a request offered it.
 type OfferedTool struct {
 	Name        string `json:"name"`                // for models
-	Canonical   string `json:"canonical,omitempty"` // in [SetTools]; empty: Name
+	Canonical   string `json:"canonical,omitempty"` // what the patterns of [SetTools] match; empty: Name
 	Description string `json:"description,omitempty"`
 	// Parameters is a JSON Schema as text: it may have fields that events reject, such as apiKey.
 	Parameters string `json:"parameters,omitempty"`

@@ -9,8 +9,8 @@ import (
 )
 
 // RequestSettings are optional settings of requests. In a [UserMessage], unset fields have the value of
-// the context; in a [SetRequestSettings], the provider's default. docs/operations.md lists the settings
-// that are not sent to some providers.
+// the context; in a [SetRequestSettings], that of the [SetProviderConfig], and otherwise the provider's
+// default. docs/operations.md lists the settings that are not sent to some providers.
 type RequestSettings struct {
 	// Temperature and MaxTokens override those of a [SetProviderConfig].
 	Temperature *float64 `json:"temperature,omitempty"`
