@@ -55,9 +55,10 @@ func (l *Log) Events(ctx context.Context, contextName, from string) iter.Seq2[ev
 }
 
 // Registered is [Log.Events] for callers that treat the absence of an event as proof that it is not
-// recorded. While the archive is unavailable, Registered fails with blobs.ErrUnavailable, but [Log.Events]
-// reads only histories. Histories do not show whether the run that a reset started has registered. If that
-// run closed before it registered, the log is the one before the reset.
+// recorded. If the archive is unavailable, Registered fails with blobs.ErrUnavailable, whereas [Log.Events]
+// reads only histories, which may lack events. For example, a reset starts a run, and this new run closes before
+// it registers. The log is still the whole log of the run that was reset, but the history of the new run has only
+// the events up to the reset point.
 func (l *Log) Registered(ctx context.Context, contextName, from string) iter.Seq2[event.Event, error] {
 	return l.events(ctx, contextName, from, func() (view, error) {
 		v, err := l.current(ctx, contextName, event.Counter(from))

@@ -133,8 +133,8 @@ func (l *Log) register(ctx context.Context, folder *archive.Folder, contextName 
 	return folder.Register(ctx, run)
 }
 
-// Base follows the resets that led to a run, back to the first run that is registered, and returns
-// it; "" if the server knows none.
+// Base goes from a run that a reset created back to the run that was reset, and so on, and returns the first
+// of these that is registered. It returns "" if none is, or if the server has no history that names the next one.
 func (l *Log) Base(ctx context.Context, contextName, runID string) (string, error) {
 	folder, err := l.archive.Folder(ctx, contextName)
 	if err != nil {

@@ -90,8 +90,8 @@ func (r *reader) read(ctx context.Context, v view, take func(event.Event) error)
 			}
 		}
 		// A part without an end (Through is MaxInt) ends at its newest event. It is complete, unless the
-		// server has no history of its run and the archive cannot be read. Without an archive, a part
-		// before a run without events has no end, either.
+		// server has no history of its run and the archive cannot be read. Without an archive, the end of a
+		// part is known from the first event of the next run, so a part has no end if that run has no event.
 		isComplete := r.last >= p.Through || p.Through == math.MaxInt && !(isForgotten && archiveErr != nil)
 		if isComplete || r.log.archive == nil {
 			continue

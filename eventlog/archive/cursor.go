@@ -21,40 +21,40 @@ type Position struct {
 	After int    `json:"after"`
 }
 
-// Progress is how far a reader of the log is.
+// Progress is how far a consumer of the log, such as a hook, has read. It has nothing to do with [Reader].
 type Progress struct {
 	Position
-	// Epoch is the [Run.Number] of the newest run that delivers to this reader. The run sets it before
+	// Epoch is the [Run.Number] of the newest run that delivers to this consumer. The run sets it before
 	// its first delivery. 0: none yet.
 	Epoch int `json:"epoch,omitempty"`
-	// FailingSince is when the reader began to fail; zero: it does not fail. Through is the counter of
+	// FailingSince is when the consumer began to fail; zero: it does not fail. Through is the counter of
 	// the last event in the newest batch that failed; 0: none.
 	FailingSince time.Time `json:"failingSince,omitzero"`
 	Through      int       `json:"through,omitempty"`
 }
 
-// Cursor is the stored progress of a reader of a context.
+// Cursor is the stored progress of a consumer in the log of a context.
 type Cursor struct {
 	Progress Progress
 
-	archive *Archive
-	reader  string
-	folder  string
-	number  int      // of the newest object; 0: none
-	old     []string // names of objects to delete
+	archive  *Archive
+	consumer string
+	folder   string
+	number   int      // of the newest object; 0: none
+	old      []string // names of objects to delete
 }
 
 type cursorEntry struct {
-	Version int    `json:"version"`
-	Reader  string `json:"reader"`
+	Version  int    `json:"version"`
+	Consumer string `json:"reader"`
 	Progress
 }
 
-// Cursor reads the cursor of a reader. The reader is any name that is not empty.
-func (a *Archive) Cursor(ctx context.Context, contextName, reader string) (*Cursor, error) {
-	folder := fmt.Sprintf("cursors/%s%.16x/", strings.TrimPrefix(folderOf(contextName), "contexts/"), sha256.Sum256([]byte(reader)))
+// Cursor reads the cursor of a consumer, which has a name that is not empty.
+func (a *Archive) Cursor(ctx context.Context, contextName, consumer string) (*Cursor, error) {
+	folder := fmt.Sprintf("cursors/%s%.16x/", strings.TrimPrefix(folderOf(contextName), "contexts/"), sha256.Sum256([]byte(consumer)))
 	for {
-		c := &Cursor{archive: a, reader: reader, folder: folder}
+		c := &Cursor{archive: a, consumer: consumer, folder: folder}
 		for name, err := range a.store.Names(ctx, folder) {
 			if err != nil {
 				return nil, c.explain("list", contextName, err)
@@ -83,32 +83,32 @@ func (a *Archive) Cursor(ctx context.Context, contextName, reader string) (*Curs
 func (c *Cursor) entry() string { return fmt.Sprintf("%s%012d.json", c.folder, c.number) }
 
 func (c *Cursor) explain(verb, contextName string, err error) error {
-	return fmt.Errorf("%s the cursor of %s in context %s: %w", verb, c.reader, contextName, err)
+	return fmt.Errorf("%s the cursor of %s in context %s: %w", verb, c.consumer, contextName, err)
 }
 
 // IsNew reports whether the cursor was never set.
 func (c *Cursor) IsNew() bool { return c.number == 0 }
 
-// Set stores progress, unless it is unchanged. If another writer has moved the cursor since it was
-// read, Set fails with [blobs.ErrExists], or readers ignore what it stores.
+// Set stores progress, unless it is unchanged, as an object with the next number, and deletes older objects.
+// The highest number counts. If another writer has moved the cursor since it was read, Set fails with
+// [blobs.ErrExists]. If the object that the other writer stored under the same number is already deleted, Set
+// succeeds but has no effect.
 func (c *Cursor) Set(ctx context.Context, progress Progress) error {
 	if !c.IsNew() && progress == c.Progress {
 		return nil
 	}
 	next := *c
 	next.number, next.Progress = c.number+1, progress
-	data, err := json.Marshal(cursorEntry{version, c.reader, progress})
+	data, err := json.Marshal(cursorEntry{version, c.consumer, progress})
 	if err != nil {
 		return err
 	}
 	if err := c.archive.store.WriteOnce(ctx, next.entry(), data); err != nil {
-		return fmt.Errorf("set the cursor of %s: %w", c.reader, err)
+		return fmt.Errorf("set the cursor of %s: %w", c.consumer, err)
 	}
-	// A late writer may write a number that was deleted. Readers take the highest number, so the
-	// cursor does not move backwards.
 	for _, name := range c.old {
 		if err := c.archive.store.Delete(ctx, name); err != nil {
-			return fmt.Errorf("set the cursor of %s: %w", c.reader, err)
+			return fmt.Errorf("set the cursor of %s: %w", c.consumer, err)
 		}
 	}
 	next.old = []string{next.entry()}

@@ -24,8 +24,8 @@
 //   - When Put returns, the bytes are stored completely; in a folder, they survive a power
 //     failure. A killed process leaves no partial blob.
 //   - Get returns the bytes that were put, verified by their hash.
-//   - Nothing is deleted, except by [Store.Delete], which only removes old cursors of hooks and the
-//     probes that check a store. Putting the same bytes again changes nothing, and
-//     [Store.WriteOnce] never replaces what is stored under a name.
+//   - Nothing is deleted, except by [Store.Delete]. Chronicle calls it only for old cursors of hooks and
+//     for the objects that workers and `starter doctor` write to check a store. Putting the same bytes
+//     again changes nothing, and [Store.WriteOnce] never replaces what is stored under a name.
 //   - Errors contain no credentials.
 package blobs
