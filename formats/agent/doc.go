@@ -11,10 +11,11 @@
 // and everything that lists formats includes it.
 //
 // Guarantees:
-//   - Every line is kept, except duplicates, empty messages, streamed deltas and private keys.
-//     No line stops the reader. A malformed line becomes a warning note with its first 64 KiB: a
-//     line that cannot be parsed, a result without the required id, or a call without a tool name.
-//     Such a call is recorded as well. Text between the objects becomes a system note, without ANSI colors.
+//   - Every line is kept, except repeated notes about the start, repetitions of the final answer, empty
+//     messages, streamed deltas and private keys.
+//   - No line stops the reader. A line is malformed if it cannot be parsed, if it is a result without the
+//     required id, or if it is a call without a tool name. It becomes a warning note with its first 64 KiB;
+//     the call is recorded as well. Text between the objects becomes a system note, without ANSI colors.
 //   - Lines are converted as they are read. Only a result that precedes its call
 //     waits, in a bounded buffer. When the buffer is full, or at the end of the log,
 //     such a result becomes a warning note.
@@ -32,7 +33,7 @@
 //     (client.Context.Send).
 //   - Memory use is bounded, whatever the length of the log.
 //
-// Events have extra fields for viewers: sourceTimestamp, the agent's own time; cwd, model and
-// tools on the note about the start; messageId on messages, which calls reference; sessionId on
-// calls and results; line on the warning about a malformed line.
+// Events have extra fields for viewers, among them sourceTimestamp, the agent's own time; cwd, model and
+// tools on the note about the start; messageId on messages, which calls reference; sessionId on calls and
+// results; line on the warning about a malformed line.
 package agent

@@ -12,8 +12,8 @@ import (
 
 type item struct {
 	event.Event
-	// tool is the tool key of a call, or of a result without an id, which has no
-	// ToolCallID until it is matched.
+	// tool identifies the tool of a call or a result in formats whose results may lack an id; "" in others.
+	// A result without an id gets its ToolCallID from the oldest open call of the same tool.
 	tool string
 	// session is the agent session of a call or a result, "" if unknown.
 	session string
