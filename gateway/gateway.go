@@ -75,7 +75,7 @@ const (
 	// the maximum size requires 300 kbit/s.
 	bodyTimeout   = 30 * time.Second
 	bodyEnd       = 15 * time.Minute
-	writeTimeout  = 30 * time.Second // for each chunk of a response; at least half of it, see [response.extend]
+	writeTimeout  = 30 * time.Second // of each chunk of a response; may be cut to half of this time, see [response.extend]
 	idleTimeout   = 2 * time.Minute
 	answerTimeout = 30 * time.Second // of requests other than streams
 	pingTimeout   = 2 * time.Second  // of the health check of Temporal

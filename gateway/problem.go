@@ -21,7 +21,7 @@ type Problem struct {
 	RequestID      string    `json:"requestId,omitempty"`      // in the log of the gateway
 	Tag            event.Tag `json:"tag,omitempty"`            // of the invalid event
 	Field          string    `json:"field,omitempty"`          // the invalid field of that event
-	ClientEventIDs []string  `json:"clientEventIds,omitempty"` // of the rejected events; the InputRejectedEvent has one
+	ClientEventIDs []string  `json:"clientEventIds,omitempty"` // of all events of the rejected input
 }
 
 func (p *Problem) Error() string { return strings.TrimSuffix(p.Title+": "+p.Detail, ": ") }

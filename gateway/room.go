@@ -16,7 +16,7 @@ import (
 // position. The cost of a change does not depend on the number of viewers.
 type room struct {
 	name  string
-	epoch string // distinguishes versions of this room from those of others
+	epoch string // random part of transcript versions, so that a version of another room is unknown here
 
 	// Guarded by rooms.mu.
 	viewers, streams int
