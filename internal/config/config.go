@@ -21,7 +21,7 @@ type Config struct {
 	PrintOnly bool
 	path      string
 	tables    []*Table // of the program
-	others    []*Table // of other programs: the file is checked against them
+	others    []*Table // of other programs: the file may have their keys, too
 	file      *file    // nil: none
 	origins   map[*pflag.Flag]Origin
 	values    map[string]string // of flags after Load, by key

@@ -6,7 +6,8 @@ import (
 )
 
 // special are the ranges of IPv4 and of globalUnicast that are not public: those that the IANA
-// registries of special-purpose addresses list as not globally reachable, multicast, and tunnels.
+// registries of special-purpose addresses list as not globally reachable, multicast, tunnels, and an address
+// that a cloud uses internally.
 var special = prefixes(
 	"0.0.0.0/8",        // this network
 	"10.0.0.0/8",       // private

@@ -23,7 +23,7 @@ import (
 
 const (
 	// maxEvaluations bounds the cost of a validation: how often a schema is applied to a value.
-	// An answer of the maximum length needs fewer, unless the schema multiplies them.
+	// An answer of the maximum length needs fewer, unless many schemas apply to the same value.
 	maxEvaluations = 1 << 20
 	// maxNumber bounds numbers, in digits and in the exponent.
 	maxNumber  = 400
@@ -272,9 +272,9 @@ func checkNumbers(value any) error {
 	return nil
 }
 
-// count lets each evaluation of a schema below v count towards the limit. Schemas can apply others
-// to the same value exponentially often, and the library has no limit of its own. The check of the
-// format counts the evaluation, because it comes early.
+// count makes each evaluation of the schemas reachable from v count towards the limit. Schemas can apply others
+// to the same value exponentially often, and the library has no limit of its own. The check of the format
+// counts the evaluations, because the library calls it before it applies other schemas.
 func (s *Schema) count(v reflect.Value, seen map[*jsonschema.Schema]bool) {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:

@@ -203,8 +203,9 @@ func WithParent(ctx workflow.Context, parent string) workflow.Context {
 	return workflow.WithValue(ctx, parentKey{}, parent)
 }
 
-// Received returns the traceparent in the header of a signal, an update or the start of a workflow,
-// from the history; empty: none. The context is that of the handler.
+// Received returns the traceparent in the header of a signal, an update or the start of a workflow; empty: none.
+// The history contains the header, so a replay returns the same. Only an interceptor can call it: the SDK removes
+// the header from the context of workflow code.
 func Received(ctx workflow.Context) string {
 	payload := interceptor.WorkflowHeader(ctx)[headerKey]
 	if payload == nil {
@@ -214,6 +215,6 @@ func Received(ctx workflow.Context) string {
 	if converter.GetDefaultDataConverter().FromPayload(payload, &data) != nil {
 		return ""
 	}
-	// Parsed, so that the workflow stores no other text.
+	// A client may send any text. The result is a valid traceparent or empty.
 	return tracing.Traceparent(tracing.WithTraceparent(context.Background(), data["traceparent"]))
 }
