@@ -21,7 +21,7 @@ type Options struct {
 	Getenv     func(string) string          // for keys of the form env:NAME; nil: [os.Getenv]
 	ReadFile   func(string) ([]byte, error) // for keys of the form file:/path; nil: [os.ReadFile]
 	// Providers are added to the presets. One with the id of a preset replaces its settings and URL.
-	// Requests are still adapted to the provider of the preset, except for what depends on its URL.
+	// Requests still follow the rules of the preset, except for those that apply only at the preset's own URL.
 	Providers []Provider
 	// PriceVersion of Providers, at most [event.MaxPriceVersionBytes]. Empty: a hash of the prices.
 	PriceVersion string

@@ -21,8 +21,8 @@ const (
 
 var errTooLarge = fmt.Errorf("more than %d MiB", maxAnswer>>20)
 
-// eventBody reduces an event stream to the data lines that go-openai reads. An error object ends it
-// with an [*errorResponse]. So does a body without data lines, although its status is a success.
+// eventBody reduces an event stream to the data lines that go-openai reads. Read returns an [*errorResponse]
+// at an error object, and at the end of a body without data lines, even if the status is a success.
 //
 // It works around limits of go-openai's stream reader, and is unnecessary without them. Only the first
 // has an upstream issue:

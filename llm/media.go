@@ -49,7 +49,8 @@ var mediaRefusals = []struct {
 	{audio, KindNoAudio, "audio file", refusalOf(`audio`, `(input_)?audio`)},
 }
 
-// refusalOf returns a pattern for rejections of a kind of media: words for it, or the type of its content parts.
+// refusalOf returns a pattern for messages that reject a kind of media. The arguments are patterns: for words
+// that name the media, for the type of its content parts, and for more such messages.
 func refusalOf(words, part string, more ...string) *regexp.Regexp {
 	return regexp.MustCompile(`(?i)` + strings.Join(append(more,
 		`(does not|doesn't|not) (currently )?(support|accept|take|allow|have)\w* ?(for )?\W?(`+words+`|multi-?modal)`,

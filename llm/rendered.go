@@ -22,10 +22,13 @@ type rendered struct {
 type call struct{ by, result, earlier int }
 
 // group is the smallest part of a conversation that is rendered and cached as a whole: a message and the
-// results of its calls, the messages that are merged with it, and those that an inserted answer separates
-// from it. Its rendering also depends on earlier messages and on the message after it. The first group is
-// not cached, since it includes the system message; nor are groups with attachments, which are large and
-// may change; nor the last group, which may grow.
+// results of its calls; the messages that are merged with it; and, if the provider accepts no user message
+// directly after results, the next user message, with an answer inserted before it. The reasoning and the ids
+// of calls in a group also depend on earlier messages. Whether the next message joins the group depends on
+// that message.
+//
+// Some groups are not cached: the first one, which includes the system message; those with attachments, which
+// are large and may change; and the last one, which may grow.
 type group struct {
 	from      int  // index of its first message
 	at        int  // offset of its JSON in the body
@@ -70,8 +73,8 @@ func (r *rendering) resume(messages []reducer.Message) (next int) {
 }
 
 // isSame reports whether two messages are rendered alike. Of attachments, it compares only whether there
-// are any, since each request renders them again. resume compares the calls that results belong to.
-// System messages are rendered separately.
+// are any, since each request renders them again. It ignores ToolCallID, because resume compares which
+// result belongs to which call. System messages are rendered separately.
 func isSame(a, b *reducer.Message) bool {
 	return a.Role == b.Role && (a.Role == reducer.RoleSystem ||
 		a.Content == b.Content && (len(a.Attachments) > 0) == (len(b.Attachments) > 0) && slices.Equal(a.ToolCalls, b.ToolCalls) &&

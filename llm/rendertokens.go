@@ -2,7 +2,7 @@ package llm
 
 import "sort"
 
-// cachedMessages describes the messages of a request that the next one need not encode. None has media.
+// cachedMessages describes the messages of a request whose JSON is in the cache ([rendered]). None has media.
 type cachedMessages struct {
 	size, tokens int // tokens 0: not counted
 	// sample is JSON of the messages, each after a comma: all of them, or some if they exceed maxSampled
