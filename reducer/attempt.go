@@ -81,7 +81,7 @@ func (d *decision) recordAttemptEnd(outcome event.AttemptOutcome, end AttemptEnd
 func (d *decision) hasOpenAttempt() bool { return d.Request.Attempt > 0 && !d.Request.AttemptEnded }
 
 // reconcile records the attempt of a result if the log has none, or another one: the signal that reports
-// attempts can be lost, forged, or delivered again after a reset, from a branch with the same ids.
+// attempts can be lost or forged, or come from the run before a reset, whose requests have the same ids.
 func (d *decision) reconcile(in RequestEnded) {
 	r, a := d.Request, in.Attempted
 	if d.recordAttempt(a, in.Lost) {

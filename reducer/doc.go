@@ -61,7 +61,7 @@
 //	debouncing, answering    | RequestEnded               | summary fails               | debouncing   | [Record], StartRequest
 //	debouncing, answering    | RequestEnded               | called, calls done          | debouncing   | Record, StartRequest
 //	debouncing, answering    | RequestEnded               | called                      | calling      | Record, [CallTool], [WakeAt]
-//	debouncing, answering    | RequestEnded               | failed, fallback configured | debouncing   | Record, StartRequest
+//	debouncing, answering    | RequestEnded               | failed, may fall back       | debouncing   | Record, StartRequest
 //	debouncing, answering    | RequestEnded, Continued    | handed back                 | debouncing   | [Record], StartRequest
 //	running                  | RequestEnded, Continued    | message waits               | debouncing   | Record, StartRequest
 //	running                  | RequestEnded, Continued    | closing                     | ended        | Record
@@ -84,13 +84,15 @@
 //   - summary complete: the result of such an attempt has a text.
 //   - summary fails: its error is not retryable, or it timed out. If the provider has rejected the
 //     request as too long, another strategy must also be able to shorten the conversation.
-//   - too long, at most [MaxCompactions] times per step: the attempt was not sent because it is too
-//     long, or the provider rejected it as too long and the messages can be shortened.
+//   - failed, may fall back: a fallback is configured and not yet in use, and neither a hook nor a budget
+//     caused the failure.
+//   - too long, at most [MaxCompactions] times since the last step or fallback: the attempt was not sent
+//     because it is too long, or the provider rejected it as too long and the messages can be shortened.
 //   - implausible: the report is about another request, or repeated, or forged.
 //   - worker known: the process that makes the newest attempt was reported.
-//   - handed back, at most [MaxReturns] times: the worker shut down or died, a stop became
-//     obsolete, the worker is unknown when continuing as new, or the attempt included input that
-//     is not in the log.
+//   - handed back, at most [MaxReturns] times without a step or a summary in between: the worker shut
+//     down or died, an attempt was stopped for new input that it already included, the worker is unknown
+//     when continuing as new, or the attempt included input that is not in the log.
 //   - closing: the session is closed when the request ends.
 //
 // # Guarantees
@@ -101,5 +103,5 @@
 //   - Reduce(Reduce(s, a...), b...) equals Reduce(s, a..., b...) for every split of a log, and a
 //     state survives a JSON round trip unchanged.
 //   - Folding a log takes linear time in one call, or event by event while messages are appended.
-//     An event that modifies earlier messages, folded alone, copies all: 0.1 ms per thousand.
+//     Folding one event that modifies earlier messages copies all messages: 0.1 ms per thousand messages.
 package reducer

@@ -136,7 +136,8 @@ func (d *decision) fail(end AttemptEnd, retries int) {
 	})
 }
 
-// retries returns the number of retries of the current provider before an attempt.
+// retries returns the number of attempts after the first one since the request was last enqueued, up to and including
+// this attempt.
 func (d *decision) retries(attempt int) int { return max(0, attempt-d.Request.FirstAttempt) }
 
 func (d *decision) hasFallback() bool {
@@ -156,7 +157,8 @@ func (d *decision) fallBack(in RequestEnded) {
 	d.requeue(in.Attempt)
 }
 
-// unanswered returns the newest event left unanswered; "" if that is the newest in the attempt.
+// unanswered returns the newest event that stays unanswered, for ThroughEventID; "" if it is the newest in the
+// attempt. Events that the next request answers do not count.
 func (d *decision) unanswered() string {
 	r, phase, trigger := d.Request, d.Phase(), event.Counter(d.Trigger)
 	asked, through := event.Counter(r.Asked), event.Counter(r.Through)

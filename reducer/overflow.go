@@ -20,8 +20,9 @@ type Overflow struct {
 	Source event.WindowSource `json:"source,omitempty"`
 }
 
-// bounded makes the numbers valid. It raises Tokens at least to the trigger, because workers can count
-// fewer tokens than the provider that rejected the request.
+// bounded makes the numbers valid. It raises Tokens at least to the part of the window that triggers a
+// compaction (trigger, in percent), because workers can count fewer tokens than the provider that rejected
+// the request.
 func (o Overflow) bounded(trigger int) Overflow {
 	o.Window = min(max(o.Window, 1), event.MaxTokens)
 	o.Tokens = min(max(o.Tokens, o.Window*trigger/100, 1), event.MaxTokens)
@@ -55,7 +56,7 @@ func (c Compaction) event(requestID string, strategy event.Strategy) event.Compa
 type Window struct {
 	ProviderID string `json:"providerId"`
 	Model      string `json:"model"`
-	Tokens     int    `json:"tokens"`
+	Tokens     int    `json:"tokens"` // as workers count them
 }
 
 // LearnedWindow returns the window of a model in tokens; 0 if no rejection has shown it.
@@ -82,7 +83,8 @@ func (d *decision) followCompaction(body event.Compacted) {
 }
 
 // followAccepted forgets a learned window that an accepted request contradicts, for example because
-// the rejection had another reason. Providers count up to twice the tokens that workers count.
+// the rejection had another reason. The tokens of a learned window are counted by workers, and the provider
+// may count up to twice as many.
 func (d *decision) followAccepted(requestID string, usage event.Usage) {
 	r := d.Request
 	if r == nil || r.ID != requestID || !d.hasOpenAttempt() {

@@ -71,7 +71,7 @@ type Request struct {
 	// that a cancellation left unanswered.
 	Stop    event.Reason `json:"stop,omitempty"`
 	Dropped string       `json:"dropped,omitempty"`
-	Returns int          `json:"returns,omitempty"` // how often the request was handed back
+	Returns int          `json:"returns,omitempty"` // how often it was handed back since its last step or summary
 	Steps   int          `json:"steps,omitempty"`   // answers with tool calls
 	// Limit is the newest event that attempts include besides the answers and results of the request
 	// itself; "" for no limit. The delivery policy queue sets it after the first step.
@@ -86,7 +86,8 @@ type Request struct {
 	Compactions int         `json:"compactions,omitempty"`
 }
 
-// MaxReturns bounds how often a request is handed back, since a request may crash its workers.
+// MaxReturns bounds how often a request is handed back without a step or a summary in between, since a
+// request may crash its workers.
 const MaxReturns = 10
 
 // SpareAttempts is the maximum number of attempts, beyond the retry settings, after workers died.

@@ -147,7 +147,7 @@ func holds(t *testing.T, condition string, s reducer.Session, in reducer.Input) 
 			ended.Outcome == reducer.Interrupted && ended.Reason == event.ReasonTimeout)
 	case "failed":
 		return ended.Outcome == reducer.Failed || ended.Outcome == reducer.TooLong
-	case "fallback configured":
+	case "may fall back":
 		return !isStopping && !s.Request.Fallback && s.Reduced.Config.Fallback != nil
 	case "handed back":
 		isHandedBack := !isEnd || ended.Outcome == reducer.HandedBack || ended.Outcome == reducer.Lost ||
