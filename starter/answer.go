@@ -60,7 +60,7 @@ type answerWriter struct {
 	// first is the counter of the first event of the turn. Answers to earlier events do not
 	// belong to the turn.
 	first int
-	// end is the latest event that ended a request; nil before the first.
+	// end is the latest event for which endsTurn is true; nil before the first.
 	end event.Body
 	// midLine reports whether the text written so far lacks a final newline.
 	midLine bool

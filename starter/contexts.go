@@ -40,7 +40,7 @@ type conversation interface {
 	Close(ctx context.Context, reason string) error
 	Import(ctx context.Context, events []event.Event) error
 	Verify(ctx context.Context) (client.Verification, error)
-	Fork(ctx context.Context, at, as string) error
+	Fork(ctx context.Context, eventID, newName string) error
 	Attachment(ctx context.Context, id string) (event.FileAttachment, error)
 }
 
@@ -60,7 +60,7 @@ type asker interface {
 	Ask(ctx context.Context, events ...event.Event) iter.Seq2[event.Event, error]
 }
 
-// scriptTarget sends many inputs and compares them with the log.
+// scriptTarget is a context that receives the inputs of a script, and whose log shows which ones it has.
 type scriptTarget interface {
 	sender
 	logReader

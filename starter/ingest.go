@@ -161,8 +161,9 @@ type ingested struct {
 	Refused  int `json:"refused"`
 }
 
-// maxBatchBytes is the limit of an update, which reports rejections. maxBatchEvents is below the
-// limit of open tool calls: a context counts the calls of an input before their results.
+// maxBatchBytes is the limit of an update: unlike a signal, it returns rejections. maxBatchEvents is below the
+// limit of open tool calls, because a context counts all calls of an input as open, even those whose results
+// are in the same input.
 // maxBatchWait is how long an event may wait for more events.
 const (
 	maxBatchEvents = reducer.MaxOpenToolCalls / 4

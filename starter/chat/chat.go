@@ -46,7 +46,7 @@ type Config struct {
 	Attach func(place string) (event.Event, error)
 }
 
-// Run shows the screen until the user exits or ctx is done; then it returns the error of ctx.
+// Run shows the screen until the user exits or ctx is done. If ctx is done, it returns the error of ctx.
 func Run(ctx context.Context, in io.Reader, out io.Writer, config Config) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

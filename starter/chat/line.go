@@ -30,7 +30,7 @@ func shown(text string) string { return terminal.Clean(toSigns.Replace(text)) }
 type line struct {
 	input   textinput.Model
 	history []string
-	// at is the index of the history entry shown; at len(history) it is the draft, the text typed
+	// at is the index of the history entry that is shown. len(history): the draft is shown, the text typed
 	// before going up.
 	at    int
 	draft string

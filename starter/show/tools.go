@@ -11,8 +11,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// Tools prints the tools of a context, nil for none, and the calls of the running request without a
-// result.
+// Tools prints the tools of a context and the calls that have no result yet. A nil set means no tools.
 func Tools(w io.Writer, set *event.SetTools, calls []reducer.Call) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(name, format string, args ...any) {
