@@ -24,5 +24,6 @@
 //   - The blob store, if there is one, receives the whole text of a result above [MaxResult]. The model
 //     receives its beginning and end, and reads the rest with the tool [ReadResult]. A text above 16 MiB
 //     is an error result.
-//   - The order of the tools that models receive depends only on the event and on their names.
+//   - Models receive the tools in an order that depends only on the event.SetTools of the context and on
+//     the names of the tools.
 package tool

@@ -28,7 +28,7 @@ func valueOf(result *sdk.CallToolResult, known *secrets) (any, error) {
 	value := result.StructuredContent
 	if hasOnlyText {
 		if value = withDigits(result); !mayBeRounded(value) {
-			return known.scrubAll(value), nil // the text is the same value
+			return known.scrubAll(value), nil // servers should send the same value as text, so the text is omitted
 		}
 	}
 	encoded, err := json.Marshal(known.scrubAll(value))

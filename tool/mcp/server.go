@@ -225,13 +225,13 @@ func (s *server) offered(ctx context.Context) ([]tool.Tool, error) {
 	return s.tools, nil
 }
 
-// connected waits until the server is connected, and returns the link. It ignores the link before, which
-// has failed; nil: none.
-func (s *server) connected(ctx context.Context, before *link) (*link, error) {
+// connected waits until the server is connected, and returns the link. If failed is not nil, it is a link from an
+// earlier call that no longer works, and connected waits for another one.
+func (s *server) connected(ctx context.Context, failed *link) (*link, error) {
 	var l *link
 	err := s.await(ctx, s.timing.wait, func() bool {
 		l = s.link
-		return l != nil && l != before
+		return l != nil && l != failed
 	})
 	return l, err
 }
