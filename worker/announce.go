@@ -122,7 +122,8 @@ func (p endpoints) hookNames() (names []string) {
 	return names
 }
 
-// budgetNames returns LABEL=VALUE, or only LABEL if each value has its own budget of that size.
+// budgetNames returns LABEL=VALUE for a budget of one value, and LABEL for a budget without a value, which applies
+// separately to each value that no other budget names.
 func (p endpoints) budgetNames() (names []string) {
 	for _, b := range p.budgets {
 		names = append(names, strings.TrimSuffix(b.Label+"="+b.Value, "="))

@@ -185,7 +185,7 @@ func (a *app) addFlags(flags *pflag.FlagSet) {
 }
 
 // On the command line, devFlags require --dev, and connectFlags exclude it. In the environment and the
-// file, devFlags have no effect without --dev, and connectFlags have none with it.
+// file, both are allowed with and without --dev; those that do not apply have no effect.
 var (
 	devFlags     = []string{"data-dir", "temporal-port", "ui-port", "nats-port", "untuned", "offline-token-delay"}
 	connectFlags = []string{
@@ -211,7 +211,7 @@ func (a *app) load(flags *pflag.FlagSet) error {
 	return a.settings.validate(a.config)
 }
 
-// ignored returns the settings that have no effect in the environment and the file.
+// ignored returns the settings that are not read from the environment and the file because of --dev.
 func (s *settings) ignored() []string {
 	if s.dev {
 		return append([]string{"namespace"}, connectFlags...)

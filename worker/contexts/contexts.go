@@ -77,8 +77,8 @@ type Options struct {
 	// DrainTimeout is how long Stop lets answers finish before it hands them back. 0: at once.
 	DrainTimeout time.Duration
 	Rules        reducer.Rules // of new runs; zero: reducer.CurrentRules
-	// Meters records metrics; nil: none. Its views must not drop the instrument chronicle_batches, whose
-	// callback passes on the observations that were collected since the last export.
+	// Meters records metrics; nil: none. Its views must not drop the instrument chronicle_batches. Observations
+	// are buffered, and at each export the callback of this instrument passes them to the other instruments.
 	Meters metric.MeterProvider
 	// Tracers makes spans; nil: none. The Temporal client needs the interceptor client.Tracing.
 	Tracers      trace.TracerProvider
