@@ -48,7 +48,7 @@ func Budget(ctx workflow.Context, ledger reducer.Ledger) error {
 	}
 }
 
-// expiry is the timer for the next expiry of a lost attempt. The zero value is none.
+// expiry is the timer for the earliest deadline of a lost attempt, see [reducer.LostUsage]. The zero value is none.
 type expiry struct {
 	at     time.Time
 	timer  workflow.Future

@@ -67,7 +67,8 @@ var acts *activities.Activities
 
 type run struct {
 	// ctx outlives cancellation of the workflow; cancellable is cancelled with it. isClosing means
-	// that the run has asked the session to close because of the cancellation. A running request ends first.
+	// that the run has asked the session to close because of the cancellation. A running request is interrupted,
+	// and the session ends when its result arrives.
 	ctx, cancellable workflow.Context
 	isClosing        bool
 
@@ -151,7 +152,7 @@ type position struct {
 // visibility is what the search attributes show.
 type visibility struct {
 	isEnabled bool
-	// showsWaiting is set if the status may be wire.StatusWaiting.
+	// showsWaiting allows the status wire.StatusWaiting, see [activities.OpenResult].
 	showsWaiting bool
 	status       wire.Status
 	turns        int
@@ -288,8 +289,9 @@ func (r *run) hasResult() bool {
 	return r.answer.future != nil && r.answer.future.IsReady() || r.calls.isReady() || r.wake.isReady() || r.deliveries.isReady()
 }
 
-// receive applies the inbox in order, up to maxTaskBytes, and then the results of activities. An
-// urgent run applies results even if signals remain: the next run does not receive these results.
+// receive applies the inbox in order, up to maxTaskBytes, and then the results of activities. A run that must
+// continue as new ([run.isUrgent]) applies results even if signals remain: the next run does not receive these
+// results.
 func (r *run) receive() {
 	if r.isUrgent() {
 		r.awaitAdopted()

@@ -45,10 +45,10 @@ func (u usage) reaches(limit usage) bool {
 }
 
 // With deploy/dynamicconfig.yaml, the server terminates a run at 51,200 entries or 100 MiB, and
-// accepts at most 10,000 signals and 2,000 updates. The limits below leave room for later input. In
-// bytes, that is two server buffers of 32 MiB: one for the task in which the run becomes urgent, one
-// for the first attempt to continue as new. A history has at most 80 MiB, plus the signals that
-// arrive before a task starts.
+// accepts at most 10,000 signals and 2,000 updates. The limits below leave room for later input. After the
+// 16 MiB of urgentLimits, the server can add its full buffer of signals, 32 MiB, twice: once during the task in
+// which the run reaches the limit, and once during the first attempt to continue as new. So a history has at
+// most 80 MiB, plus the signals that arrive before a task starts.
 var (
 	// dueLimits apply between two requests. Options.ContinueAfter of the activities overrides
 	// entries.
@@ -59,10 +59,10 @@ var (
 	urgentLimits = usage{entries: 45_000, bytes: 16 << 20, signals: 4_000, updates: 1_900}
 )
 
-// Signals are a flood if the history grows by floodBytes from one workflow task to the next, or if a
-// task receives floodSignalBytes: the server counts the signals that it buffered during a task only
-// in the next one. floodSignalBytes is larger, as it may include input that the history stores as
-// a reference.
+// Signals are a flood if the history grows by floodBytes from one workflow task to the next, or if a task
+// receives floodSignalBytes. The second condition is there because the history size that the server reports to
+// a task may lack the signals that it buffered during the previous one, although the task receives them.
+// floodSignalBytes is larger, as it may include input that the history stores as a reference.
 const (
 	floodBytes       = 1 << 20
 	floodSignalBytes = 4 << 20
@@ -111,7 +111,7 @@ type continuation struct {
 	Status  wire.Status `json:"status,omitempty"`
 	Turns   int         `json:"turns,omitempty"`
 	ShownAt time.Time   `json:"shownAt,omitzero"`
-	Trace   *traces     `json:"trace,omitempty"` // nil: nothing is traced
+	Trace   *traces     `json:"trace,omitempty"` // nil: no input or attempt has a trace
 }
 
 // continuedSignal is an unprocessed signal. Payloads is a serialized
@@ -180,6 +180,7 @@ func (r *run) canContinue() bool {
 	return !r.calls.areAwaited() && (r.answer.future == nil || r.isAdoptable())
 }
 
+// isUrgent reports whether the run must continue as new as soon as it can.
 func (r *run) isUrgent() bool {
 	now := r.usage()
 	now.bytes += r.task.signalBytes // which the server may not have counted

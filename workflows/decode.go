@@ -139,14 +139,14 @@ func body(payloads *commonpb.Payloads) ([]byte, error) {
 	return slices.Concat([]byte("["), bytes.Join(parts, []byte(",")), []byte("]")), nil
 }
 
-// maxFixedGrowth bounds how much longer the JSON of an event is than its input, apart from texts:
-// numbers that are recorded with more digits, such as 1e20, and fields that the input omits.
+// maxFixedGrowth bounds how much longer the JSON of an event is than its input, apart from texts: numbers that
+// are recorded with more digits, such as 1e20; fields that the input omits; and <, > and & in an [event.Object],
+// which grow from 1 byte to 6.
 const maxFixedGrowth = 64 << 10
 
-// maxEncoded estimates the maximum length of the JSON of an event of a valid input, in bytes. In texts,
-// only line and paragraph separators (U+2028, U+2029) grow, from 3 bytes to 6. In an [event.Object] and in a
-// provider state, <, > and & grow from 1 byte to 6. The estimate ignores the growth of a provider state,
-// which is at most 214 KiB.
+// maxEncoded estimates the maximum length of the JSON of an event of a valid input, in bytes. In texts, only line
+// and paragraph separators (U+2028, U+2029) grow, from 3 bytes to 6. The estimate ignores that <, > and & grow in a
+// provider state, by at most 214 KiB.
 func maxEncoded(input []byte) int {
 	separators := bytes.Count(input, []byte("\u2028")) + bytes.Count(input, []byte("\u2029"))
 	return len(input) + 3*separators + maxFixedGrowth

@@ -16,11 +16,11 @@ import (
 const maxTracedInputs = 4
 
 // traces chooses the parents of activities and the links between turns. It depends on the history
-// only: on headers of input and results of attempts. Nothing is traced if it is zero.
+// only: on headers of input and results of attempts. Without tracing, it stays zero.
 type traces struct {
 	// Inputs are the traceparents of input since the start of the turn, oldest first.
 	Inputs []string `json:"inputs,omitempty"`
-	// IsUntraced means that newer input than Inputs has no traceparent.
+	// IsUntraced means that the newest input has no traceparent and arrived after Inputs.
 	IsUntraced bool `json:"isUntraced,omitempty"`
 	// RequestID is the newest turn, Parent the parent of its activities; empty: a new trace begins.
 	RequestID  string `json:"requestId,omitempty"`
@@ -44,7 +44,8 @@ func (t *traces) receive(in signal) {
 	t.Inputs = t.Inputs[max(0, len(t.Inputs)-maxTracedInputs-1):]
 }
 
-// newest returns the traceparent of the newest input, or the parent of the turn if none followed.
+// newest returns the traceparent of the newest input since the turn began, or that of the turn if there is no such
+// input or it has no traceparent.
 func (t *traces) newest() string {
 	if n := len(t.Inputs); n > 0 && !t.IsUntraced {
 		return t.Inputs[n-1]
