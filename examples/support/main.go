@@ -103,8 +103,7 @@ func find(_ context.Context, in order) (order, error) {
 	return order{}, errors.New("no such order")
 }
 
-// refund stands for a request to a bank with the id of the call as the idempotency key, so that a repeated
-// call does not pay twice.
+// refund stands for a request to a bank, with the id of the call as the idempotency key: a repetition pays once.
 func refund(ctx context.Context, in order) (string, error) {
 	if in.Cents < 1 || in.Cents > orders[in.Number] {
 		return "", errors.New("no such order, or cents is out of range (1 to the amount of the order)")
