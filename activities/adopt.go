@@ -200,9 +200,10 @@ func (a *attempt) progress() LostAttempt {
 //
 // The SDK cancels ofActivity when a heartbeat fails, even if Temporal is only unreachable for some seconds. A
 // context is cancelled only once, so its cause cannot report that the server gives up on the activity later.
-// Therefore, after a cancellation, this function calls the server directly, without the SDK's heartbeats. If an
-// answer says that the server has given up, and the cause does not, the error is sent to givenUp, once. The
-// heartbeats of a cancelled activity continue, because it may still have to report its text.
+// Therefore, once ofActivity is cancelled, this function sends heartbeats with the client's
+// RecordActivityHeartbeat, which, unlike activity.RecordHeartbeat, returns the server's answer. If an answer says
+// that the server has given up, and the cause does not, the error is sent to givenUp, once. The heartbeats of a
+// cancelled activity continue, because it may still have to report its text.
 func (a *attempt) heartbeat(ctx, ofActivity context.Context, run workflow.Execution, givenUp chan<- error) (hasReported bool) {
 	ctx, stop := context.WithCancel(ctx)
 	var checks sync.WaitGroup

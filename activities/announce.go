@@ -18,8 +18,8 @@ import (
 const (
 	// announceAfter delays the signal that an attempt was sent, unless [attempt.announce] says otherwise.
 	// A signal costs the server half as much as a turn, and the result contains the same information, so
-	// short answers send none.
-	// Until the signal, the workflow sends new input as a stop message, see [reducer.TellRequest].
+	// short answers send none. Until the signal, the workflow sends new input as a stop message, see
+	// [reducer.TellRequest].
 	announceAfter   = 250 * time.Millisecond
 	announceTimeout = 5 * time.Second // of the signal
 )

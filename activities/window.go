@@ -42,7 +42,7 @@ func (a *attempt) tooLong(o reducer.Overflow) GenerateResult {
 	return GenerateResult{Attempted: a.attempted, Outcome: reducer.TooLong, Overflow: &o, Lost: a.lost}
 }
 
-// learn sets refused if the provider has rejected the request as too long.
+// learn sets refused if the provider has rejected the input as too long and its tokens can be counted.
 func (a *attempt) learn(ctx context.Context, p prepared, err error) {
 	var refusal *ModelError
 	if !errors.As(err, &refusal) || refusal.Failure != event.FailureContextTooLong {

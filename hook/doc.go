@@ -95,6 +95,6 @@
 // A new hook receives the events of the next run of a context that begins on a worker with the hook, and
 // of later runs; with [Hook.FromStart], it receives the whole log. A worker without the hook cannot
 // deliver. If ten attempts of the activity Deliver in a row, about four minutes, reach only such workers, the
-// activity ends. The events are delivered after the context has recorded its next event. A hook that is
-// removed and added again continues at its cursor; another name starts anew.
+// activity ends. The next event of the context, or its next run, starts it again. A hook that is removed and
+// added again continues at its cursor; another name starts anew.
 package hook

@@ -42,8 +42,8 @@ type Hook struct {
 	// SkipAfter is how old an event must be, and how long an [Open] hook must have failed, before the
 	// event is skipped. 0: [DefaultSkipAfter].
 	SkipAfter time.Duration
-	// Beside runs the function Before while the model answers. The request is already sent then, so the
-	// function cannot change it.
+	// Beside runs the function Before while the model answers. The request is sent without waiting for the
+	// function, so the function cannot change it.
 	Beside bool
 	// Withhold publishes no delta before the verdict. It requires Beside or After.
 	Withhold bool

@@ -136,8 +136,7 @@ func (d *decision) fail(end AttemptEnd, retries int) {
 	})
 }
 
-// retries returns the number of attempts after the first one since the request was last enqueued, up to and including
-// this attempt.
+// retries returns how many attempts precede the given one since the request was last enqueued: 0 if it is the first.
 func (d *decision) retries(attempt int) int { return max(0, attempt-d.Request.FirstAttempt) }
 
 func (d *decision) hasFallback() bool {

@@ -52,7 +52,7 @@ func (r *run) endDeliveries() {
 		}
 		var result activities.DeliverResult
 		if d.running.Get(r.ctx, &result) != nil {
-			// Not delivered. The next event starts the next delivery, which begins at the stored cursor.
+			// Not delivered. The next event or run starts the next delivery, which begins at the stored cursor.
 			result.Through = d.input.Through
 		}
 		d.through, d.running = result.Through, nil

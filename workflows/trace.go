@@ -16,7 +16,7 @@ import (
 const maxTracedInputs = 4
 
 // traces chooses the parents of activities and the links between turns. It depends on the history
-// only: on headers of input and results of attempts. Without tracing, it stays zero.
+// only: on headers of input and results of attempts. Without tracing, Inputs, Parent and Ended stay empty.
 type traces struct {
 	// Inputs are the traceparents of input since the start of the turn, oldest first.
 	Inputs []string `json:"inputs,omitempty"`

@@ -23,8 +23,8 @@
 //   - Terminations lose only input that was stored and not yet recorded. Input reported
 //     as lost (ErrLost) is not in the log.
 //   - Resets: Temporal delivers the input that was recorded after the reset point again. It is
-//     recorded later, in any order, and once. Earlier events remain unchanged. A run reset to its first workflow
-//     task starts a new session after those of previous runs.
+//     recorded later, in any order, and once. Earlier events remain unchanged. A run reset to its
+//     first workflow task starts a new session after those of previous runs.
 //   - The chain: ids are dense, each event names its parent, and times never decrease.
 //   - Requests: each one ends once, and none overlap. Sessions end only if a user closed,
 //     terminated or reset them.

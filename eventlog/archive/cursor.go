@@ -46,7 +46,7 @@ type Cursor struct {
 
 type cursorEntry struct {
 	Version  int    `json:"version"`
-	Consumer string `json:"reader"`
+	Consumer string `json:"reader"` // the name in stored cursors
 	Progress
 }
 

@@ -286,16 +286,16 @@ func (s *server) list(ctx context.Context, l *link) error {
 
 // call returns errors for models.
 func (s *server) call(ctx context.Context, name string, arguments json.RawMessage, progress func(string)) (any, error) {
-	var before *link
+	var failed *link
 	for {
-		l, err := s.connected(ctx, before)
+		l, err := s.connected(ctx, failed)
 		if err != nil {
 			return nil, retryable(&callError{server: s.config.Name, err: err, isUnsent: true})
 		}
 		value, err := s.callOn(ctx, l, name, arguments, progress)
 		// The server has restarted and did not execute the call.
-		if before == nil && errors.Is(err, sdk.ErrSessionMissing) {
-			before = l
+		if failed == nil && errors.Is(err, sdk.ErrSessionMissing) {
+			failed = l
 			continue
 		}
 		return value, retryable(err)
