@@ -2,8 +2,13 @@ package child
 
 import "syscall"
 
-// attributes makes the kernel kill the child when the thread that started it exits. It
-// uses SIGKILL because a child that shuts down slowly would keep its ports in use.
+// attributes makes the kernel send a signal to the child when the thread that started it exits.
 func attributes(options Options) *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: options.OwnGroup, Credential: options.User, Pdeathsig: syscall.SIGKILL}
+	a := &syscall.SysProcAttr{Setpgid: options.OwnGroup, Credential: options.User}
+	if options.OwnGroup {
+		a.Pdeathsig = syscall.SIGKILL // a child that shuts down slowly would keep its ports in use
+	} else {
+		a.Pdeathsig = syscall.SIGTERM // the child may have to restore the terminal
+	}
+	return a
 }

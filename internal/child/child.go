@@ -4,8 +4,9 @@
 //	…
 //	err = p.Stop(10 * time.Second)
 //
-// On Linux the kernel kills the child when this process exits for any reason, SIGKILL
-// included. On other systems, a child outlives a parent that does not stop it, such as one
+// On Linux the kernel ends the child when this process exits for any reason, SIGKILL included. It
+// sends SIGKILL to a child in its own group, and SIGTERM to another, such as a program that uses the
+// terminal and has to restore it. On other systems, a child outlives a parent that does not stop it, such as one
 // that was killed.
 package child
 
