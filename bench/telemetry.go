@@ -52,7 +52,7 @@ func telemetry(r *runner) error {
 	}
 	err = alternate(off, on, r.times(latencyRounds)*turnsPerRound, latencies)
 	if err == nil {
-		err = alternate(off, on, r.times(82), throughput)
+		err = alternate(off, on, r.times(throughputRounds), throughput)
 	}
 	if err := errors.Join(err, off.Stop(), on.Stop()); err != nil {
 		return err
@@ -103,7 +103,7 @@ func (r *runner) metricsAlone(cpu float64) (err error) {
 	if err := talk(-1, 1); err != nil {
 		return err
 	}
-	rounds := r.times(82)
+	rounds := r.times(metricsRounds)
 	if err := system.Scrape(r.ctx); err != nil { // so that the profile does not include the observations of the warm-up
 		return err
 	}
@@ -183,8 +183,10 @@ func (s *side) scrapeIfDue() <-chan error {
 }
 
 const (
-	latencyRounds = 600
-	turnsPerRound = 12
+	latencyRounds    = 360
+	turnsPerRound    = 12 // of latencies
+	throughputRounds = 220
+	metricsRounds    = 120
 )
 
 // latencies measures turns one after the other. A step is one turn, so that bursts of other load affect both sides.
@@ -235,11 +237,8 @@ func latencies(s *side) {
 
 // throughput has 50 contexts talk concurrently.
 func throughput(s *side) {
-	const contexts, turns = 50, 2
+	const contexts, turns, each = 50, 2, 80 // each: rounds of a context
 	talkers := make([]*talker, contexts)
-	for i := range talkers {
-		talkers[i] = s.talker(fmt.Sprintf("telemetry-%d", i))
-	}
 	talk := func(round, turns int) (float64, error) {
 		say := func(key string) rig.Message { return message(fmt.Sprintf("%s-%d", key, round)) }
 		done, took, err := talkAtOnce(contexts, turns, say, func(i int) *talker { return talkers[i] })
@@ -247,8 +246,11 @@ func throughput(s *side) {
 		return float64(len(done)) / took.Seconds(), err
 	}
 	s.before = func(n int) error {
-		if n > 0 {
+		if n%each != 0 {
 			return nil
+		}
+		for i := range talkers {
+			talkers[i] = s.talker(fmt.Sprintf("telemetry-%d-%d", n, i))
 		}
 		_, err := talk(-1, 1)
 		return err
