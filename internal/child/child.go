@@ -6,8 +6,8 @@
 //
 // On Linux the kernel ends the child when this process exits for any reason, SIGKILL included. It
 // sends SIGKILL to a child in its own group, and SIGTERM to another, such as a program that uses the
-// terminal and has to restore it. On other systems, a child outlives a parent that does not stop it, such as one
-// that was killed.
+// terminal and has to restore it. On other systems, a child outlives a parent that does not stop it,
+// such as one that was killed.
 package child
 
 import (
