@@ -76,7 +76,7 @@ func TestShutdownAwaitsABatchThatIsBeingPassedOn(t *testing.T) {
 	select {
 	case <-ended:
 		t.Fatal("shut down before the spans were passed on")
-	case <-time.After(20 * time.Millisecond):
+	case <-time.After(20 * time.Millisecond): // no event shows that Shutdown waits for a lock
 	}
 	close(held.release)
 	require.NoError(t, <-ended)
