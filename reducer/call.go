@@ -97,7 +97,7 @@ func (d *decision) called(in RequestEnded) (continues bool) {
 		}))
 	}
 	d.recordEvents(events...)
-	r.Calls, r.Returns, r.Compactions = calls, 0, 0
+	r.Calls, r.Returns, r.Compactions, r.Refusals = calls, 0, 0, 0
 	if continues {
 		d.recordAttemptEnd(event.AttemptToolCalls, in.AttemptEnd)
 		d.requestApprovals(in.Calls)
