@@ -1,5 +1,5 @@
-// Package llm sends conversations to language models: a thin adapter over go-openai that
-// streams answers and classifies errors.
+// Package llm sends conversations to language models in the format of OpenAI, streams answers and
+// classifies errors. The types are those of go-openai.
 //
 //	adapter := llm.New(llm.Options{Defaults: llm.DefaultsFromEnv(os.Getenv)})
 //	target, err := adapter.Resolve(reduced.Config.Primary) // URL, key, quirks
@@ -8,10 +8,10 @@
 //	})
 //
 // The conversation is rendered for the provider (render.go, message.go, attachment.go), reusing the
-// unchanged part (rendered.go). transport.go inserts the conversation and the request settings (parameters.go,
-// format.go) into requests of go-openai, and eventbody.go filters the event streams of the responses. reasoning.go
-// reads reasoning and provider state, and state.go sends that state back in later requests. Failures
-// become an [Error] (classify.go, media.go, tokentimeout.go).
+// unchanged part (rendered.go). transport.go sends it with the request settings (parameters.go, format.go). The response
+// is read as server-sent events (sse.go), each of which is decoded leniently into a chunk (chunk.go, json.go), and
+// stream.go joins the chunks. reasoning.go reads reasoning and provider state, and state.go sends that state back in
+// later requests. Failures become an [Error] (classify.go, media.go, tokentimeout.go).
 //
 // Guarantees:
 //   - A stream without a finish reason is an error, never an answer. The text before an error is in

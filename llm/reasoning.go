@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/sashabaranov/go-openai"
-
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
@@ -16,39 +14,6 @@ type Delta struct {
 	IsReasoning bool
 }
 
-// Fields to look for in events. Quotes in JSON strings are escaped, so each of these matches the name of a
-// field or a whole string, but no part of a string.
-var (
-	reasoningField = []byte(`"reasoning"`)
-	contentField   = []byte(`"content"`)
-	knownField     = []byte(`"reasoning_content"`)
-)
-
-// withReasoningContent renames the field "reasoning" (OpenRouter, Groq, Ollama, newer versions of
-// vLLM) to "reasoning_content", which go-openai reads.
-func withReasoningContent(data []byte) (changed []byte, ok bool) {
-	before, after, found := bytes.Cut(data, reasoningField)
-	if !found || !isValue(after, '"') || bytes.Contains(data, knownField) {
-		return nil, false
-	}
-	return bytes.Join([][]byte{before, knownField, after}, nil), true
-}
-
-func hasContentParts(data []byte) bool {
-	_, after, found := bytes.Cut(data, contentField)
-	return found && isValue(after, '[')
-}
-
-// isValue reports whether the text after the name of a field is a value with the given beginning.
-func isValue(after []byte, begin byte) bool {
-	after = bytes.TrimLeft(after, " ")
-	if len(after) == 0 || after[0] != ':' {
-		return false
-	}
-	after = bytes.TrimLeft(after[1:], " ")
-	return len(after) > 0 && after[0] == begin
-}
-
 // contentPart is a content part in Mistral's format.
 type contentPart struct {
 	Type     string `json:"type"`
@@ -56,44 +21,6 @@ type contentPart struct {
 	Thinking []struct {
 		Text string `json:"text"`
 	} `json:"thinking"`
-}
-
-// withTextContent converts the content parts of the first choice to text and reasoning_content. It also returns the
-// parts.
-func withTextContent(data []byte) (changed []byte, parts []json.RawMessage, ok bool) {
-	if !hasContentParts(data) {
-		return nil, nil, false
-	}
-	return textContent(data)
-}
-
-func textContent(data []byte) (changed []byte, parts []json.RawMessage, ok bool) {
-	var chunk, choice, delta map[string]json.RawMessage
-	var choices []json.RawMessage
-	if json.Unmarshal(data, &chunk) != nil || json.Unmarshal(chunk["choices"], &choices) != nil || len(choices) == 0 ||
-		json.Unmarshal(choices[0], &choice) != nil || json.Unmarshal(choice["delta"], &delta) != nil ||
-		json.Unmarshal(delta["content"], &parts) != nil {
-		return nil, nil, false
-	}
-	var text, thinking strings.Builder
-	for _, raw := range parts {
-		var part contentPart
-		if json.Unmarshal(raw, &part) != nil {
-			continue
-		}
-		text.WriteString(part.Text)
-		for _, thought := range part.Thinking {
-			thinking.WriteString(thought.Text)
-		}
-	}
-	delta["content"] = encoded(text.String())
-	if thinking.Len() > 0 {
-		delta["reasoning_content"] = encoded(thinking.String())
-	}
-	choice["delta"] = encoded(delta)
-	choices[0] = encoded(choice)
-	chunk["choices"] = encoded(choices)
-	return encoded(chunk), parts, true
 }
 
 // encode returns the JSON of a value, without HTML escapes.
@@ -206,80 +133,44 @@ type detail struct {
 	text   strings.Builder
 }
 
-var (
-	detailsField = []byte(`"reasoning_details"`)
-	extraField   = []byte(`"extra_content"`)
-	callsField   = []byte(`"tool_calls"`)
-)
-
-func (s *stateReader) read(data []byte, parts []json.RawMessage) {
-	switch {
-	case s == nil || s.size > event.MaxProviderStateBytes:
+func (s *stateReader) read(c *choice) {
+	if s.size > event.MaxProviderStateBytes {
 		return
-	case s.rule == stateThinking && parts != nil:
-		for _, part := range parts {
+	}
+	switch s.rule {
+	case stateThinking:
+		for _, part := range c.parts {
 			s.addThinking(part)
 		}
-	case s.rule == stateDetails && hasDetails(data),
-		s.rule == stateSignatures && (bytes.Contains(data, extraField) || bytes.Contains(data, callsField)):
-		s.readDelta(data)
+	case stateDetails:
+		for _, detail := range c.details {
+			s.addDetail(detail)
+		}
+	case stateSignatures:
+		s.addSignatures(c)
 	}
 }
 
-// OpenRouter sends an empty array of reasoning_details with most pieces of text.
-func hasDetails(data []byte) bool {
-	_, after, found := bytes.Cut(data, detailsField)
-	return found && isValue(after, '[') && !bytes.HasPrefix(after, []byte(":[]"))
-}
-
-func (s *stateReader) readDelta(data []byte) {
-	var chunk struct {
-		Choices []struct {
-			Delta struct {
-				Details   []json.RawMessage `json:"reasoning_details"`
-				Extra     json.RawMessage   `json:"extra_content"`
-				ToolCalls []struct {
-					openai.ToolCall
-					Extra json.RawMessage `json:"extra_content"`
-				} `json:"tool_calls"`
-			} `json:"delta"`
-		} `json:"choices"`
+func (s *stateReader) addSignatures(c *choice) {
+	if c.extra.isObject() {
+		s.extra = bytes.Clone(c.extra)
+		s.size += len(c.extra)
 	}
-	if json.Unmarshal(data, &chunk) != nil || len(chunk.Choices) == 0 {
-		return
-	}
-	delta := chunk.Choices[0].Delta
-	if s.rule == stateDetails {
-		for _, raw := range delta.Details {
-			s.addDetail(raw)
-		}
-		return
-	}
-	if isObject(delta.Extra) {
-		s.extra = delta.Extra
-		s.size += len(delta.Extra)
-	}
-	for _, call := range delta.ToolCalls {
-		index := noIndex
-		if call.Index != nil {
-			index = *call.Index
-		}
-		at := s.pieces.add(index, call.ID, call.Function.Name, call.Function.Arguments, func(string) {})
+	for i, call := range c.Delta.ToolCalls {
+		at := s.pieces.add(indexOf(call), call.ID, call.Function.Name, call.Function.Arguments, func(string) {})
 		for len(s.calls) <= at {
 			s.calls = append(s.calls, json.RawMessage("null"))
 		}
-		if isObject(call.Extra) {
-			s.calls[at], s.isCallSigned = call.Extra, true
-			s.size += len(call.Extra)
+		if extra := c.callExtra[i]; extra.isObject() {
+			s.calls[at], s.isCallSigned = bytes.Clone(extra), true
+			s.size += len(extra)
 		}
 	}
 }
 
-func isObject(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '{' }
-
 // addDetail joins successive pieces of a text or a summary, which have the same type and index; the
 // last piece can add a signature.
-func (s *stateReader) addDetail(raw json.RawMessage) {
+func (s *stateReader) addDetail(raw value) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil {
 		return
@@ -289,22 +180,15 @@ func (s *stateReader) addDetail(raw json.RawMessage) {
 		d.kind = string(fields["type"]) + string(fields["index"])
 		d.field = map[string]string{`"reasoning.text"`: "text", `"reasoning.summary"`: "summary"}[string(fields["type"])]
 	}
-	var piece string
-	_ = json.Unmarshal(fields[d.field], &piece)
-	s.add(&d, piece, len(raw))
+	s.add(&d, raw.field(d.field).text(), len(raw))
 }
 
-func (s *stateReader) addThinking(raw json.RawMessage) {
+func (s *stateReader) addThinking(raw value) {
 	var fields map[string]json.RawMessage
-	var part contentPart
-	if json.Unmarshal(raw, &fields) != nil || json.Unmarshal(raw, &part) != nil || part.Type != "thinking" {
+	if json.Unmarshal(raw, &fields) != nil || raw.field("type").text() != "thinking" {
 		return
 	}
-	var piece strings.Builder
-	for _, thought := range part.Thinking {
-		piece.WriteString(thought.Text)
-	}
-	s.add(&detail{kind: part.Type, fields: fields, field: "thinking"}, piece.String(), len(raw))
+	s.add(&detail{kind: "thinking", fields: fields, field: "thinking"}, thinkingIn(raw), len(raw))
 }
 
 func (s *stateReader) add(d *detail, piece string, size int) {
@@ -327,9 +211,9 @@ func (d *detail) json(rule stateRule) json.RawMessage {
 	switch {
 	case d.field == "":
 	case rule == stateThinking:
-		d.fields[d.field] = encoded([]map[string]string{{"type": "text", "text": d.text.String()}})
+		d.fields[d.field] = encoded([]map[string]string{{"type": "text", "text": repaired(d.text.String())}})
 	case d.text.Len() > 0 || string(d.fields[d.field]) != "null":
-		d.fields[d.field] = encoded(d.text.String())
+		d.fields[d.field] = encoded(repaired(d.text.String()))
 	}
 	return encoded(d.fields)
 }

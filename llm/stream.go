@@ -114,21 +114,26 @@ func (t *Target) answer(ctx context.Context, sent conversation, isToolTurn bool,
 	m := &meter{counter: t.counter, encoding: encodingOf(t.Model), sent: sent, parameters: t.prompting(parameters), maxOutput: outputLimit(parameters)}
 	t.meter.Store(m)
 	t.counter.load(m.encoding)
-	state := &stateReader{rule: t.quirks.state}
-	sending := context.WithValue(withBody(ctx, parameters, sent.json), stateKey{}, state)
+	request, err := body(t.request(), parameters, sent.json)
+	if err != nil {
+		return Result{}, t.failBeforeAnswer(ctx, err)
+	}
 	span, sentAt, isFirst := trace.SpanFromContext(ctx), time.Now(), true
-	stream, err := t.client.CreateChatCompletionStream(sending, t.request())
+	resp, err := t.post(ctx, request)
 	if err != nil {
 		if ctx.Err() == nil {
 			m.refuse()
 		}
 		return Result{}, t.failBeforeAnswer(ctx, err)
 	}
-	defer stream.Close()
+	stream := newChunkReader(resp)
+	defer stream.close()
+	state := &stateReader{rule: t.quirks.state}
 
 	var result Result
 	var tags thinkTags
 	var calls callReader
+	var joiners [2]joiner // of the text and of the reasoning
 	take := func(delta Delta) {
 		m.write(delta)
 		if onDelta != nil {
@@ -136,29 +141,30 @@ func (t *Target) answer(ctx context.Context, sent conversation, isToolTurn bool,
 		}
 	}
 	for {
-		var chunk openai.ChatCompletionStreamResponse
-		chunk, err = stream.Recv()
+		var chunk chunk
+		chunk, err = stream.next()
 		if err != nil {
 			break
 		}
 		if isFirst {
 			isFirst = false
-			traceChunk(span, sentAt, chunk)
+			traceChunk(span, sentAt, chunk.ChatCompletionStreamResponse)
 		}
 		m.report(chunk.Usage)
-		if len(chunk.Choices) > 0 {
+		if len(chunk.choices) > 0 {
 			timer.restart()
+			state.read(&chunk.choices[0])
 		}
-		for _, choice := range chunk.Choices {
+		for _, choice := range chunk.choices {
 			calls.read(&choice.Delta, m.writeCall)
-			if choice.Delta.ReasoningContent != "" {
-				take(Delta{choice.Delta.ReasoningContent, true})
+			if thought := joiners[1].add(choice.Delta.ReasoningContent); thought != "" {
+				take(Delta{thought, true})
 			}
 			// A refusal is the answer, whatever the response format.
 			if choice.Delta.Refusal != "" {
 				check = nil
 			}
-			switch delta := choice.Delta.Content + choice.Delta.Refusal; {
+			switch delta := joiners[0].add(choice.Delta.Content + choice.Delta.Refusal); {
 			case delta == "":
 			case t.thinkTags:
 				tags.split(delta, take)
@@ -173,7 +179,13 @@ func (t *Target) answer(ctx context.Context, sent conversation, isToolTurn bool,
 			break
 		}
 	}
+	if rest := joiners[1].rest(); rest != "" {
+		take(Delta{rest, true})
+	}
 	tags.flush(take)
+	if rest := joiners[0].rest(); rest != "" {
+		take(Delta{Text: rest})
+	}
 	result.Text, result.Reasoning = m.texts()
 	if result.Text+result.Reasoning == "" && errors.As(err, new(*errorResponse)) {
 		m.refuse()
@@ -243,7 +255,7 @@ func (t *Target) failBeforeAnswer(ctx context.Context, err error) *Error {
 }
 
 func (t *Target) request() openai.ChatCompletionRequest {
-	request := openai.ChatCompletionRequest{Model: t.Model}
+	request := openai.ChatCompletionRequest{Model: t.Model, Stream: true}
 	if !t.quirks.noStreamOptions {
 		request.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
 	}

@@ -36,15 +36,18 @@ const noIndex = -1
 func (r *callReader) read(delta *openai.ChatCompletionStreamChoiceDelta, onText func(string)) {
 	for i := range delta.ToolCalls {
 		piece := &delta.ToolCalls[i]
-		index := noIndex
-		if piece.Index != nil {
-			index = *piece.Index
-		}
-		r.add(index, piece.ID, piece.Function.Name, piece.Function.Arguments, onText)
+		r.add(indexOf(*piece), piece.ID, piece.Function.Name, piece.Function.Arguments, onText)
 	}
 	if f := delta.FunctionCall; f != nil {
 		r.add(noIndex, "", f.Name, f.Arguments, onText)
 	}
+}
+
+func indexOf(call openai.ToolCall) int {
+	if call.Index == nil {
+		return noIndex
+	}
+	return *call.Index
 }
 
 func (r *callReader) add(index int, id, name, arguments string, onText func(string)) int {
@@ -134,7 +137,7 @@ func (r *callReader) complete(t *Target) []Call {
 			id = "call_" + rand.Text()
 		}
 		taken[id] = true
-		calls[i] = Call{ID: id, Name: t.calledName(call.name), Arguments: strings.ToValidUTF8(call.arguments.String(), "\uFFFD")}
+		calls[i] = Call{ID: id, Name: t.calledName(call.name), Arguments: repaired(call.arguments.String())}
 	}
 	return calls
 }
