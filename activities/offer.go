@@ -24,6 +24,30 @@ type toolbox struct {
 type offeredTool struct {
 	Tool
 	isClient bool
+	noSchema bool // the provider refuses the schema, so its text is a part of the description
+}
+
+// forModel removes the tools that the model refuses, and marks those whose schema it refuses.
+func (b toolbox) forModel(c reducer.ReducedContext, providerID, model string) toolbox {
+	var kept []offeredTool
+	for _, t := range b.tools {
+		isOffered, hasSchema := c.ToolFor(t.Name, providerID, model)
+		if t.noSchema = !hasSchema; isOffered {
+			kept = append(kept, t)
+		}
+	}
+	b.tools = kept
+	return b
+}
+
+// definition is what the model receives.
+func (t offeredTool) definition() ToolDefinition {
+	d := t.ToolDefinition
+	if t.noSchema {
+		d.Description = strings.TrimSpace(d.Description + "\nThe arguments match this JSON Schema: " + string(d.Parameters))
+		d.Parameters = event.Object(`{"type":"object"}`)
+	}
+	return d
 }
 
 // offer returns the tools of the worker, and then those of clients.
@@ -65,7 +89,7 @@ func toolError(format string, args ...any) error {
 func (b toolbox) definitions() []ToolDefinition {
 	var out []ToolDefinition
 	for _, t := range b.tools {
-		out = append(out, t.ToolDefinition)
+		out = append(out, t.definition())
 	}
 	return out
 }

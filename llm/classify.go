@@ -76,7 +76,7 @@ func (t *Target) failResponse(r *errorResponse, e *Error) {
 		stated := limitIn(body.message + "\n" + string(r.body)) // llama.cpp states the numbers in other fields
 		e.Window, e.InputTokens = stated.window, stated.input
 	}
-	e.refused, e.refusesTools = refusedMedia(body.message), noTools.MatchString(body.message)
+	e.refusal = t.refusalIn(body)
 	switch {
 	case r.isNotStream && len(bytes.TrimSpace(r.body)) == 0:
 		e.Kind, e.Message = KindTruncated, "the answer is empty"
@@ -171,7 +171,8 @@ type errorBody struct {
 	code    string // digits if it is a number
 	typ     string
 	message string
-	isError bool // the body was an error object
+	param   string // that the error names
+	isError bool   // the body was an error object
 }
 
 // parseErrorBody also accepts a body that is not JSON. Such a body only serves to classify the error.
@@ -196,7 +197,8 @@ func parseErrorBody(body []byte) errorBody {
 	c := errorBody{
 		code:    plain(fields["code"]),
 		typ:     firstOf(plain(fields["type"]), plain(fields["status"])),
-		message: firstOf(plain(fields["message"]), plain(fields["detail"]), plain(fields["error"])),
+		message: firstOf(plain(fields["message"]), validationErrors(fields["detail"]), plain(fields["detail"]), plain(fields["error"])),
+		param:   plain(fields["param"]),
 	}
 	c.isError = c.message != "" || outer["error"] != nil
 	// OpenRouter: the error of the provider behind it.

@@ -24,3 +24,11 @@ func (a *Adapter) Cached() (conversations []string, size int) {
 	}
 	return conversations, a.renderings.size
 }
+
+// Remember adds a lesson of a model.
+func (a *Adapter) Remember(baseURL, model, lesson string) {
+	a.experience.remember(destination{baseURL, model}, lessons("").with(lesson))
+}
+
+// Remembered returns the number of models with lessons.
+func (a *Adapter) Remembered() int { return len(a.experience.known) }

@@ -241,42 +241,23 @@ func TestCallsWithoutTheirStateAreText(t *testing.T) {
 	}
 }
 
-func TestRejectedProviderStateIsOmitted(t *testing.T) {
-	rejected := llmtest.Error(400, "invalid_request_error", "Corrupted thought signature.")
-	t.Run("in a second request", func(t *testing.T) {
-		model := llmtest.Start(t, rejected, llmtest.Answer("Hi"))
-		config := reducer.ProviderConfig{ProviderID: "gemini", Model: "m", BaseURL: model.URL}
-		target := resolve(t, config)
-		target.Conversation = "demo"
-		messages := []reducer.Message{user("Hi"), stateful(assistant("Yes", call("c1", "f")), config, everyState), user("And?")}
-		result, err := target.Stream(within(t), messages, nil)
-		require.NoError(t, err)
-		require.Equal(t, "Hi", result.Text)
-		require.Contains(t, string(model.Requests()[0].Body), "thought_signature")
-		require.NotContains(t, string(model.Requests()[1].Body), "thought_signature")
-		require.Contains(t, string(model.Requests()[1].Body), "[Called the tool f with")
-	})
-	t.Run("but not after text", func(t *testing.T) {
-		model := llmtest.Start(t, llmtest.Raw("text/event-stream", llmtest.Chunk(`{"content":"Hel"}`, ""), `data: {"error":{"code":400,"message":"bad"}}`+"\n\n"))
-		config := reducer.ProviderConfig{ProviderID: "gemini", Model: "m", BaseURL: model.URL}
-		var deltas []llm.Delta
-		result, err := resolve(t, config).Stream(within(t), []reducer.Message{user("Hi"), stateful(assistant("Yes"), config, everyState), user("And?")},
-			func(d llm.Delta) { deltas = append(deltas, d) })
-		requireKind(t, llm.KindBadRequest, err)
-		require.Equal(t, "Hel", result.Text)
-		require.Equal(t, []llm.Delta{{Text: "Hel"}}, deltas)
-	})
-	t.Run("but other errors remain", func(t *testing.T) {
-		model := llmtest.Start(t, rejected, llmtest.Error(429, "", "slow down"), llmtest.Error(503, "", "busy"))
-		config := reducer.ProviderConfig{ProviderID: "gemini", Model: "m", BaseURL: model.URL}
-		_, err := resolve(t, config).Stream(within(t), []reducer.Message{user("Hi"), assistant("Yes"), user("And?")}, nil)
-		requireKind(t, llm.KindBadRequest, err)
-		signed := []reducer.Message{user("Hi"), stateful(assistant("Yes"), config, everyState), user("And?")}
-		for _, kind := range []llm.Kind{llm.KindRateLimited, llm.KindServer} {
-			_, err = resolve(t, config).Stream(within(t), signed, nil)
-			requireKind(t, kind, err)
-		}
-	})
+func TestRejectedProviderStateIsSuspected(t *testing.T) {
+	model := llmtest.Start(t, llmtest.Error(400, "invalid_request_error", "Corrupted thought signature."), llmtest.Answer("Hi"))
+	config := reducer.ProviderConfig{ProviderID: "gemini", Model: "m", BaseURL: model.URL}
+	target := resolve(t, config)
+	target.Conversation = "demo"
+	messages := []reducer.Message{user("Hi"), stateful(assistant("Yes", call("c1", "f")), config, everyState), user("And?")}
+	_, err := target.Stream(within(t), messages, nil)
+	require.Equal(t, "state calls", suspects(requireKind(t, llm.KindBadRequest, err)))
+
+	messages = slices.Clone(messages)
+	messages[1].ProviderState = nil
+	result, err := target.Stream(within(t), messages, nil)
+	require.NoError(t, err)
+	require.Equal(t, "Hi", result.Text)
+	require.Contains(t, string(model.Requests()[0].Body), "thought_signature")
+	require.NotContains(t, string(model.Requests()[1].Body), "thought_signature")
+	require.Contains(t, string(model.Requests()[1].Body), "[Called the tool f with")
 }
 
 // TestProviderStateIsReturnedOnlyToItsOrigin renders random conversations with the states of

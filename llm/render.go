@@ -139,7 +139,7 @@ func (r *rendering) answer(i int) []message {
 	m := &r.messages[i]
 	back := r.target.returned(m)
 	switch {
-	case len(m.ToolCalls) > 0 && r.target.areCallsText(back):
+	case len(m.ToolCalls) > 0 && (areRefused(m, event.ContentCalls) || r.target.areCallsText(back)):
 		return r.callsAsText(i)
 	case len(m.ToolCalls) > 0:
 		return r.calling(i, back)
@@ -149,6 +149,11 @@ func (r *rendering) answer(i int) []message {
 		out[0].state = r.withReasoning(i, back)
 	}
 	return out
+}
+
+func areRefused(m *reducer.Message, content event.Content) bool {
+	_, ok := m.Refused[content]
+	return ok
 }
 
 // If calls since the previous user message are sent with their reasoning, each later answer must have
@@ -179,7 +184,7 @@ func (t *Target) userMessage(ctx context.Context, m reducer.Message) []message {
 		blocks = append(blocks, textBlock(m.Content))
 	}
 	for _, a := range m.Attachments {
-		blocks = append(blocks, t.attachment(ctx, a))
+		blocks = append(blocks, t.attachment(ctx, a, m.Refused))
 	}
 	if len(blocks) == 0 {
 		return nil

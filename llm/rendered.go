@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
@@ -78,7 +79,7 @@ func (r *rendering) resume(messages []reducer.Message) (next int) {
 func isSame(a, b *reducer.Message) bool {
 	return a.Role == b.Role && (a.Role == reducer.RoleSystem ||
 		a.Content == b.Content && (len(a.Attachments) > 0) == (len(b.Attachments) > 0) && slices.Equal(a.ToolCalls, b.ToolCalls) &&
-			a.Partial == b.Partial && isSameState(a.ProviderState, b.ProviderState))
+			a.Partial == b.Partial && areRefused(a, event.ContentCalls) == areRefused(b, event.ContentCalls) && isSameState(a.ProviderState, b.ProviderState))
 }
 
 // pair finds the result of each call: the first later result that has its id and belongs to no other call.
@@ -160,6 +161,7 @@ type renderingKey struct {
 	quirks       quirks
 	origin       origin
 	offersTools  bool
+	lessons      lessons
 }
 
 type cachedRendering struct {
@@ -173,7 +175,7 @@ func newRenderings() *renderings {
 }
 
 func (t *Target) renderingKey() renderingKey {
-	return renderingKey{t.Conversation, t.quirks, t.origin(), t.offersTools()}
+	return renderingKey{t.Conversation, t.quirks, t.origin(), t.offersTools(), t.lessons}
 }
 
 // take removes a rendering, which then belongs to the caller. Concurrent callers get none.

@@ -48,7 +48,7 @@ type origin struct{ providerID, baseURL, model string }
 
 // origin is empty if requests to the target contain no provider state.
 func (t *Target) origin() origin {
-	if t.quirks.state == stateNone || t.isStateless {
+	if t.quirks.state == stateNone {
 		return origin{}
 	}
 	return origin{t.ProviderID, t.BaseURL, t.Model}
