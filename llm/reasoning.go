@@ -50,6 +50,7 @@ const (
 	beforeThinking thinkPhase = iota
 	inThinking
 	afterThinking // skips blank lines before the text
+	unopened      // text that becomes reasoning if an end tag follows
 	noThinking
 )
 
@@ -58,7 +59,9 @@ const (
 	thinkEnd   = "</think>"
 )
 
-func (s *thinkTags) split(text string, yield func(Delta)) {
+// split yields the parts of a piece. Chat templates can open the tag in the prompt, and then the answer has only the
+// end tag: split calls relabel at such a tag, and what it yielded as text before is reasoning.
+func (s *thinkTags) split(text string, yield func(Delta), relabel func()) {
 	text = s.held + text
 	s.held = ""
 	if s.phase == beforeThinking {
@@ -70,21 +73,33 @@ func (s *thinkTags) split(text string, yield func(Delta)) {
 			s.held = text
 			return
 		default:
-			s.phase = noThinking
+			s.phase = unopened
 		}
 	}
-	if s.phase == inThinking {
-		thought, rest, found := strings.Cut(text, thinkEnd)
-		if !found {
-			thought, s.held = cutPrefixOf(text, thinkEnd)
+	if s.phase == inThinking || s.phase == unopened {
+		isReasoning := s.phase == inThinking
+		before, rest, found := strings.Cut(text, thinkEnd)
+		switch {
+		case !isReasoning && strings.Contains(before, thinkBegin):
+			s.phase, before, rest = noThinking, text, ""
+		case found:
+			s.phase = afterThinking
+		default:
+			before, s.held = cutPrefixOf(text, thinkEnd)
+			if !isReasoning && s.held == "" {
+				before, s.held = cutPrefixOf(text, thinkBegin)
+			}
 		}
-		if thought != "" {
-			yield(Delta{thought, true})
+		if before != "" {
+			yield(Delta{before, isReasoning})
 		}
-		if !found {
+		if s.phase != afterThinking {
 			return
 		}
-		s.phase, text = afterThinking, rest
+		if !isReasoning {
+			relabel()
+		}
+		text = rest
 	}
 	if s.phase == afterThinking {
 		text = strings.TrimLeft(text, " \r\n\t")
@@ -114,15 +129,12 @@ func cutPrefixOf(text, tag string) (before, end string) {
 	return text, ""
 }
 
-// stateReader collects the provider state of an answer from the events of its stream.
+// stateReader collects the provider state of an answer, except for that of its calls, see [callReader].
 type stateReader struct {
-	rule         stateRule
-	size         int               // of the collected state, in bytes
-	details      []*detail         // reasoning_details, or the thinking parts
-	extra        json.RawMessage   // extra_content of the message
-	calls        []json.RawMessage // extra_content of the tool calls, null for none
-	isCallSigned bool              // calls contains an object
-	pieces       callReader        // finds the call that a piece belongs to, in the same way as for the answer
+	rule    stateRule
+	size    int             // of the collected state, in bytes
+	details []*detail       // reasoning_details, or the thinking parts
+	extra   json.RawMessage // extra_content of the message
 }
 
 // detail is an element of reasoning_details or a content part. Its text can arrive in pieces.
@@ -147,23 +159,9 @@ func (s *stateReader) read(c *choice) {
 			s.addDetail(detail)
 		}
 	case stateSignatures:
-		s.addSignatures(c)
-	}
-}
-
-func (s *stateReader) addSignatures(c *choice) {
-	if c.extra.isObject() {
-		s.extra = bytes.Clone(c.extra)
-		s.size += len(c.extra)
-	}
-	for i, call := range c.Delta.ToolCalls {
-		at := s.pieces.add(indexOf(call), call.ID, call.Function.Name, call.Function.Arguments, func(string) {})
-		for len(s.calls) <= at {
-			s.calls = append(s.calls, json.RawMessage("null"))
-		}
-		if extra := c.callExtra[i]; extra.isObject() {
-			s.calls[at], s.isCallSigned = bytes.Clone(extra), true
-			s.size += len(extra)
+		if c.extra.isObject() {
+			s.extra = bytes.Clone(c.extra)
+			s.size += len(c.extra)
 		}
 	}
 }
@@ -188,7 +186,8 @@ func (s *stateReader) addThinking(raw value) {
 	if json.Unmarshal(raw, &fields) != nil || raw.field("type").text() != "thinking" {
 		return
 	}
-	s.add(&detail{kind: "thinking", fields: fields, field: "thinking"}, thinkingIn(raw), len(raw))
+	var c choice
+	s.add(&detail{kind: "thinking", fields: fields, field: "thinking"}, c.textOf(raw.field("thinking"), 0), len(raw))
 }
 
 func (s *stateReader) add(d *detail, piece string, size int) {
@@ -211,18 +210,22 @@ func (d *detail) json(rule stateRule) json.RawMessage {
 	switch {
 	case d.field == "":
 	case rule == stateThinking:
-		d.fields[d.field] = encoded([]map[string]string{{"type": "text", "text": repaired(d.text.String())}})
+		d.fields[d.field] = encoded([]map[string]string{{"type": "text", "text": repaired(d.text.String(), new(quirkSet))}})
 	case d.text.Len() > 0 || string(d.fields[d.field]) != "null":
-		d.fields[d.field] = encoded(repaired(d.text.String()))
+		d.fields[d.field] = encoded(repaired(d.text.String(), new(quirkSet)))
 	}
 	return encoded(d.fields)
 }
 
-// state returns nil if there is no state or it is too large.
-func (t *Target) state(s *stateReader, reasoning string, isToolTurn bool) *event.ProviderState {
+// state returns nil if there is no state or it is too large. extras is the extra_content of the calls.
+func (t *Target) state(s *stateReader, reasoning string, extras []value, isToolTurn bool) *event.ProviderState {
+	size := s.size
+	for _, extra := range extras {
+		size += len(extra)
+	}
 	var data any
 	switch {
-	case s.size > event.MaxProviderStateBytes:
+	case size > event.MaxProviderStateBytes:
 		return nil
 	case t.quirks.state == stateReasoning && isToolTurn:
 		data = map[string]string{"reasoning_content": reasoning}
@@ -233,13 +236,16 @@ func (t *Target) state(s *stateReader, reasoning string, isToolTurn bool) *event
 		}
 		name := map[stateRule]string{stateDetails: "reasoning_details", stateThinking: "thinking"}[s.rule]
 		data = map[string]any{name: elements}
-	case s.extra != nil || s.isCallSigned:
+	case s.rule == stateSignatures:
 		fields := map[string]any{}
 		if s.extra != nil {
 			fields["extra_content"] = s.extra
 		}
-		if s.isCallSigned {
-			fields["tool_calls"] = s.calls
+		if signed := signatures(extras); signed != nil {
+			fields["tool_calls"] = signed
+		}
+		if len(fields) == 0 {
+			return nil
 		}
 		data = fields
 	default:
@@ -253,4 +259,20 @@ func (t *Target) state(s *stateReader, reasoning string, isToolTurn bool) *event
 		return nil
 	}
 	return state
+}
+
+// signatures returns the extra_content of each call, null for none; nil if no call has any.
+func signatures(extras []value) (signed []json.RawMessage) {
+	hasAny := false
+	for _, extra := range extras {
+		if !extra.isObject() {
+			extra = value("null")
+		}
+		hasAny = hasAny || extra.isObject()
+		signed = append(signed, json.RawMessage(extra))
+	}
+	if !hasAny {
+		return nil
+	}
+	return signed
 }
