@@ -9,18 +9,21 @@ import (
 type joiner struct{ held string } // the beginning of a character
 
 // add returns the text that a piece completes.
-func (j *joiner) add(piece string) string {
+func (j *joiner) add(piece string, quirks *quirkSet) string {
 	if j.held == "" && utf8.ValidString(piece) {
 		return piece
 	}
+	if j.held != "" {
+		quirks.add(quirkSplit)
+	}
 	text := j.held + piece
 	j.held = text[len(text)-beginningAt(text):]
-	return repaired(text[:len(text)-len(j.held)])
+	return repaired(text[:len(text)-len(j.held)], quirks)
 }
 
 // rest returns the text that no piece completed.
-func (j *joiner) rest() string {
-	text := repaired(j.held)
+func (j *joiner) rest(quirks *quirkSet) string {
+	text := repaired(j.held, quirks)
 	j.held = ""
 	return text
 }
@@ -72,10 +75,14 @@ func joinHalves(text string) string {
 	return joined.String() + text
 }
 
-// repaired replaces what is no UTF-8.
-func repaired(text string) string {
+// repaired joins halves of characters, and replaces what is not UTF-8.
+func repaired(text string, quirks *quirkSet) string {
 	if utf8.ValidString(text) {
 		return text
 	}
-	return strings.ToValidUTF8(joinHalves(text), "\uFFFD")
+	if text = joinHalves(text); !utf8.ValidString(text) {
+		quirks.add(quirkNotUTF8)
+		text = strings.ToValidUTF8(text, "\uFFFD")
+	}
+	return text
 }

@@ -158,7 +158,7 @@ func (t *Target) namedParameter(body errorBody) string {
 			first, at = name, match[0]
 		}
 	}
-	if first != "" || !t.offersTools() || !toolNames.MatchString(body.message) {
+	if first != "" || !t.offersTools() || !toolNames.MatchString(body.message) && !schemaNames.MatchString(body.message) {
 		return first
 	}
 	for _, keyword := range t.keywords() {
@@ -216,6 +216,3 @@ func (t *Target) keywords() (found []string) {
 	}
 	return found
 }
-
-// stateFields are the fields of messages with provider state.
-var stateFields = []string{"reasoning_content", "reasoning_details", "reasoning", "extra_content"}

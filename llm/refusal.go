@@ -1,8 +1,6 @@
 package llm
 
 import (
-	"encoding/json"
-	"fmt"
 	"net/http"
 	"regexp"
 	"slices"
@@ -33,7 +31,8 @@ var contentNames = []struct {
 }
 
 var (
-	toolNames   = regexp.MustCompile(`(?i)\btools?\b|\bfunctions?\b|function_declarations?|schemas?\b|\bparameters\b.{0,40}(type|propert|object)`)
+	toolNames   = regexp.MustCompile(`(?i)\btools?\b|\bfunctions?\b`)
+	schemaNames = regexp.MustCompile(`(?i)function_declarations?|schemas?\b|\bparameters\b.{0,40}(type|propert|object)`)
 	unsupported = regexp.MustCompile(`(?i)(not|n't|no endpoints found that) (currently )?(support|accept|allow)|unsupported|missing data required|at most 0 |not a (multi-?modal|vision) model`)
 	toolIndex   = regexp.MustCompile(`\btools(?:\.|\[)(\d+)`)
 )
@@ -54,8 +53,10 @@ func (t *Target) refusalIn(body errorBody) refusal {
 	case noTools.MatchString(body.message):
 		r.contents = append([]reducer.Suspect{{Content: event.ContentTools}}, r.contents...)
 		r.isFinal = true
-	case toolNames.MatchString(body.message):
+	case schemaNames.MatchString(body.message):
 		r.contents = append(t.namedTools(body.message), r.contents...)
+	case toolNames.MatchString(body.message):
+		r.contents = append(r.contents, t.namedTools(body.message)...)
 	}
 	return r
 }
@@ -131,21 +132,16 @@ func (t *Target) suspect(e *Error, sent conversation, messages []reducer.Message
 
 // validationErrors returns the paths and messages of [{"loc":["body","seed"],"msg":"…"}], as servers in Python
 // report invalid fields; "" for any other value. It omits the invalid values.
-func validationErrors(detail json.RawMessage) string {
-	var problems []struct {
-		Loc []any  `json:"loc"`
-		Msg string `json:"msg"`
-	}
-	if json.Unmarshal(detail, &problems) != nil {
-		return ""
-	}
+func validationErrors(detail value) string {
 	var texts []string
-	for _, problem := range problems {
+	for problem := range detail.elements() {
 		var path []string
-		for _, step := range problem.Loc {
-			path = append(path, fmt.Sprint(step))
+		for step := range problem.field("loc").elements() {
+			path = append(path, plain(step))
 		}
-		texts = append(texts, strings.Join(path, ".")+": "+problem.Msg)
+		if message := plain(problem.field("msg")); message != "" {
+			texts = append(texts, strings.TrimPrefix(strings.Join(path, ".")+": "+message, ": "))
+		}
 	}
 	return strings.Join(texts, "; ")
 }

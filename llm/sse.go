@@ -31,8 +31,8 @@ type streamEvent struct {
 //   - The end of the body ends an event.
 //   - Of an event that is not JSON, each line is an event.
 //   - A field named error is an event. Older versions of llama.cpp send one.
-//   - In a body that begins with a brace or a bracket, each line is the data of an event, up to the end of the body:
-//     some servers ignore that a request is for a stream, and others send a JSON object per line.
+//   - A line that begins with a brace is data. In a body that begins with a brace or a bracket, all lines are data of
+//     one event: some servers ignore that a request is for a stream, and others send an object per line.
 type eventReader struct {
 	body   io.ReadCloser
 	lines  *bufio.Reader
@@ -84,7 +84,10 @@ func (r *eventReader) next() (event streamEvent, err error) {
 
 func eventOf(data []byte) streamEvent { return streamEvent{data: data, json: valueOf(data)} }
 
-var byteOrderMark = []byte("\uFEFF")
+var (
+	dataField     = []byte("data")
+	byteOrderMark = []byte("\uFEFF")
+)
 
 func (r *eventReader) begin() {
 	r.isBegun = true
@@ -104,20 +107,20 @@ func (r *eventReader) begin() {
 // field reads a line, and returns the event that it completes.
 func (r *eventReader) field(line []byte) (event streamEvent, ok bool) {
 	name, content, _ := bytes.Cut(line, []byte(":"))
-	if r.isBare {
-		name, content = []byte("data"), line
+	if bare := trimSpace(line); r.isBare || len(bare) > 0 && bare[0] == '{' {
+		name, content = dataField, bare
 	}
 	switch string(name) {
 	case "data":
 		whole := trimSpace(content)
-		if len(r.data) == 0 && len(whole) > 0 && (whole[0] == '{' || isDone(whole)) {
+		switch {
+		case isDone(whole):
+			r.finish()
+			return event, false
+		case len(r.data) == 0 && len(whole) > 0 && whole[0] == '{':
 			if event = eventOf(whole); event.json != nil {
 				event.isError, r.name = r.name == "error", ""
 				return event, true
-			}
-			if isDone(whole) {
-				r.finish()
-				return event, false
 			}
 		}
 		r.data = append(append(r.data, content...), '\n')

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"time"
 
-	"github.com/sashabaranov/go-openai"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -25,16 +23,17 @@ type Result struct {
 	State *event.ProviderState
 	// Calls of a complete answer, in order, at most [MaxCalls]. Their results belong in the next request.
 	Calls []Call
-	// FinishReason is the provider's ("stop", "length", "content_filter", …), "other" if it is long or has
-	// unusual characters, "tool_calls" if there are calls, and empty with an error.
+	// FinishReason is "stop", "tool_calls", "length", "content_filter", or "other" for a reason that is unknown. It is
+	// empty with an error.
 	FinishReason string
+	// Quirks are the kinds of what was repaired, skipped or worked around in the response, sorted, also with an error.
+	// quirk.go lists them.
+	Quirks []string
 	// Usage is reported by the provider or estimated by the tokenizer. It is zero if the provider could not be
 	// reached, or answered with an error before any text. If the stream broke off, ctx ended, or a token timeout
 	// stopped the request before the provider reported it, it is an estimate.
 	event.Usage
 }
-
-const finishError = "error" // reported by some servers for a failure
 
 // Stream sends the conversation and calls onDelta, unless it is nil, for each piece of text and of
 // reasoning, in order, on the goroutine of the caller.
@@ -45,6 +44,7 @@ const finishError = "error" // reported by some servers for a failure
 //     cause. If its deadline passes, or no token arrives within FirstToken or Stall, it is of
 //     [KindTimeout].
 //   - The finish reason completes an answer. Later failures of the connection are ignored.
+//   - A finish reason of a failure is an error, and so is an unknown one of an answer without text and calls.
 //   - A content filter causes [KindContentFilter] before any text; later, it ends the answer.
 //   - An answer that does not match the response format causes [KindInvalidAnswer]; a refusal by
 //     the model is a valid answer. An invalid schema causes [KindConfiguration].
@@ -133,24 +133,15 @@ func (t *Target) answer(ctx context.Context, sent conversation, isToolTurn bool,
 		}
 		return Result{}, t.failBeforeAnswer(ctx, err)
 	}
-	stream := newChunkReader(resp)
+	stream := &chunkReader{events: newEventReader(resp.Body), resp: resp}
 	defer stream.close()
-	state := &stateReader{rule: t.quirks.state}
-
-	var result Result
-	var tags thinkTags
-	var calls callReader
-	var joiners [2]joiner // of the text and of the reasoning
-	take := func(delta Delta) {
-		m.write(delta)
-		if onDelta != nil {
-			onDelta(delta)
-		}
+	a := &assembly{meter: m, onDelta: onDelta, state: &stateReader{}}
+	if t.thinkTags {
+		a.tags = &thinkTags{}
 	}
-	for {
+	for a.calls.tooLarge() == "" {
 		var chunk chunk
-		chunk, err = stream.next()
-		if err != nil {
+		if chunk, err = stream.next(); err != nil {
 			break
 		}
 		if isFirst {
@@ -160,96 +151,79 @@ func (t *Target) answer(ctx context.Context, sent conversation, isToolTurn bool,
 		m.report(chunk.Usage)
 		if len(chunk.choices) > 0 {
 			timer.restart()
-			state.read(&chunk.choices[0])
 		}
-		for _, choice := range chunk.choices {
-			calls.read(&choice.Delta, m.writeCall)
-			if thought := joiners[1].add(choice.Delta.ReasoningContent); thought != "" {
-				take(Delta{thought, true})
-			}
-			// A refusal is the answer, whatever the response format.
-			if choice.Delta.Refusal != "" {
-				check = nil
-			}
-			switch delta := joiners[0].add(choice.Delta.Content + choice.Delta.Refusal); {
-			case delta == "":
-			case t.thinkTags:
-				tags.split(delta, take)
-			default:
-				take(Delta{Text: delta})
-			}
-			if choice.FinishReason != "" && choice.FinishReason != openai.FinishReasonNull {
-				result.FinishReason = finishReason(string(choice.FinishReason))
-			}
-		}
-		if calls.tooLarge() != "" {
-			break
+		for i := range chunk.choices {
+			a.add(&chunk.choices[i])
 		}
 	}
-	if rest := joiners[1].rest(); rest != "" {
-		take(Delta{rest, true})
-	}
-	tags.flush(take)
-	if rest := joiners[0].rest(); rest != "" {
-		take(Delta{Text: rest})
-	}
+	a.end()
+	stream.report(ctx, t, &a.quirks)
+	var result Result
 	result.Text, result.Reasoning = m.texts()
 	if result.Text+result.Reasoning == "" && errors.As(err, new(*errorResponse)) {
 		m.refuse()
 	}
-	failure := t.finish(ctx, &result, &calls, err)
-	if failure == nil {
-		result.State = t.state(state, result.Reasoning, len(result.Calls) > 0 || isToolTurn)
-	}
-	if failure == nil && len(result.Calls) == 0 {
+	failure := t.finish(ctx, &result, a, stream.skipped > 0, err)
+	if failure == nil && len(result.Calls) == 0 && !a.isRefusal { // a refusal is the answer, whatever the response format
 		failure = t.check(&result, check)
 	}
+	if failure == nil {
+		result.State = t.state(a, result.Reasoning, len(result.Calls) > 0 || isToolTurn)
+		if !m.isKnown() {
+			a.quirks.add(quirkNoUsage)
+		}
+	}
+	result.Quirks = a.quirks.list()
 	return result, failure
 }
 
-var word = regexp.MustCompile(`^[A-Za-z0-9_. -]{1,64}$`)
-
-// finishReason returns "other" for a finish reason with more than 64 characters or with unusual ones: it is
-// recorded, and a server must not be able to put arbitrary text there.
-func finishReason(given string) string {
-	if !word.MatchString(given) {
-		return "other"
-	}
-	return given
-}
-
-// finish sets the calls of a complete answer, and clears the finish reason of any other.
-func (t *Target) finish(ctx context.Context, result *Result, calls *callReader, err error) *Error {
-	given := result.FinishReason
-	result.FinishReason = ""
+// finish sets the calls and the finish reason of a complete answer.
+func (t *Target) finish(ctx context.Context, result *Result, a *assembly, isSkipped bool, err error) *Error {
 	failure := func(kind Kind, format string, args ...any) *Error {
 		return &Error{ProviderID: t.ProviderID, Kind: kind, Message: t.clean(fmt.Sprintf(format, args...), maxMessage)}
 	}
-	hasCalls := len(calls.calls) > 0
-	isCut := given == string(openai.FinishReasonLength) || given == string(openai.FinishReasonContentFilter)
+	hasCalls, offersTools := len(a.calls.calls) > 0, len(t.Tools) > 0
+	isEmpty := result.Text == "" && !hasCalls
+	given := a.finish().effective(isEmpty)
+	end := given.ending()
 	switch {
-	case calls.tooLarge() != "":
-		return failure(KindInvalidAnswer, "%s", calls.tooLarge())
-	case given == finishError:
-		return failure(KindServer, "the provider failed in the middle of its answer")
-	case given == string(openai.FinishReasonContentFilter) && result.Text == "":
-		return failure(KindContentFilter, "the provider's content filter stopped the answer")
-	case given != "" && hasCalls && len(t.Tools) == 0 && result.Text == "":
-		return failure(KindToolCall, "the answer has no text and calls the tool %q, although no tools were offered", calls.name())
-	case given != "" && hasCalls && isCut && result.Text == "" && len(t.Tools) > 0:
-		return failure(KindInvalidAnswer, "the answer reached the maximum length in the call of the tool %q (raise maxTokens)", calls.name())
-	case given != "" && hasCalls && !isCut && len(t.Tools) > 0:
-		result.Calls = calls.complete(t)
-		result.FinishReason = string(openai.FinishReasonToolCalls)
-		return nil
-	case given != "":
-		result.FinishReason = given
-		return nil
-	case errors.Is(err, io.EOF) && ctx.Err() == nil:
+	case a.calls.tooLarge() != "":
+		return failure(KindInvalidAnswer, "%s", a.calls.tooLarge())
+	case given.reason == "" && errors.Is(err, io.EOF) && ctx.Err() == nil:
 		return failure(KindTruncated, "the answer ended without a finish reason")
-	default:
+	case given.reason == "":
 		return t.fail(ctx, err)
+	case end == endFailed:
+		return failure(KindServer, "the provider failed in the middle of its answer (finish reason %s)", given)
+	case end == endMalformed:
+		return failure(KindMalformed, "the provider could not parse what the model wrote (finish reason %s)", given)
+	case end == endRejected:
+		return failure(KindBadRequest, "the provider rejected the request (finish reason %s)", given)
+	case end == endFiltered && result.Text == "":
+		return failure(KindContentFilter, "the provider's content filter stopped the answer (finish reason %s)", given)
+	case end == endTooLong && result.Text == "":
+		return failure(KindContextTooLong, "the conversation fills the context window (finish reason %s)", given)
+	case isEmpty && (end == endUnknown || end == endCalls):
+		return failure(KindTruncated, "the answer is empty, and its finish reason is %s", given)
+	case isEmpty && isSkipped:
+		return failure(KindTruncated, "the answer is empty, and has events that are not JSON")
+	case hasCalls && !offersTools && result.Text == "":
+		return failure(KindToolCall, "the answer has no text and calls the tool %q, although no tools were offered", a.calls.name())
+	case hasCalls && offersTools && end.isCut() && result.Text == "":
+		return failure(KindInvalidAnswer, "the answer reached the maximum length in the call of the tool %q (raise maxTokens)", a.calls.name())
 	}
+	if end == endUnknown {
+		a.quirks.add(quirkFinish)
+	}
+	result.FinishReason = endingNames[end]
+	switch {
+	case hasCalls && !offersTools:
+		a.quirks.add(quirkUnasked)
+	case hasCalls && !end.isCut():
+		result.Calls, a.extras, a.callIDs = a.calls.complete(t, &a.quirks)
+		result.FinishReason = endingNames[endCalls]
+	}
+	return nil
 }
 
 // failBeforeAnswer also handles requests that go-openai rejects without sending them.

@@ -136,9 +136,9 @@ func TestIncompleteAnswersAreErrors(t *testing.T) {
 	}{
 		"a connection closed before the headers": {step: llmtest.Drop(), kind: llm.KindConnection, says: "closed before a response"},
 		"an empty response with status 200":      {step: llmtest.Raw(sse), kind: llm.KindTruncated, says: "the answer is empty", isCutOff: true},
-		"HTML with status 200":                   {step: llmtest.Raw("text/html", "<html>\n<b>Welcome</b>"), kind: llm.KindTruncated, says: "the response has no stream events (media type: text/html)", isCutOff: true},
+		"HTML with status 200":                   {step: llmtest.Raw("text/html", "<html>\n<b>Welcome</b>"), kind: llm.KindTruncated, says: "the response has no chunk of an answer (media type: text/html)", isCutOff: true},
 		"a success with a JSON error":            {step: llmtest.Raw("application/json", `{"error":{"message":"bad model","type":"invalid_request_error"}}`), kind: llm.KindBadRequest, says: "bad model", final: true},
-		"a success with a JSON answer":           {step: llmtest.Raw("application/json", `{"choices":[{"message":{"content":"Hi"}}]}`), kind: llm.KindTruncated, isCutOff: true},
+		"a success with a JSON answer":           {step: llmtest.Raw("application/json", `{"choices":[{"message":{"content":"Hi"}}]}`), kind: llm.KindTruncated, text: "Hi", isCutOff: true},
 		"[DONE] and nothing else":                {step: llmtest.Raw(sse, llmtest.Done), kind: llm.KindTruncated, says: "without a finish reason", isCutOff: true},
 		"usage and nothing else":                 {step: llmtest.Raw(sse, llmtest.UsageChunk(1, 0), llmtest.Done), kind: llm.KindTruncated, isCutOff: true},
 		"comments and nothing else":              {step: llmtest.Raw(sse, ": hm\n\n"), kind: llm.KindTruncated, isCutOff: true},
@@ -152,7 +152,7 @@ func TestIncompleteAnswersAreErrors(t *testing.T) {
 		"an error object beside an empty choice": {step: llmtest.Raw(sse, text, `data: {"choices":[{"index":0,"delta":{},"finish_reason":"error"}],"error":{"code":429,"message":"slow down"}}`+"\n\n"), kind: llm.KindRateLimited, status: 429, says: "slow down", text: "Hi"},
 		"an error that is a string":              {step: llmtest.Raw(sse, `data: {"error":"model runner died"}`+"\n\n"), kind: llm.KindServer, says: "model runner died"},
 		"an error with a code that is a string":  {step: llmtest.Raw(sse, `data: {"error":{"message":"too big","code":"context_length_exceeded"}}`+"\n\n"), kind: llm.KindContextTooLong, final: true},
-		"an error without any text":              {step: llmtest.Raw(sse, `data: {"error":{}}`+"\n\n"), kind: llm.KindServer, says: "no reason given"},
+		"an error without any text":              {step: llmtest.Raw(sse, `data: {"error":{}}`+"\n\n"), kind: llm.KindServer, says: "the server gives no reason"},
 		"finish reason error":                    {step: llmtest.Answer("Hi").Finish("error"), kind: llm.KindServer, text: "Hi"},
 		"a filter before any text":               {step: llmtest.Answer().Finish("content_filter"), kind: llm.KindContentFilter, final: true},
 	}

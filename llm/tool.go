@@ -40,6 +40,7 @@ type toolQuirks struct {
 	letterFirst       bool // names begin with a letter or an underscore
 	openAPISchema     bool // schemas are those of OpenAPI 3.0, which differ from JSON Schema
 	shortIDs          bool // ids of calls have nine characters, each a letter or a digit
+	uniqueIDs         bool // ids of calls are unique in the request, and have only letters, digits, _ and -
 	noUserAfterResult bool // an answer must follow the results of calls
 }
 

@@ -53,7 +53,8 @@ type errorResponse struct {
 	status      int
 	header      http.Header
 	body        []byte
-	isNotStream bool // successful, but without any event
+	isError     bool // an error event, whatever its body
+	isNotStream bool // successful, but without any chunk
 }
 
 func (r *errorResponse) Error() string { return fmt.Sprintf("response with status %d", r.status) }
