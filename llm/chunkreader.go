@@ -35,7 +35,7 @@ func (r *chunkReader) next() (chunk, error) {
 			if c.failure != nil {
 				return chunk{}, r.failure(c.failure)
 			}
-			if len(c.choices) > 0 || !r.events.isBare {
+			if len(c.choices) > 0 || r.hasChunk || !r.events.isBare {
 				r.hasChunk = true
 				return c, nil
 			}

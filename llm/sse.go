@@ -86,6 +86,7 @@ func eventOf(data []byte) streamEvent { return streamEvent{data: data, json: val
 
 var (
 	dataField     = []byte("data")
+	doubledField  = []byte("data:") // some proxies repeat it
 	byteOrderMark = []byte("\uFEFF")
 )
 
@@ -113,6 +114,10 @@ func (r *eventReader) field(line []byte) (event streamEvent, ok bool) {
 	switch string(name) {
 	case "data":
 		whole := trimSpace(content)
+		for bytes.HasPrefix(whole, doubledField) {
+			whole = trimSpace(whole[len(doubledField):])
+			content = whole
+		}
 		switch {
 		case isDone(whole):
 			r.finish()
