@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
 // A server may refuse a parameter that nobody set, such as stream_options, a second name of a parameter, or a keyword of
@@ -33,14 +35,26 @@ func (l lessons) named(prefix string) (names []string) {
 	return names
 }
 
-// quirks returns the kinds of changes, for the metric of quirks.
-func (l lessons) quirks() (kinds []string) {
-	for _, kind := range []struct{ prefix, name string }{{"-", "parameter_dropped"}, {"+", "parameter_renamed"}, {"schema:", "schema_keyword_dropped"}} {
-		if len(l.named(kind.prefix)) > 0 {
-			kinds = append(kinds, kind.name)
+// report adds the kinds of changes in a request.
+func (l lessons) report(quirks *quirkSet) {
+	for prefix, kind := range map[string]string{"-": quirkDropped, "+": quirkRenamed, "schema:": quirkKeyword} {
+		if len(l.named(prefix)) > 0 {
+			quirks.add(kind)
 		}
 	}
-	return kinds
+}
+
+// requestQuirks adds the kinds of quirks of a request to those of its answer.
+func (t *Target) requestQuirks(messages []reducer.Message, ofAnswer []string) []string {
+	var quirks quirkSet
+	for _, kind := range ofAnswer {
+		quirks.add(kind)
+	}
+	t.lessons.report(&quirks)
+	if slices.ContainsFunc(messages, func(m reducer.Message) bool { return len(m.Refused) > 0 }) {
+		quirks.add(quirkRefused)
+	}
+	return quirks.list()
 }
 
 // learned applies the lessons that have a quirk.

@@ -76,6 +76,11 @@ func TestAParameterThatNoSettingAsksForIsOmittedAfterAnError(t *testing.T) {
 					result, err := to.Stream(within(t), hello, nil)
 					require.NoError(t, err)
 					require.Equal(t, "Hi", result.Text)
+					if request.renamed != "" {
+						require.Contains(t, result.Quirks, "parameter_renamed")
+					} else {
+						require.Contains(t, result.Quirks, "parameter_dropped")
+					}
 				}
 				sent := model.Requests()
 				require.Len(t, sent, 3, "the second request is right at once")

@@ -113,8 +113,9 @@ func TestRefusedContentIsANote(t *testing.T) {
 	require.NoError(t, err)
 	messages = slices.Clone(messages)
 	messages[0], messages[1] = refused(messages[0], event.ContentImages), refused(messages[1], event.ContentCalls)
-	_, err = to.Stream(within(t), messages, nil)
+	result, err := to.Stream(within(t), messages, nil)
 	require.NoError(t, err)
+	require.Equal(t, []string{"content_refused"}, result.Quirks)
 	require.Contains(t, string(model.Requests()[0].Body), "image_url")
 	require.Equal(t, []string{
 		"user: Look\n\n[Attached: a.png, which the provider refused: the image is broken]\n\n[Attached: a.txt]\nText",

@@ -26,7 +26,7 @@ type Result struct {
 	// FinishReason is "stop", "tool_calls", "length", "content_filter", or "other" for a reason that is unknown. It is
 	// empty with an error.
 	FinishReason string
-	// Quirks are the kinds of what was repaired, skipped or worked around in the response, sorted, also with an error.
+	// Quirks are the kinds of what was repaired, skipped or worked around, sorted, also with an error.
 	// quirk.go lists them.
 	Quirks []string
 	// Usage is reported by the provider or estimated by the tokenizer. It is zero if the provider could not be
@@ -98,7 +98,7 @@ func (t *Target) send(ctx context.Context, messages []reducer.Message, onDelta f
 		return Result{}, failure
 	}
 	result, failure := t.answer(ctx, sent, isToolTurn(messages), check, onDelta)
-	result.Usage = t.usage((*meter).count)
+	result.Quirks, result.Usage = t.requestQuirks(messages, result.Quirks), t.usage((*meter).count)
 	if failure != nil && !result.hasBegun() {
 		t.suspect(failure, sent, messages)
 	}
