@@ -148,13 +148,17 @@ func (d *decision) refusalOf(s Suspect, in RequestEnded) (event.ContentRefused, 
 		return body, !isKnown && event.New(body).Validate() == nil
 	}
 	messages := d.Reduced.ForModel(MessagesOf(d.Session), body.ProviderID, body.Model)
-	for _, from := range []int{firstUnanswered(messages), 0} {
+	for _, isAll := range []bool{false, true} {
+		from := 0
+		if !isAll {
+			from = firstUnanswered(messages)
+		}
 		for _, m := range messages[from:] {
 			at := event.Counter(m.EventID)
 			if at == 0 || !holds(m, s.Content, body.ProviderID, body.Model) {
 				continue
 			}
-			if from > 0 && (body.FromEventID == "" || at < event.Counter(body.FromEventID)) {
+			if !isAll && (body.FromEventID == "" || at < event.Counter(body.FromEventID)) {
 				body.FromEventID = m.EventID
 			}
 			if at > event.Counter(body.ThroughEventID) {
