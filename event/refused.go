@@ -15,7 +15,8 @@ type ContentRefused struct {
 	Model      string  `json:"model"`
 	Content    Content `json:"content"`
 	// FromEventID and ThroughEventID are the first and the last of the messages whose content is refused. An empty
-	// FromEventID means the first message of the conversation. Both are empty for schemas and tools.
+	// FromEventID means the first message of the conversation. Both are empty for schemas and tools, and in an import that
+	// lacks the last message and all earlier events.
 	FromEventID    string `json:"fromEventId,omitempty"`
 	ThroughEventID string `json:"throughEventId,omitempty"`
 	// Tool is the refused tool, or the tool with the refused schema; empty: all tools.
@@ -68,7 +69,7 @@ func (b ContentRefused) validate() error {
 		return fieldf("content", "want %s, got %s", oneOf(Contents()), quote(string(b.Content)))
 	case b.FromEventID != "" && Counter(b.FromEventID) == 0:
 		return fieldf("fromEventId", "want the id of an event, like %s, got %s", FormatID("demo", 7), quote(b.FromEventID))
-	case !b.Content.OfTools() && Counter(b.ThroughEventID) == 0:
+	case b.ThroughEventID != "" && Counter(b.ThroughEventID) == 0:
 		return fieldf("throughEventId", "want the id of an event, like %s, got %s", FormatID("demo", 7), quote(b.ThroughEventID))
 	case b.Content.OfTools() && b.FromEventID+b.ThroughEventID != "":
 		return fieldf("throughEventId", "want none for %s", b.Content)

@@ -169,7 +169,7 @@ func (d *decision) refusalOf(s Suspect, in RequestEnded) (event.ContentRefused, 
 			break
 		}
 	}
-	return body, event.New(body).Validate() == nil
+	return body, body.ThroughEventID != "" && event.New(body).Validate() == nil
 }
 
 // firstUnanswered returns the index after the newest answer without tool calls.

@@ -104,6 +104,12 @@ func (w *writer) request() {
 		w.add(event.LLMAttemptEnded{RequestID: id, Attempt: w.attempt, Outcome: event.AttemptFailed, Kind: event.FailureBadRequest, Usage: usage})
 		refused := ContentRefused().Draw(w.T, "refused")
 		refused.RequestID = id
+		if !refused.Content.OfTools() {
+			refused.ThroughEventID = rapid.SampledFrom(w.log).Draw(w.T, "through").ID
+			if refused.FromEventID != "" {
+				refused.FromEventID = event.FormatID(w.context, rapid.IntRange(1, event.Counter(refused.ThroughEventID)).Draw(w.T, "from"))
+			}
+		}
 		w.add(refused)
 		w.sendAttempt(id)
 		return
