@@ -75,8 +75,8 @@ func (t *Target) namedTools(message string) (suspects []reducer.Suspect) {
 }
 
 // suspect sets what of a request the provider may have refused: what the error names, and then, unless the error names
-// a parameter, what else a request of this kind contains. A server error without a reason is suspicious only if no
-// answer follows the newest image or file.
+// a parameter, what else a request of this kind contains. Without a reason, a server error is suspicious only if no answer
+// follows the newest image or file, and a request that is too large only if most of it is images and files.
 func (t *Target) suspect(e *Error, sent conversation, messages []reducer.Message) {
 	var present []event.Content
 	for _, content := range []struct {
@@ -95,20 +95,15 @@ func (t *Target) suspect(e *Error, sent conversation, messages []reducer.Message
 			present = append(present, content.all)
 		}
 	}
-	isMedia := func(c event.Content) bool {
-		return c == event.ContentImages || c == event.ContentPDFs || c == event.ContentAudio
-	}
 	add := func(s reducer.Suspect) {
 		if slices.Contains(present, s.Content) && !slices.Contains(e.Suspects, s) {
 			e.Suspects = append(e.Suspects, s)
 		}
 	}
-	switch e.Kind {
-	case KindBadRequest, KindNotFound, KindServer, KindContentFilter, KindContextTooLong:
-	default:
-		return
-	}
 	for _, named := range e.refusal.contents {
+		if !e.mayRefuse(named.Content) {
+			continue
+		}
 		add(named)
 		if isMedia(named.Content) && !slices.Contains(present, named.Content) {
 			for _, content := range present { // some servers call a PDF an image
@@ -123,11 +118,38 @@ func (t *Target) suspect(e *Error, sent conversation, messages []reducer.Message
 	}
 	isUnexplained := e.Kind == KindBadRequest && e.Status >= 400 && e.refusal.parameter == ""
 	isUnexplainedFailure := e.Status == http.StatusInternalServerError && e.Kind == KindServer && !sent.isSeen
+	size := 0
+	for _, piece := range sent.json {
+		size += len(piece)
+	}
+	isTooLarge := e.Status == http.StatusRequestEntityTooLarge && e.Window == 0 && 2*sent.mediaBytes > size
 	for _, content := range present {
-		if isUnexplained || isUnexplainedFailure && isMedia(content) {
+		if isUnexplained || (isUnexplainedFailure || isTooLarge) && isMedia(content) {
 			add(reducer.Suspect{Content: content})
 		}
 	}
+}
+
+func isMedia(c event.Content) bool {
+	return c == event.ContentImages || c == event.ContentPDFs || c == event.ContentAudio
+}
+
+// mayRefuse reports whether the error can be about content that it names. Only media can be too large or filtered alone:
+// the texts of the other errors also name tools and calls.
+func (e *Error) mayRefuse(content event.Content) bool {
+	switch e.Kind {
+	case KindBadRequest:
+		return true
+	case KindNotFound:
+		return e.refusal.isFinal
+	case KindServer:
+		return e.refusal.isFinal || e.Status == http.StatusInternalServerError
+	case KindContentFilter:
+		return isMedia(content)
+	case KindContextTooLong:
+		return isMedia(content) && e.Window == 0
+	}
+	return false
 }
 
 // validationErrors returns the paths and messages of [{"loc":["body","seed"],"msg":"…"}], as servers in Python
