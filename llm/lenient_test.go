@@ -369,6 +369,21 @@ func TestFinishReasons(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, stop, result.FinishReason)
 	})
+	t.Run("none before [DONE]", func(t *testing.T) {
+		whole := llmtest.Call{ID: "a", Name: "time", Arguments: `{}`}
+		model := llmtest.Start(t, llmtest.Answer("Mind").Finish(""), llmtest.Calls(whole).Finish(""), llmtest.Answer().Finish(""),
+			llmtest.Calls(whole, llmtest.Call{ID: "b", Name: "weather"}).Finish(""))
+		for _, want := range []string{"Mind", "a:time({})"} {
+			result, err := withTools(t, model, reducer.ProviderConfig{}).Stream(within(t), hello, nil)
+			require.NoError(t, err)
+			require.Equal(t, want, answerOf(result))
+			require.Equal(t, []string{"finish_reason_missing"}, result.Quirks)
+		}
+		for range 2 {
+			_, err := withTools(t, model, reducer.ProviderConfig{}).Stream(within(t), hello, nil)
+			requireKind(t, llm.KindTruncated, err)
+		}
+	})
 	t.Run("after events that are not JSON", func(t *testing.T) {
 		model := llmtest.Start(t, llmtest.Raw(sse, "data: {\"choices\":[{\"delta\":{\"con\n\n", llmtest.Chunk(`{}`, "stop")))
 		result, err := target(t, model).Stream(within(t), hello, nil)

@@ -16,6 +16,7 @@ const (
 	quirkNotUTF8       = "text_not_utf8"           // bytes that are not UTF-8 were replaced
 	quirkThinkEnd      = "think_end_only"          // text before </think> without <think> became reasoning
 	quirkFinish        = "finish_reason_unknown"   // the finish reason is not in [endings]
+	quirkNoFinish      = "finish_reason_missing"   // [DONE] ended an answer without a finish reason
 	quirkNoUsage       = "usage_missing"           // the usage of a complete answer is estimated
 	quirkArguments     = "arguments_not_string"    // the arguments of a call are an object
 	quirkEncodedTwice  = "arguments_encoded_twice" // the arguments of a call are a string with an object

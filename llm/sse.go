@@ -128,7 +128,9 @@ func (r *eventReader) field(line []byte) (event streamEvent, ok bool) {
 				return event, true
 			}
 		}
-		r.data = append(append(r.data, content...), '\n')
+		if len(r.data)+len(whole) > 0 {
+			r.data = append(append(r.data, content...), '\n')
+		}
 	case "event":
 		r.name = string(trimSpace(content))
 	case "error":

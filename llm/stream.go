@@ -43,7 +43,8 @@ type Result struct {
 //   - If the caller cancels ctx, the error is of [KindCanceled] and wraps [context.Canceled] and the
 //     cause. If its deadline passes, or no token arrives within FirstToken or Stall, it is of
 //     [KindTimeout].
-//   - The finish reason completes an answer. Later failures of the connection are ignored.
+//   - The finish reason completes an answer, and so does [DONE] after a text or calls with whole objects. Later
+//     failures of the connection are ignored.
 //   - A finish reason of a failure is an error, and so is an unknown one of an answer without text and calls.
 //   - A content filter causes [KindContentFilter] before any text; later, it ends the answer.
 //   - An answer that does not match the response format causes [KindInvalidAnswer]; a refusal by
@@ -163,7 +164,7 @@ func (t *Target) answer(ctx context.Context, sent conversation, isToolTurn bool,
 	if result.Text+result.Reasoning == "" && errors.As(err, new(*errorResponse)) {
 		m.refuse()
 	}
-	failure := t.finish(ctx, &result, a, stream.skipped > 0, err)
+	failure := t.finish(ctx, &result, a, stream, err)
 	if failure == nil && len(result.Calls) == 0 && !a.isRefusal { // a refusal is the answer, whatever the response format
 		failure = t.check(&result, check)
 	}
@@ -178,18 +179,23 @@ func (t *Target) answer(ctx context.Context, sent conversation, isToolTurn bool,
 }
 
 // finish sets the calls and the finish reason of a complete answer.
-func (t *Target) finish(ctx context.Context, result *Result, a *assembly, isSkipped bool, err error) *Error {
+func (t *Target) finish(ctx context.Context, result *Result, a *assembly, stream *chunkReader, err error) *Error {
 	failure := func(kind Kind, format string, args ...any) *Error {
 		return &Error{ProviderID: t.ProviderID, Kind: kind, Message: t.clean(fmt.Sprintf(format, args...), maxMessage)}
 	}
 	hasCalls, offersTools := len(a.calls.calls) > 0, len(t.Tools) > 0
 	isEmpty := result.Text == "" && !hasCalls
 	given := a.finish().effective(isEmpty)
+	isEOF := errors.Is(err, io.EOF) && ctx.Err() == nil
+	if given.reason == "" && isEOF && stream.events.isDone && !isEmpty && a.calls.areObjects() {
+		given.reason = endingNames[endComplete]
+		a.quirks.add(quirkNoFinish)
+	}
 	end := given.ending()
 	switch {
 	case a.calls.tooLarge() != "":
 		return failure(KindInvalidAnswer, "%s", a.calls.tooLarge())
-	case given.reason == "" && errors.Is(err, io.EOF) && ctx.Err() == nil:
+	case given.reason == "" && isEOF:
 		return failure(KindTruncated, "the answer ended without a finish reason")
 	case given.reason == "":
 		return t.fail(ctx, err)
@@ -205,7 +211,7 @@ func (t *Target) finish(ctx context.Context, result *Result, a *assembly, isSkip
 		return failure(KindContextTooLong, "the conversation fills the context window (finish reason %s)", given)
 	case isEmpty && (end == endUnknown || end == endCalls):
 		return failure(KindTruncated, "the answer is empty, and its finish reason is %s", given)
-	case isEmpty && isSkipped:
+	case isEmpty && stream.skipped > 0:
 		return failure(KindTruncated, "the answer is empty, and has events that are not JSON")
 	case hasCalls && !offersTools && result.Text == "":
 		return failure(KindToolCall, "the answer has no text and calls the tool %q, although no tools were offered", a.calls.name())

@@ -142,7 +142,7 @@ func TestIncompleteAnswersAreErrors(t *testing.T) {
 		"[DONE] and nothing else":                {step: llmtest.Raw(sse, llmtest.Done), kind: llm.KindTruncated, says: "without a finish reason", isCutOff: true},
 		"usage and nothing else":                 {step: llmtest.Raw(sse, llmtest.UsageChunk(1, 0), llmtest.Done), kind: llm.KindTruncated, isCutOff: true},
 		"comments and nothing else":              {step: llmtest.Raw(sse, ": hm\n\n"), kind: llm.KindTruncated, isCutOff: true},
-		"text without a finish reason":           {step: llmtest.Answer("Hi").Finish(""), kind: llm.KindTruncated, text: "Hi", isCutOff: true},
+		"text without a finish reason":           {step: llmtest.Raw(sse, text), kind: llm.KindTruncated, text: "Hi", isCutOff: true},
 		"a cut between events":                   {step: llmtest.Raw(sse, text, text).CutAt(len(text)), kind: llm.KindTruncated, text: "Hi", isCutOff: true},
 		"a cut inside an event":                  {step: llmtest.Raw(sse, text, text).CutAt(len(text) + 20), kind: llm.KindTruncated, text: "Hi", isCutOff: true},
 		"a cut before the first event":           {step: llmtest.Raw(sse, text).CutAt(0), kind: llm.KindTruncated, isCutOff: true},

@@ -110,6 +110,11 @@ func (r *callReader) find(index int, id, name, arguments string) *partialCall {
 
 func (c *partialCall) isComplete() bool { return json.Valid([]byte(c.arguments.String())) }
 
+// areObjects reports whether no call was cut off.
+func (r *callReader) areObjects() bool {
+	return !slices.ContainsFunc(r.calls, func(c *partialCall) bool { return !valueOf([]byte(c.arguments.String())).isObject() })
+}
+
 // isRepeated reports whether a piece is the whole call again.
 func (c *partialCall) isRepeated(name, arguments string) bool {
 	return name != "" && name == c.name && arguments == c.arguments.String() && c.isComplete()

@@ -222,7 +222,7 @@ func TestAnAnswerNeverHasAnIncompleteCall(t *testing.T) {
 		"stopped by a filter":            {llmtest.Calls(call).Finish("content_filter"), llm.KindContentFilter, "content filter", "", ""},
 		"stopped by a filter after text": {llmtest.Answer("Hm").Calls(call).Finish("content_filter"), "", "", "Hm", "content_filter"},
 		"failed":                         {llmtest.Answer("Hm").Calls(call).Finish("error"), llm.KindServer, "failed in the middle", "Hm", ""},
-		"without a finish reason":        {llmtest.Answer("Hm").Calls(call).Finish(""), llm.KindTruncated, "without a finish reason", "Hm", ""},
+		"without a finish reason":        {llmtest.Answer("Hm").Calls(llmtest.Call{ID: "c1", Name: "weather", Arguments: `{"city":`}).Finish(""), llm.KindTruncated, "without a finish reason", "Hm", ""},
 		"too many calls": {
 			llmtest.Calls(make([]llmtest.Call, llm.MaxCalls+1)...), llm.KindInvalidAnswer, "has more than 128 tool calls", "", "",
 		},
