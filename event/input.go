@@ -43,6 +43,22 @@ func (e Event) ValidateInput() error {
 	return nil
 }
 
+// DecodeSettings decodes JSON like that of a field of an input: [RequestSettings], a [Tool], or a body without its
+// tag. It rejects the names that [DecodeInput] rejects. It does not validate the value.
+func DecodeSettings(data []byte, into any) error {
+	if !json.Valid(data) {
+		return &FieldError{Problem: "invalid JSON"}
+	}
+	data = bytes.TrimSpace(data)
+	if err := checkNames("", data, reflect.TypeOf(into).Elem()); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		return typeError("", data, reflect.TypeOf(into).Elem(), err)
+	}
+	return nil
+}
+
 func decodeInput(data []byte, decodeOne func([]byte) (Event, error)) ([]Event, error) {
 	data = bytes.TrimSpace(data)
 	if len(data) == 0 || data[0] != '[' {
@@ -178,7 +194,7 @@ func checkNames(path string, raw json.RawMessage, t reflect.Type) error {
 				return repeated(path, name)
 			}
 			seen[name] = true
-			if err := checkNames(path+"."+name, value, field); err != nil {
+			if err := checkNames(join(path, name), value, field); err != nil {
 				return err
 			}
 		}
@@ -188,7 +204,7 @@ func checkNames(path string, raw json.RawMessage, t reflect.Type) error {
 			return fieldf(path, "invalid JSON")
 		}
 		for i, element := range elements {
-			if err := checkNames(path+"."+strconv.Itoa(i), element, t.Elem()); err != nil {
+			if err := checkNames(join(path, strconv.Itoa(i)), element, t.Elem()); err != nil {
 				return err
 			}
 		}
@@ -196,26 +212,66 @@ func checkNames(path string, raw json.RawMessage, t reflect.Type) error {
 	return nil
 }
 
+func join(path, name string) string { return strings.TrimPrefix(path+"."+name, ".") }
+
 func unknown(path, name string, known []string) error {
 	return fieldf(path, "unknown field %s %s", quote(name), Suggest(name, known...))
 }
 
 func repeated(path, name string) error { return fieldf(path, "repeated field %s", quote(name)) }
 
-// members yields the members of a valid JSON object, also those with a repeated name.
+// members yields the members of a valid JSON object, also those with a repeated name. It is faster than a
+// [json.Decoder], because it looks only for the ends of names and values.
 func members(object []byte) iter.Seq2[string, json.RawMessage] {
 	return func(yield func(string, json.RawMessage) bool) {
-		dec := json.NewDecoder(bytes.NewReader(object))
-		_, err := dec.Token()
-		for err == nil && dec.More() {
-			var name json.Token
-			var value json.RawMessage
-			if name, err = dec.Token(); err == nil {
-				err = dec.Decode(&value)
-			}
-			if text, ok := name.(string); err == nil && ok && !yield(text, value) {
+		for at := bytes.IndexByte(object, '"'); at >= 0; {
+			end := stringEnd(object, at)
+			var name string
+			_ = json.Unmarshal(object[at:end], &name) // valid
+			start := end + bytes.IndexByte(object[end:], ':') + 1
+			end = valueEnd(object, start)
+			if !yield(name, bytes.TrimSpace(object[start:end])) {
 				return
 			}
+			if at = bytes.IndexByte(object[end:], '"'); at >= 0 {
+				at += end
+			}
+		}
+	}
+}
+
+// valueEnd returns the offset of the comma or bracket after the value at an offset of valid JSON.
+func valueEnd(data []byte, at int) int {
+	for depth := 0; at < len(data); {
+		switch data[at] {
+		case '"':
+			at = stringEnd(data, at)
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']', ',':
+			if depth == 0 {
+				return at
+			}
+			if data[at] != ',' {
+				depth--
+			}
+		}
+		at++
+	}
+	return at
+}
+
+// stringEnd returns the offset after the string that begins at an offset of valid JSON.
+func stringEnd(data []byte, at int) int {
+	for begin := at; ; {
+		at += 1 + bytes.IndexByte(data[at+1:], '"')
+		escapes := 0
+		for i := at - 1; i > begin && data[i] == '\\'; i-- {
+			escapes++
+		}
+		if escapes%2 == 0 {
+			return at + 1
 		}
 	}
 }

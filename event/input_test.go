@@ -1,6 +1,7 @@
 package event_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -227,4 +228,29 @@ func TestSuggestNamesTheNearestOrAll(t *testing.T) {
 	require.Equal(t, `(did you mean "retries"?)`, event.Suggest("retires", "name", "retries"))
 	require.Equal(t, "(want one of name, retries)", event.Suggest("something", "name", "retries"))
 	require.Empty(t, event.Suggest("name"))
+}
+
+func FuzzMembersAreThoseOfTheJSONDecoder(f *testing.F) {
+	for _, object := range []string{
+		`{}`, ` { "a" : "\\" , "a":{"b":[1,"}"]} } `, `{"":"a\\\",\"b\":"}`, "{\"\\u0022\":\n[\",\",{\"x\":\"}\"}]\t,\"n\":-1.5e3}", `{"a":null,"b":true,"c":[[],{}]}`,
+	} {
+		f.Add([]byte(object))
+	}
+	f.Fuzz(func(t *testing.T, object []byte) {
+		if trimmed := bytes.TrimSpace(object); !json.Valid(object) || trimmed[0] != '{' {
+			return
+		}
+		dec := json.NewDecoder(bytes.NewReader(object))
+		_, err := dec.Token()
+		require.NoError(t, err)
+		for name, value := range event.Members(object) {
+			want, err := dec.Token()
+			require.NoError(t, err)
+			require.Equal(t, want, name)
+			var raw json.RawMessage
+			require.NoError(t, dec.Decode(&raw))
+			require.Equal(t, string(raw), string(value))
+		}
+		require.False(t, dec.More())
+	})
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -119,6 +118,9 @@ func (o *toolsOptions) body(command *cobra.Command, names []string) (body event.
 		if _, err := input(body); err != nil {
 			return body, nameFlags(err)
 		}
+		if o.set != "" {
+			return body, usagef("--set: has no tools (use --none to remove all tools)")
+		}
 		return body, usagef("TOOL: missing (want the name of a tool, --client-tool, --set or --none)")
 	}
 	return body, nil
@@ -129,8 +131,8 @@ func (o *toolsOptions) decode(flag, want, text string, into any) error {
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(data, into); err != nil {
-		return usagef("%s: want %s", flag, want)
+	if err := event.DecodeSettings(data, into); err != nil {
+		return usagef("%s: %w", flag, err)
 	}
 	return nil
 }
