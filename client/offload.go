@@ -25,6 +25,16 @@ const (
 func (c *Client) offload(ctx context.Context, events []event.Event) ([]event.Event, error) {
 	events = slices.Clone(events)
 	for i, e := range events {
+		if e.Extra != nil && c.options.Archive != nil { // perhaps a line of an export
+			without, data, err := e.TakeBlob()
+			if err == nil && data != nil {
+				_, err = c.options.Archive.Store().Put(ctx, data)
+			}
+			if err != nil {
+				return nil, err
+			}
+			e, events[i] = without, without
+		}
 		file, ok := e.Body.(event.FileAttachment)
 		if !ok || len(file.Source.Data) < offloadThreshold {
 			continue
