@@ -15,7 +15,9 @@ import (
 func TestAnExportCarriesFilesAndResultsToAnotherStore(t *testing.T) {
 	t.Parallel()
 	w := newWorldOn(t, environment{timeout: buildTimeout}, llmtest.Calls(llmtest.Call{ID: "log", Name: "read_log", Arguments: `{"name":"nightly"}`}), llmtest.Answer("Read."))
-	readLog := func(context.Context, namedLog) (string, error) { return strings.Repeat("all quiet at the quay\n", 5000), nil }
+	readLog := func(context.Context, namedLog) (string, error) {
+		return strings.Repeat("all quiet at the quay\n", 5000), nil
+	}
 	w.worker(w.withTools(tool.Must(tool.New("read_log", "Read a log", readLog))))
 	c := w.open("carried")
 	w.setTools(c, "read_log")
