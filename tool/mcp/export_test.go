@@ -2,9 +2,8 @@ package mcp
 
 import (
 	"context"
+	"io"
 	"time"
-
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 var (
@@ -14,11 +13,15 @@ var (
 	Clean        = clean
 )
 
-// Dial makes a server connect with the transports that a function returns.
-func (s *Servers) Dial(name string, transport func() (sdk.Transport, error)) {
-	s.find(name).dial = func(_ context.Context, known *secrets) (*link, error) {
-		t, err := transport()
-		return &link{transport: t, secrets: known}, err
+// Dial makes a server connect through the pipes that a function returns.
+func (s *Servers) Dial(name string, pipe func() (io.ReadWriteCloser, error)) {
+	found := s.find(name)
+	found.dial = func(_ context.Context, known *secrets) (*link, error) {
+		p, err := pipe()
+		if err != nil {
+			return nil, err
+		}
+		return &link{transport: found.pipes(p, p, known), secrets: known}, nil
 	}
 }
 

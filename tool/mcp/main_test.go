@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"log/slog"
+	"net"
 	"sync"
 	"testing"
 	"time"
@@ -138,9 +140,9 @@ func (l *log) await(ctx context.Context, t *testing.T, text string) {
 
 // inMemory connects the server with a name to s, which runs in this process.
 func (w *worker) inMemory(t *testing.T, name string, s *sdk.Server) {
-	w.Dial(name, func() (sdk.Transport, error) {
-		ours, theirs := sdk.NewInMemoryTransports()
-		_, err := s.Connect(t.Context(), theirs, nil)
+	w.Dial(name, func() (io.ReadWriteCloser, error) {
+		ours, theirs := net.Pipe()
+		_, err := s.Connect(t.Context(), &sdk.IOTransport{Reader: theirs, Writer: theirs}, nil)
 		return ours, err
 	})
 }
