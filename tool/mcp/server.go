@@ -214,6 +214,12 @@ func (s *server) newest() []tool.Tool {
 	return s.tools
 }
 
+func (s *server) newestWithheld() []Withheld {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.withheld
+}
+
 // offered returns the newest list of tools. It waits only for the first start of the server, so a
 // server that cannot start delays only the first request.
 func (s *server) offered(ctx context.Context) ([]tool.Tool, error) {

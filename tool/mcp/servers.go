@@ -3,6 +3,7 @@ package mcp
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -79,7 +80,7 @@ func (s *Servers) Close() {
 // Status is the state of a server.
 type Status struct {
 	Name     string
-	Error    error // why it is not connected; nil: it is, or has not been started
+	Error    error // why it is not connected; nil: it is
 	Tools    int   // that can be offered
 	Withheld []Withheld
 	Quirks   map[string]int // deviations that were worked around, by kind
@@ -91,21 +92,20 @@ type Withheld struct {
 	Reason string
 }
 
-// Status starts the servers, waits for the first list of each, and returns their states in the order of the names.
-func (s *Servers) Status(ctx context.Context) (all []Status) {
+// Status starts the servers, waits for the first list of the one with a name, and returns its state.
+func (s *Servers) Status(ctx context.Context, name string) Status {
 	s.Start()
-	for _, server := range s.servers {
-		_, err := server.offered(ctx)
-		server.mu.Lock()
-		if server.link == nil {
-			err = cmp.Or(err, server.err)
-		}
-		all = append(all, Status{
-			Name: server.config.Name, Error: err, Tools: len(server.tools), Withheld: server.withheld, Quirks: maps.Clone(server.quirks),
-		})
-		server.mu.Unlock()
+	server := s.find(name)
+	if server == nil {
+		return Status{Name: name, Error: errors.New("no server has this name")}
 	}
-	return all
+	_, err := server.offered(ctx)
+	server.mu.Lock()
+	defer server.mu.Unlock()
+	if server.link == nil {
+		err = cmp.Or(err, server.err)
+	}
+	return Status{Name: name, Error: err, Tools: len(server.tools), Withheld: server.withheld, Quirks: maps.Clone(server.quirks)}
 }
 
 // Names returns the names of the servers.
