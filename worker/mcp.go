@@ -74,7 +74,10 @@ func checkMCP(s mcp.Status) doctor.Result {
 	if s.Error != nil {
 		return doctor.Result{Severity: doctor.Error, Measured: s.Error.Error(), Fix: "correct the server in the file of --mcp; the log of the worker has its output"}
 	}
-	result := doctor.Result{Severity: doctor.OK, Measured: fmt.Sprintf("%d tools", s.Tools)}
+	result := doctor.Result{Severity: doctor.OK, Measured: "1 tool"}
+	if s.Tools != 1 {
+		result.Measured = fmt.Sprintf("%d tools", s.Tools)
+	}
 	for _, t := range s.Withheld {
 		result.Severity, result.Fix = doctor.Warning, "correct the tools in the server"
 		result.Measured += fmt.Sprintf("; %s is not offered: %s", t.Name, t.Reason)

@@ -27,7 +27,8 @@ func (s *server) valueOf(result *sdk.CallToolResult, known *secrets) (any, error
 	}
 	b := blocks{isOnlyText: true}
 	b.addAll(fields.Content)
-	if string(fields.IsError) != "" && string(fields.IsError) != "true" && string(fields.IsError) != "false" || b.isOdd || fields.Content == nil && !isStructured {
+	isBool := fields.IsError == nil || string(fields.IsError) == "true" || string(fields.IsError) == "false"
+	if !isObject(raw) || !isBool || b.isOdd || isEmpty(fields.Content) && !isStructured {
 		s.quirk(quirkContent)
 	}
 	text := known.scrub(strings.Join(b.parts, "\n"))
@@ -65,7 +66,7 @@ type blocks struct {
 
 func (b *blocks) addAll(content json.RawMessage) {
 	var all []json.RawMessage
-	if json.Unmarshal(content, &all) != nil {
+	if !isEmpty(content) && json.Unmarshal(content, &all) != nil {
 		b.isOdd = true
 		all = []json.RawMessage{content}
 	}

@@ -53,7 +53,7 @@ func (s *scanner) scan(b byte) {
 	case s.inString:
 		switch {
 		case b == '\n': // no JSON string contains one
-			s.recover()
+			s.recover(false)
 		case s.escaped:
 			s.escaped = false
 		case b == '\\':
@@ -79,8 +79,7 @@ func (s *scanner) endLine() {
 	line := s.text[s.line:]
 	switch {
 	case s.line <= s.start:
-		if !isBeginning(s.text[s.start:]) {
-			s.recover()
+		if s.recover(isBeginning(s.text[s.start:])) {
 			return
 		}
 	case line[0] == '{' || bytes.Contains(line, []byte(`"jsonrpc"`)) && bytes.ContainsRune(line, '{'):
@@ -99,8 +98,9 @@ func isBeginning(text []byte) bool {
 	return err == nil || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// recover finds messages in a text whose brackets or quotes do not match.
-func (s *scanner) recover() {
+// recover finds messages in a text whose brackets or quotes do not match. If there are none, a text that may continue
+// remains.
+func (s *scanner) recover(mayContinue bool) (isDone bool) {
 	noise, rest := 0, s.text
 	budget := 16*len(rest) + 1<<16 // bytes to decode, because each bracket may begin a long object
 	for budget > 0 {
@@ -131,7 +131,11 @@ func (s *scanner) recover() {
 		}
 		rest = rest[1:]
 	}
+	if noise == 0 && mayContinue {
+		return false
+	}
 	s.flush(s.text[noise:])
+	return true
 }
 
 // flush begins a new text after noise.
@@ -149,6 +153,6 @@ func isSeparator(text []byte) bool { return len(bytes.Trim(text, "\ufeff\x00[], 
 // end is called at the end of the output.
 func (s *scanner) end() {
 	if len(s.text) > 0 {
-		s.recover()
+		s.recover(false)
 	}
 }

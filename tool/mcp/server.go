@@ -275,14 +275,16 @@ func (s *server) await(ctx context.Context, wait time.Duration, holds func() boo
 	}
 }
 
-// maxPages bounds a list: pages without an end may have a new cursor each time.
-const maxPages = 2 * maxTools
+const (
+	maxPages = 2 * maxTools
+	maxStale = 3 // pages in a row without another tool: an endless list may have a new cursor each time
+)
 
 func (s *server) list(ctx context.Context, l *link) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timing.connect)
 	defer cancel()
 	var tools []*sdk.Tool
-	cursors := map[string]bool{}
+	names, cursors, stale := map[string]bool{}, map[string]bool{}, 0
 	for cursor := ""; ; {
 		page, err := l.session.ListTools(ctx, &sdk.ListToolsParams{Cursor: cursor})
 		if err != nil && len(tools) == 0 {
@@ -292,11 +294,18 @@ func (s *server) list(ctx context.Context, l *link) error {
 			s.logger.Warn("an MCP server did not list all of its tools", "server", s.config.Name, "error", l.explain(ctx, err).Error())
 			break
 		}
+		known := len(names)
+		for _, t := range page.Tools {
+			names[t.Name] = true
+		}
+		if stale++; len(names) > known {
+			stale = 0
+		}
 		tools = append(tools, page.Tools...)
 		if cursor = page.NextCursor; cursor == "" {
 			break
 		}
-		if cursors[cursor] || len(cursors) == maxPages {
+		if cursors[cursor] || stale == maxStale || len(cursors) == maxPages {
 			s.quirk(quirkCursor)
 			s.logger.Warn("an MCP server lists tools without an end; those so far are offered", "server", s.config.Name)
 			break

@@ -168,7 +168,7 @@ func (w *wire) answered(m envelope, call int64) (id int64, method string) {
 			return 0, ""
 		}
 	}
-	if !isPlain {
+	if !isPlain && (!isEmpty(m.ID) || isEmpty(m.Error)) { // an error may lack an id
 		w.quirk(quirkID)
 	}
 	method = w.sent[id]
@@ -292,7 +292,11 @@ func (w *wire) listed(raw json.RawMessage) json.RawMessage {
 		})
 	}
 	ttl, _ := idOf(page.TTLMs)
-	return encoded(map[string]any{"tools": tools, "nextCursor": textIn(page.NextCursor), "ttlMs": ttl})
+	cursor := textIn(page.NextCursor)
+	if _, err := strconv.ParseFloat(string(page.NextCursor), 64); err != nil && !isString(page.NextCursor, &cursor) {
+		cursor = "" // neither a string nor a number
+	}
+	return encoded(map[string]any{"tools": tools, "nextCursor": cursor, "ttlMs": ttl})
 }
 
 // elementsOf returns the elements of an array, or the values of an object, as PHP encodes some arrays.
