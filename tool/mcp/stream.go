@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -71,7 +70,10 @@ func (s *stream) add(messages []jsonrpc.Message) {
 
 // advance reads an event, or opens the stream.
 func (s *stream) advance() error {
-	if s.response == nil {
+	switch {
+	case s.ended() != nil:
+		return s.ended()
+	case s.response == nil:
 		return s.open()
 	}
 	err := s.read()
@@ -80,8 +82,8 @@ func (s *stream) advance() error {
 	}
 	s.response.Body.Close()
 	s.response = nil
-	if s.request.Context().Err() != nil {
-		return s.request.Context().Err()
+	if s.ended() != nil {
+		return s.ended()
 	}
 	if s.call != 0 && s.lastEventID == "" {
 		if errors.Is(err, io.EOF) {
@@ -153,10 +155,9 @@ func (s *stream) readJSON(body io.Reader) error {
 // open resumes the stream of a call, or opens that of the server's own messages. Those are optional, so nothing
 // depends on them, and their end is no failure of the connection.
 func (s *stream) open() error {
-	ctx := s.request.Context()
 	if s.failures > 0 || s.lastEventID != "" {
 		s.http.wire.quirk(quirkStream)
-		if err := s.wait(ctx); err != nil {
+		if err := s.wait(); err != nil {
 			return err
 		}
 	}
@@ -165,7 +166,7 @@ func (s *stream) open() error {
 		s.fail(fmt.Errorf("the response ended without a result after %d resumptions", maxResumptions))
 		return nil
 	}
-	r := s.request.Clone(ctx)
+	r := s.request.Clone(s.request.Context())
 	r.Method, r.Body, r.ContentLength, r.GetBody = http.MethodGet, nil, 0, nil
 	r.Header.Del("Content-Type")
 	r.Header.Set("Accept", "text/event-stream")
@@ -174,8 +175,8 @@ func (s *stream) open() error {
 	}
 	response, err := s.http.send(r)
 	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
+	case s.ended() != nil:
+		return s.ended()
 	case err != nil:
 		return nil // it is opened again
 	case response.StatusCode == http.StatusOK && isEventStream(response):
@@ -189,29 +190,30 @@ func (s *stream) open() error {
 	case s.call != 0:
 		s.fail(fmt.Errorf("the response ended without a result, and cannot be resumed: %w", &statusError{code: response.StatusCode}))
 	default: // the server has no such stream
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-s.http.life.Done():
-			return s.http.life.Err()
-		}
+		return s.sleep(nil)
 	}
 	return nil
 }
 
-func (s *stream) wait(ctx context.Context) error {
+// ended returns why no more can be read; nil if it can.
+func (s *stream) ended() error { return cmp.Or(s.request.Context().Err(), s.http.life.Err()) }
+
+func (s *stream) wait() error {
 	delay := s.http.timing.backoff << min(s.failures, 10)
 	if s.events != nil {
 		delay = max(delay, s.events.retry)
 	}
 	timer := time.NewTimer(min(delay, maxBackoff))
 	defer timer.Stop()
+	return s.sleep(timer.C)
+}
+
+// sleep waits for an alarm, or the end of the stream.
+func (s *stream) sleep(alarm <-chan time.Time) error {
 	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+	case <-alarm:
+	case <-s.request.Context().Done():
 	case <-s.http.life.Done():
-		return s.http.life.Err()
 	}
+	return s.ended()
 }
