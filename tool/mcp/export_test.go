@@ -3,6 +3,8 @@ package mcp
 import (
 	"context"
 	"io"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -90,3 +92,17 @@ type LineWriter = lineWriter
 func NewLineWriter(scrub func(string) string, log func(string, int)) *LineWriter {
 	return newLineWriter(scrub, log)
 }
+
+var Repaired = repaired
+
+// Keywords returns the keywords that are repaired.
+func Keywords() []string { return slices.Sorted(maps.Keys(keywords)) }
+
+type Scanner = scanner
+
+// NewScanner returns a scanner whose noise is dropped.
+func NewScanner(message func([]byte) bool) *Scanner {
+	return &scanner{message: message, noise: func([]byte) {}, tooLong: func() {}}
+}
+
+func (s *Scanner) End() { s.end() }

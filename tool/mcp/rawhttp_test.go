@@ -170,7 +170,7 @@ func TestCallsDoNotDependOnTheStreamOfTheServer(t *testing.T) {
 	status := func(code int) func(http.ResponseWriter, *http.Request, int) {
 		return func(w http.ResponseWriter, _ *http.Request, _ int) { w.WriteHeader(code) }
 	}
-	const many = 20 // more than the SDK tolerates
+	const many = 8 // more than the SDK tolerates
 	for name, test := range map[string]struct {
 		get  func(w http.ResponseWriter, r *http.Request, n int)
 		gets int // to await during a call

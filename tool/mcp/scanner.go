@@ -47,8 +47,8 @@ func (s *scanner) scan(b byte) {
 		switch b {
 		case '{':
 			s.start, s.depth = len(s.text)-1, 1
-		case '\n':
-			s.flush(s.text)
+		case '\n': // quotes may have hidden a message
+			s.recover(false)
 		}
 	case s.inString:
 		switch {

@@ -195,17 +195,19 @@ func (r *repair) modern(given map[string]any) map[string]any {
 			}
 		}
 	}
-	if items, ok := s["items"].([]any); ok { // draft 7
+	items, isTuple := s["items"].([]any)
+	rest, hasRest := s["additionalItems"]
+	if isTuple { // draft 7
 		delete(s, "items")
-		r.isRepaired = true
 		if len(items) > 0 {
 			s["prefixItems"] = items
 		}
-		if rest, ok := s["additionalItems"]; ok {
+		if hasRest {
 			s["items"] = rest
 		}
 	}
 	delete(s, "additionalItems")
+	r.isRepaired = r.isRepaired || isTuple || hasRest
 	if isNullable, ok := s["nullable"].(bool); ok { // OpenAPI 3.0
 		delete(s, "nullable")
 		r.isRepaired = true
