@@ -256,6 +256,38 @@ func TestAStreamOfTheServerThatEndsIsOpenedAgain(t *testing.T) {
 	require.Empty(t, <-second)
 }
 
+func TestAResponseMayFollowOnTheStreamOfTheServer(t *testing.T) {
+	t.Parallel()
+	called := make(chan request, 2)
+	s := &rawHTTP{
+		call: func(w http.ResponseWriter, _ *http.Request, m request) {
+			called <- m
+			w.WriteHeader(http.StatusAccepted)
+		},
+		get: func(w http.ResponseWriter, r *http.Request, _ int) {
+			stream(w, ": open\n\n")
+			for {
+				select {
+				case m := <-called:
+					stream(w, "data: "+m.say("said")+"\n\n")
+				case <-r.Context().Done():
+					return
+				}
+			}
+		},
+	}
+	next := s.handler(t)
+	url := serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet && r.URL.Path != "/events" {
+			http.Redirect(w, r, "/events", http.StatusTemporaryRedirect)
+			return
+		}
+		next.ServeHTTP(w, r)
+	}))
+	w := overHTTP(t, url, nil)
+	require.Equal(t, `"said"`, w.value(t, "mcp__a__say", `{}`))
+}
+
 func TestTheStreamOfACallIsResumed(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -75,6 +75,8 @@ func (s *stream) advance() error {
 		return s.ended()
 	case s.response == nil:
 		return s.open()
+	case s.call != 0 && s.response.StatusCode == http.StatusAccepted: // the response follows on the other stream
+		return s.sleep(nil)
 	}
 	err := s.read()
 	if err == nil {
@@ -184,6 +186,11 @@ func (s *stream) open() error {
 		return nil
 	}
 	response.Body.Close()
+	if location, err := response.Location(); err == nil && originOf(location) == s.http.origin {
+		s.request = s.request.Clone(s.request.Context())
+		s.request.URL = location
+		return nil
+	}
 	isTemporary := response.StatusCode >= 500 || response.StatusCode == http.StatusTooManyRequests
 	switch {
 	case isTemporary:

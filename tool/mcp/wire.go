@@ -136,10 +136,13 @@ func (w *wire) request(m envelope, method string) (_ jsonrpc.Message, isMessage 
 	}
 	id, _ := idOf(m.ID)
 	w.mu.Lock()
-	isEcho := w.sent[id] == method || method == "notifications/initialized" || method == "notifications/cancelled"
+	isEcho := w.sent[id] == method || method == "notifications/initialized"
 	w.mu.Unlock()
-	if isEcho {
+	switch {
+	case isEcho:
 		return nil, false
+	case method == "notifications/cancelled": // no request of the server takes time
+		return nil, true
 	}
 	request := &jsonrpc.Request{Method: method}
 	if isObject(m.Params) {
