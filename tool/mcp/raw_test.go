@@ -14,6 +14,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/tool/mcp"
 )
 
@@ -22,10 +23,15 @@ type request struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
 	Params struct {
-		Cursor    string          `json:"cursor"`
-		Name      string          `json:"name"`
+		Cursor string `json:"cursor"`
+		Name   string `json:"name"`
+		Meta   struct {
+			ProgressToken json.RawMessage `json:"progressToken"`
+		} `json:"_meta"`
 		Arguments json.RawMessage `json:"arguments"`
 	} `json:"params"`
+
+	write func(text string) // before the response
 }
 
 // result returns the response with a result.
@@ -75,6 +81,7 @@ func raw(t *testing.T, greeting string, answer func(r request) string) *worker {
 					t.Errorf("invalid request: %v", err)
 					return
 				}
+				r.write = func(text string) { _, _ = io.WriteString(theirs, text) }
 				if _, err := io.WriteString(theirs, answer(r)); err != nil {
 					return
 				}
@@ -358,6 +365,20 @@ func TestAListingEnds(t *testing.T) {
 			require.Equal(t, test.pages, pages)
 		})
 	}
+}
+
+func TestProgressWithAnotherTypeOfTokenIsReported(t *testing.T) {
+	t.Parallel()
+	seen := make(chan string)
+	w := raw(t, "", func(r request) string {
+		if r.Method == "tools/call" {
+			r.write(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"%s","progress":3}}`, r.Params.Meta.ProgressToken))
+			return line(r.say(<-seen))
+		}
+		return line(correct(t, r))
+	})
+	result := w.set.Call(deadline(t), activities.ToolCallRequest{Name: "mcp__a__say", Arguments: json.RawMessage(`{}`), Progress: func(text string) { seen <- text }})
+	require.Equal(t, `"3"`, string(result.Value))
 }
 
 func TestAnErrorInTheMiddleOfAListingKeepsTheToolsSoFar(t *testing.T) {

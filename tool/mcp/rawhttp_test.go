@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -366,6 +367,30 @@ func TestAnErrorStatusAffectsOnlyItsCall(t *testing.T) {
 		require.Equal(t, `"said"`, w.value(t, "mcp__a__say", `{}`), "the connection remains")
 		require.Equal(t, 1, s.count("initialize"))
 	}
+}
+
+func TestACallThatDoesNotReachTheServerWasNotMade(t *testing.T) {
+	t.Parallel()
+	s := &rawHTTP{}
+	next := s.handler(t)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Connection", "close")
+		next.ServeHTTP(w, r)
+	}))
+	w := overHTTP(t, server.URL, nil)
+	require.Equal(t, `"said"`, w.value(t, "mcp__a__say", `{}`))
+	server.CloseClientConnections()
+	server.Close()
+	failure := w.failure(t, "mcp__a__say", `{}`)
+	require.Contains(t, failure, "connection refused")
+	require.Contains(t, failure, "(the call was not made)")
+
+	s = &rawHTTP{call: func(w http.ResponseWriter, r *http.Request, _ request) {
+		http.Redirect(w, r, "http://tides.example/", http.StatusTemporaryRedirect)
+	}}
+	w = overHTTP(t, serveHTTP(t, s.handler(t)), nil)
+	require.Equal(t, `"MCP server a is unavailable: redirected to another scheme, host or port (set the url of the server itself) (the call was not made)"`,
+		w.failure(t, "mcp__a__say", `{}`))
 }
 
 func TestAnExpiredSessionIsRenewed(t *testing.T) {

@@ -367,8 +367,8 @@ func (s *server) callOn(ctx context.Context, l *link, name string, arguments jso
 		}
 		return nil, ctx.Err()
 	}
-	var status *statusError
-	isUnsent := !sent.Load() || errors.As(err, &status) && status.isUnsent()
+	var refusal interface{ isUnsent() bool }
+	isUnsent := !sent.Load() || errors.As(err, &refusal) && refusal.isUnsent()
 	err = l.explain(ctx, err)
 	var rejected *jsonrpc.Error
 	if errors.As(err, &rejected) {
