@@ -102,7 +102,7 @@ type Scanner = scanner
 
 // NewScanner returns a scanner whose noise is dropped.
 func NewScanner(message func([]byte) bool) *Scanner {
-	return &scanner{message: message, noise: func([]byte) {}, tooLong: func() {}}
+	return &scanner{message: message, noise: func([]byte) {}, deliver: func() {}, tooLong: func() {}}
 }
 
 func (s *Scanner) End() { s.end() }

@@ -12,6 +12,7 @@ import (
 type scanner struct {
 	message func(object []byte) (isMessage bool) // receives complete JSON objects
 	noise   func(text []byte)
+	deliver func() // the last message, after the noise before it
 	tooLong func() // a JSON object exceeds maxMessageBytes and is skipped
 
 	text              []byte // since the last message or line of noise
@@ -68,6 +69,7 @@ func (s *scanner) scan(b byte) {
 	case b == '}', b == ']':
 		if s.depth--; s.depth == 0 && s.message(s.text[s.start:]) {
 			s.flush(s.text[:s.start])
+			s.deliver()
 		}
 	case b == '\n':
 		s.endLine()
@@ -120,6 +122,7 @@ func (s *scanner) recover(mayContinue bool) (isDone bool) {
 				at := len(s.text) - len(rest)
 				s.noise(s.text[noise:at])
 				noise = at + size
+				s.deliver()
 			}
 			budget -= size
 			rest = rest[size:]
@@ -144,7 +147,7 @@ func (s *scanner) flush(noise []byte) {
 	if cap(s.text) > 1<<20 {
 		s.text = nil
 	}
-	*s = scanner{message: s.message, noise: s.noise, tooLong: s.tooLong, text: s.text[:0]}
+	*s = scanner{message: s.message, noise: s.noise, deliver: s.deliver, tooLong: s.tooLong, text: s.text[:0]}
 }
 
 // isSeparator reports whether text between messages is not worth a log line, as between those of a batch.

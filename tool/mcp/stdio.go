@@ -47,12 +47,13 @@ func (p *pipes) scan() {
 			}
 		}
 	}
+	var messages []jsonrpc.Message
 	s := &scanner{
-		message: func(object []byte) bool {
-			messages, isMessage := p.wire.read(object, 0)
-			deliver(messages)
+		message: func(object []byte) (isMessage bool) {
+			messages, isMessage = p.wire.read(object, 0)
 			return isMessage
 		},
+		deliver: func() { deliver(messages) },
 		noise: func(text []byte) {
 			if !isSeparator(text) {
 				p.wire.quirk(quirkNoise)

@@ -147,6 +147,7 @@ func (s *stream) readJSON(body io.Reader) error {
 				s.http.wire.quirk(quirkNoise)
 			}
 		},
+		deliver: func() {},
 		tooLong: func() {},
 	}
 	_, err := io.Copy(objects, body)
