@@ -81,7 +81,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 		"SetTimeout": event.SetTimeout{}, "SetDeliveryPolicy": event.SetDeliveryPolicy{},
 		"SetRequestSettings": event.SetRequestSettings{}, "RequestSettings": event.RequestSettings{},
 		"SetTools": event.SetTools{}, "ApprovalDecided": event.ApprovalDecided{}, "ApprovalRequested": event.ApprovalRequested{},
-		"ToolsOffered": event.ToolsOffered{}, "OfferedTool": event.OfferedTool{},
+		"ToolsOffered": event.ToolsOffered{}, "OfferedTool": event.OfferedTool{}, "WithheldTool": event.WithheldTool{},
 		"HookApplied": event.HookApplied{}, "HookChange": event.HookChange{}, "ReplacedMessage": event.ReplacedMessage{},
 		"BudgetSet": event.BudgetSet{}, "BudgetExceeded": event.BudgetExceeded{},
 		"SetCompaction": event.SetCompaction{}, "Compacted": event.Compacted{},

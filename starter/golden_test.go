@@ -348,6 +348,7 @@ func TestMessages(t *testing.T) {
 			{Name: "fetch"}, {Name: "mcp__files__read", Canonical: "mcp:files/read"}, {Name: "read_result"},
 		}},
 		event.ToolsOffered{Patterns: []string{"mcp:files/*"}},
+		event.ToolsOffered{Patterns: []string{"mcp:files/*"}, Withheld: []event.WithheldTool{{Name: "mcp:files/sum", Reason: "the input schema is of type \"array\""}}},
 		event.HookApplied{Hook: "pii", Stage: event.HookBefore, Outcome: event.HookChanged, Reason: "names removed", Change: &event.HookChange{
 			Messages: []event.ReplacedMessage{{EventID: "demo:0002", Content: "I am [name]"}}, Settings: &event.RequestSettings{Temperature: &temperature},
 		}},

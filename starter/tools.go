@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -142,6 +143,8 @@ type tools struct {
 	ContextName string          `json:"contextName"`
 	Tools       *event.SetTools `json:"tools"`
 	Calls       []reducer.Call  `json:"calls,omitempty"`
+	// Withheld are tools that match, but could not be offered in the newest turn.
+	Withheld []event.WithheldTool `json:"withheld,omitempty"`
 }
 
 func showTools(ctx context.Context, o toolsOptions) error {
@@ -155,8 +158,11 @@ func showTools(ctx context.Context, o toolsOptions) error {
 		return err
 	}
 	found := tools{ContextName: o.name, Tools: session.Reduced.Config.Tools, Calls: openCalls(session)}
+	if offered := session.Offered; offered != nil && slices.Equal(offered.Patterns, found.Tools.Patterns()) {
+		found.Withheld = offered.Withheld
+	}
 	if o.json {
 		return o.printJSON(found)
 	}
-	return show.Tools(o.out, found.Tools, found.Calls)
+	return show.Tools(o.out, found.Tools, found.Withheld, found.Calls)
 }
