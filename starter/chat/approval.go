@@ -40,8 +40,8 @@ const (
 
 type promptReady struct{ call string }
 
-// showApproval starts or ends the prompt when the calls have changed.
-func (m *Model) showApproval() tea.Cmd {
+// showPrompt starts or ends the prompt when the calls have changed.
+func (m *Model) showPrompt() tea.Cmd {
 	i, _ := m.transcript.waitingCall()
 	if i < 0 {
 		if m.approval.mode != askDecision {
@@ -156,13 +156,13 @@ func (m *Model) promptRows() []string {
 	tool := terminal.Clean(m.transcript.calls[i].tool)
 	switch m.approval.mode {
 	case enterReason:
-		return []string{m.fit("deny " + tool + ": reason, or Enter for none · Esc cancels"), m.line.view()}
+		return []string{"deny " + tool + ": reason, or Enter for none · Esc cancels", m.line.view()}
 	case editArguments:
-		return []string{m.fit("approve " + tool + " with these arguments: Enter · Esc cancels"), m.line.view()}
+		return []string{"approve " + tool + " with these arguments: Enter · Esc cancels", m.line.view()}
 	}
 	text := "approve " + tool + "? y yes · n no · e edit · Esc later"
 	if count > 1 {
 		text += fmt.Sprintf(" · %d more wait", count-1)
 	}
-	return []string{m.config.Style.Yellow(m.fit(text))}
+	return []string{m.config.Style.Yellow(text)}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"iter"
+	"os"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -50,17 +51,26 @@ type Config struct {
 func Run(ctx context.Context, in io.Reader, out io.Writer, config Config) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	silent := io.Discard
+	if terminal, ok := out.(*os.File); ok {
+		silent = silentTerminal{terminal}
+	}
+	if _, err := io.WriteString(out, showScreen); err != nil {
+		return err
+	}
+	defer func() { _, _ = io.WriteString(out, hideScreen) }()
 	// Without WithColorProfile, bubbletea detects the colors. Within tmux, it runs "tmux info" for that since
 	// https://github.com/charmbracelet/colorprofile/pull/24. No option turns off only that command.
-	colors := colorprofile.Ascii
-	if config.Style.Color {
-		colors = colorprofile.ANSI
-	}
-	program := tea.NewProgram(New(ctx, config), tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out),
-		tea.WithoutSignalHandler(), tea.WithColorProfile(colors))
+	program := tea.NewProgram(New(ctx, out, config), tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(silent),
+		tea.WithoutSignalHandler(), tea.WithColorProfile(colorprofile.ANSI))
 	_, err := program.Run()
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	return err
 }
+
+// silentTerminal lets bubbletea set up the terminal and watch its size, but not write to it.
+type silentTerminal struct{ *os.File }
+
+func (silentTerminal) Write(p []byte) (int, error) { return len(p), nil }

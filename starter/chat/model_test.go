@@ -37,22 +37,22 @@ func TestAnAnswer(t *testing.T) {
 		s.record(event.UserMessage{Content: "Hi"}, started(1), delta(0, "one\ntw"))
 		s.untilPrinted("› Hi\none\n")
 		s.untilViewed("tw\n")
-		require.NotContains(t, s.printed, "tw")
+		require.NotContains(t, s.printed(), "tw")
 		s.record(event.AssistantMessage{RequestID: request, Content: "one\ntwo", ThroughEventID: "demo:0001"},
 			event.LLMRequestCompleted{RequestID: request})
 		s.untilPrinted("one\ntwo\n")
-		require.Equal(t, 1, strings.Count(s.printed, "two"))
+		require.Equal(t, 1, strings.Count(s.printed(), "two"))
 	})
 	t.Run("never fills more than a few rows of the view", func(t *testing.T) {
 		s := open(t)
 		s.record(event.UserMessage{Content: "Hi"}, started(1), delta(0, strings.Repeat("word ", 200)+"end"))
 		s.untilViewed("end")
 		require.LessOrEqual(t, strings.Count(s.view(), "\n"), 8)
-		s.until("nothing is lost", func() bool { return strings.Count(s.printed+s.view(), "word") == 200 })
+		s.until("nothing is lost", func() bool { return strings.Count(s.printed()+s.view(), "word") == 200 })
 	})
 	t.Run("leaves a row of a small window free", func(t *testing.T) {
 		s := open(t)
-		s.update(tea.WindowSizeMsg{Width: 40, Height: 4})
+		s.resize(40, 4)
 		s.record(event.UserMessage{Content: "Hi"}, started(1), delta(0, strings.Repeat("word ", 200)+"end"))
 		s.untilViewed("end")
 		require.Equal(t, 2, strings.Count(s.view(), "\n"))
@@ -64,8 +64,8 @@ func TestAnAnswer(t *testing.T) {
 		s.untilViewed("bad")
 		s.record(event.TextDelta{RequestID: request, Attempt: 2, Delta: "good", Reset: true})
 		s.untilViewed("good")
-		require.NotContains(t, s.view()+s.printed, "bad")
-		require.NotContains(t, s.printed, "void")
+		require.NotContains(t, s.view()+s.printed(), "bad")
+		require.NotContains(t, s.printed(), "void")
 	})
 	t.Run("that restarts says so if a part was printed", func(t *testing.T) {
 		s := open(t)
@@ -83,7 +83,7 @@ func TestAnAnswer(t *testing.T) {
 		require.Contains(t, s.view(), "thinking · Ctrl-C interrupts")
 		s.record(delta(2, "Hello\n"))
 		s.untilPrinted("thought\nHello\n")
-		require.NotContains(t, s.view()+s.printed, "I greet")
+		require.NotContains(t, s.view()+s.printed(), "I greet")
 	})
 	t.Run("that was interrupted before its text leaves a note", func(t *testing.T) {
 		s := open(t)
@@ -126,7 +126,7 @@ func TestANewLineWhileAnAnswerRuns(t *testing.T) {
 		s.untilViewed("› second")
 		s.recordAs(sent.ClientEventID, event.UserMessage{Content: "second"})
 		s.until("in view once", func() bool { return strings.Count(s.view(), "› second") == 1 })
-		require.NotContains(t, s.printed, "second")
+		require.NotContains(t, s.printed(), "second")
 		s.record(event.AssistantMessage{RequestID: request, Content: "unfini", ThroughEventID: "demo:0001", Partial: true},
 			event.LLMRequestInterrupted{RequestID: request, PartialResponse: "unfini", Reason: event.ReasonNewUserInput})
 		s.untilPrinted("unfini\n⏹ interrupted: new user input\n\n› second\n")
@@ -279,7 +279,7 @@ func TestKeys(t *testing.T) {
 		s.press('d', tea.ModCtrl)
 		s.record(event.LLMRequestInterrupted{RequestID: request, Reason: event.ReasonCancelled})
 		s.until("left", func() bool { return s.quit })
-		require.True(t, strings.HasSuffix(s.printed, "unfinished\nCome back.\n"), s.printed)
+		require.True(t, strings.HasSuffix(s.printed(), "unfinished\nCome back.\n"), s.printed())
 		require.Empty(t, s.view())
 	})
 	t.Run("up and down bring back lines and what was being typed", func(t *testing.T) {
@@ -335,9 +335,9 @@ func TestJoining(t *testing.T) {
 		}
 		s := open(t, append(past, event.AssistantMessage{Content: "no idea", Partial: true})...)
 		s.untilPrinted("assistant: no idea [partial]\n")
-		require.Contains(t, s.printed, "8 messages, showing the last 5")
-		require.Contains(t, s.printed, "user: question 4\n")
-		require.NotContains(t, s.printed, "question 3")
+		require.Contains(t, s.printed(), "8 messages, showing the last 5")
+		require.Contains(t, s.printed(), "user: question 4\n")
+		require.NotContains(t, s.printed(), "question 3")
 	})
 	t.Run("a running answer shows all of it when it completes", func(t *testing.T) {
 		s := open(t, event.UserMessage{Content: "Hi"}, started(1))
@@ -346,7 +346,7 @@ func TestJoining(t *testing.T) {
 			event.AssistantMessage{RequestID: request, Content: "whole", ThroughEventID: "demo:0001"},
 			event.LLMRequestCompleted{RequestID: request})
 		s.untilPrinted("whole\n")
-		require.NotContains(t, s.printed, "not the beginning")
+		require.NotContains(t, s.printed(), "not the beginning")
 	})
 }
 
@@ -354,5 +354,5 @@ func TestABrokenLogStreamIsReportedOnce(t *testing.T) {
 	s := open(t)
 	close(s.fake.log)
 	s.untilPrinted("✗ follow the log: ")
-	require.Contains(t, strings.ReplaceAll(s.printed, "\n", " "), "connection refused")
+	require.Contains(t, strings.ReplaceAll(s.printed(), "\n", " "), "connection refused")
 }

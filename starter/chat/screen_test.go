@@ -3,7 +3,6 @@ package chat_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"reflect"
 	"strings"
@@ -83,14 +82,13 @@ func (f *fakeContext) Interrupt(context.Context) error {
 	return nil
 }
 
-// screen runs a model as bubbletea does: commands concurrently, messages sequentially. It
-// keeps the printed text.
+// screen runs a model as bubbletea does: commands concurrently, messages sequentially.
 type screen struct {
 	t        *testing.T
 	fake     *fakeContext
 	model    tea.Model
+	terminal *emulator
 	messages chan tea.Msg
-	printed  string
 	quit     bool
 	counter  int
 }
@@ -98,6 +96,7 @@ type screen struct {
 func open(t *testing.T, past ...event.Body) *screen {
 	s := &screen{
 		t:        t,
+		terminal: newEmulator(t, 80, 24, true),
 		messages: make(chan tea.Msg),
 		fake: &fakeContext{
 			log: make(chan event.Event), sent: make(chan []event.Event), interrupts: make(chan struct{}, 10),
@@ -106,7 +105,7 @@ func open(t *testing.T, past ...event.Body) *screen {
 	for _, body := range past {
 		s.fake.past = append(s.fake.past, s.event(body))
 	}
-	s.model = chat.New(t.Context(), chat.Config{
+	s.model = chat.New(t.Context(), s.terminal, chat.Config{
 		Context: s.fake, Past: s.fake.past, Farewell: "Come back.", TaskQueue: "contexts", RecordTimeout: recordTimeout, User: "cleo",
 		Attach: func(place string) (event.Event, error) {
 			if place == "missing" {
@@ -116,8 +115,20 @@ func open(t *testing.T, past ...event.Body) *screen {
 		},
 	})
 	s.start(s.model.Init())
-	s.update(tea.WindowSizeMsg{Width: 40, Height: 12})
+	s.resize(40, 12)
 	return s
+}
+
+func (s *screen) resize(width, height int) {
+	s.terminal.resize(width, height)
+	s.update(tea.WindowSizeMsg{Width: width, Height: height})
+}
+
+// printed returns the text above the view.
+func (s *screen) printed() string {
+	above, below := s.terminal.text()
+	require.Equal(s.t, s.view(), strings.Join(below, "\n"))
+	return strings.Join(above, "\n") + "\n"
 }
 
 // event assigns a body its place in the log; deltas have none.
@@ -159,15 +170,7 @@ func (s *screen) deliver(msg tea.Msg) {
 }
 
 func (s *screen) update(msg tea.Msg) {
-	switch {
-	case msg == nil:
-		return
-	case fmt.Sprintf("%T", msg) == "tea.printLineMessage":
-		// bubbletea ignores an empty text, and loses the view above which it prints a tall one.
-		row := reflect.ValueOf(msg).Field(0).String()
-		require.NotEmpty(s.t, row)
-		require.NotContains(s.t, row, "\n")
-		s.printed += strings.ReplaceAll(row, ansi.ResetStyle, "") + "\n"
+	if msg == nil {
 		return
 	}
 	if _, ok := msg.(tea.QuitMsg); ok {
@@ -188,14 +191,14 @@ func (s *screen) until(what string, holds func() bool) {
 		case msg := <-s.messages:
 			s.update(msg)
 		case <-deadline:
-			require.Failf(s.t, "never: "+what, "printed:\n%s\nview:\n%s", s.printed, s.view())
+			require.Failf(s.t, "never: "+what, "printed:\n%s\nview:\n%s", s.printed(), s.view())
 		}
 	}
 }
 
 func (s *screen) untilPrinted(text string) {
 	s.t.Helper()
-	s.until("printed "+text, func() bool { return strings.Contains(s.printed, text) })
+	s.until("printed "+text, func() bool { return strings.Contains(s.printed(), text) })
 }
 
 func (s *screen) untilViewed(text string) {
