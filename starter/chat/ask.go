@@ -19,7 +19,7 @@ const recentEvents = 20
 
 // key handles Enter, Ctrl-C, Ctrl-D and the arrows; other keys edit the line.
 func (m *Model) key(key tea.KeyPressMsg) tea.Cmd {
-	if cmd, ok := m.approvalKey(key); ok {
+	if cmd, ok := m.promptKey(key); ok {
 		return cmd
 	}
 	if key.Text != "" {
@@ -65,6 +65,9 @@ func (m *Model) enter() tea.Cmd {
 	if isCommand {
 		return m.run(command)
 	}
+	if m.prompt.mode == enterAnswer {
+		return m.answer(text)
+	}
 	if text == "" && len(m.attachments) == 0 {
 		return nil
 	}
@@ -93,11 +96,13 @@ func (m *Model) run(command Command) tea.Cmd {
 		return m.state
 	case "events":
 		return m.events(m.transcript.lastID)
-	case "approve":
-		m.approval.isLater = false
+	case "answer":
+		m.prompt.isLater = false
 		if i, _ := m.transcript.waitingCall(); i < 0 {
-			m.statusText = "no call waits for an approval"
+			m.statusText = "no call waits for you"
 		}
+	case "deny":
+		return m.decline(command.Argument)
 	default:
 		m.statusText = "unknown command /" + command.Name + " " + UnknownAdvice
 	}

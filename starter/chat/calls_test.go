@@ -134,10 +134,10 @@ func TestAnApprovalIsAnsweredWithKeys(t *testing.T) {
 		s := asking(t)
 		s.untilReady()
 		s.press(tea.KeyEscape, 0)
-		require.Contains(t, s.view(), "/approve shows the approval again")
+		require.Contains(t, s.view(), "/answer asks again")
 		s.enter("yes, but how?")
 		require.Equal(t, event.UserMessage{Content: "yes, but how?"}, s.takeSent()[0].Body)
-		s.enter("/approve")
+		s.enter("/answer")
 		s.untilViewed("approve pay? y yes · n no")
 	})
 	t.Run("other keys decide nothing", func(t *testing.T) {

@@ -21,8 +21,8 @@ import (
 type Model struct {
 	// ctx bounds all requests to the context. It is a field because bubbletea does not pass
 	// a context to a model.
-	ctx    context.Context
-	config Config
+	ctx     context.Context
+	config  Config
 	display display
 	// width and height of the terminal in cells.
 	width, height int
@@ -45,7 +45,7 @@ type Model struct {
 	pending []pending
 	// attachments belong to the next message.
 	attachments []event.Event
-	approval    approval
+	prompt      callPrompt
 	// statusText is shown until the next key.
 	statusText string
 	leaving    bool
@@ -121,12 +121,10 @@ func (m *Model) take(msg tea.Msg) tea.Cmd {
 		m.transcript.note(msg)
 		return nil
 	case promptReady:
-		if m.approval.call == msg.call {
-			m.approval.isReady = true
-		}
+		m.takeReady(msg)
 		return nil
-	case undecided:
-		m.takeUndecided(msg)
+	case notSent:
+		m.takeNotSent(msg)
 		return nil
 	default:
 		return m.line.update(msg)

@@ -41,8 +41,8 @@ type transcript struct {
 	thinkingSince time.Time
 	// calls are the tool calls of the running request without a result, oldest first.
 	calls []call
-	// clientTools are the names of the tools of clients.
-	clientTools []string
+	// clientTools are the schemas of the tools of clients, by name.
+	clientTools map[string]event.Object
 	// offered are lines about the tools of an attempt whose answer is being shown.
 	offered []string
 	// waiting are lines that arrived during an answer; they are shown below it.
@@ -83,7 +83,7 @@ func newTranscript(config Config, width int) transcript {
 	}
 	t.summarize(name, past.Reduced.Messages)
 	for _, c := range t.calls {
-		if c.waits() {
+		if c.isApproval() {
 			t.printWaiting(c)
 		}
 	}
@@ -363,8 +363,12 @@ func (t *transcript) doing() string {
 	case !t.thinkingSince.IsZero():
 		return "thinking · Ctrl-C interrupts"
 	case len(t.calls) > 0:
-		if i, _ := t.waitingCall(); i >= 0 {
+		switch i, _ := t.waitingCall(); {
+		case i < 0:
+		case t.calls[i].isApproval():
 			return "waiting for your approval · Ctrl-C interrupts"
+		default:
+			return "waiting for your answer · Ctrl-C interrupts"
 		}
 		return "calling tools · Ctrl-C interrupts"
 	case t.answering:
