@@ -33,18 +33,23 @@ type Config struct {
 	Past []event.Event
 	// Style formats text; the zero value uses no colors.
 	Style show.Style
-	// Width is the initial width of the terminal in cells; 0 means 80.
-	Width int
+	// Width and Height are the initial size of the terminal in cells; 0 means 80 and 24.
+	Width, Height int
 	// TaskQueue is mentioned when no worker responds.
 	TaskQueue string
 	// RecordTimeout is how long an input may take to be recorded before the screen shows why;
 	// 0 means 5 seconds.
 	RecordTimeout time.Duration
-	// Farewell tells a user who exits what happens to the running answer.
-	Farewell string
+	// Program is the command line of the program, for advice. EndsAll: the worker ends with the screen.
+	Program string
+	EndsAll bool
 	// User is recorded as the person who approves or denies a tool call; "": no one is recorded.
 	User   string
 	Attach func(place string) (event.Event, error)
+	// Switch opens the context of a command /switch or /new, and reads its log.
+	Switch func(ctx context.Context, command Command) (Context, []event.Event, error)
+	// Contexts returns a table of contexts.
+	Contexts func(ctx context.Context) (string, error)
 }
 
 // Run shows the screen until the user exits or ctx is done. If ctx is done, it returns the error of ctx.

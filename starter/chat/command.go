@@ -5,7 +5,10 @@ import (
 	"strings"
 )
 
-const Help = `/attach FILE|URL  attach a file to the next message
+const Help = `/new [NAME]       talk to a new context
+/switch NAME      talk to another context; a running answer of this one continues
+/contexts         list contexts
+/attach FILE|URL  attach a file to the next message
 /system TEXT      set the system prompt; without TEXT, remove it
 /state            show the status, settings and messages of the context
 /events           show the newest events of the log

@@ -3,6 +3,7 @@ package chat
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -34,10 +35,12 @@ type Model struct {
 	// spinning is set while a spinner tick is scheduled.
 	spinning bool
 
-	// log is the followed log; lost is set after the stream broke until the next event.
-	log   <-chan client.Entry
-	lost  bool
-	reach reach
+	// log is the followed log, until unfollow is called; lost is set after the stream broke until the
+	// next event.
+	log      <-chan client.Entry
+	unfollow context.CancelFunc
+	lost     bool
+	reach    reach
 	// unsent holds inputs in the order typed. They are sent one at a time to keep that
 	// order; the first is being sent.
 	unsent [][]event.Event
@@ -59,15 +62,15 @@ const (
 
 // New returns a screen, which is drawn to out; it is inactive until Init is called.
 func New(ctx context.Context, out io.Writer, config Config) *Model {
-	width := cmp.Or(config.Width, defaultWidth)
+	config.Width, config.Height = cmp.Or(config.Width, defaultWidth), cmp.Or(config.Height, defaultHeight)
 	return &Model{
 		ctx:        ctx,
 		config:     config,
 		display:    display{out: out},
-		width:      width,
-		height:     defaultHeight,
-		transcript: newTranscript(config, width),
-		line:       newLine(width),
+		width:      config.Width,
+		height:     config.Height,
+		transcript: newTranscript(config),
+		line:       newLine(config.Width),
 		spinner:    spinner.New(spinner.WithSpinner(spinner.MiniDot)),
 	}
 }
@@ -123,6 +126,8 @@ func (m *Model) take(msg tea.Msg) tea.Cmd {
 	case promptReady:
 		m.takeReady(msg)
 		return nil
+	case switched:
+		return m.takeSwitched(msg)
 	case notSent:
 		m.takeNotSent(msg)
 		return nil
@@ -193,10 +198,34 @@ func (m *Model) fit(text string) string { return ansi.Truncate(text, m.width, "â
 // leave exits once everything is printed.
 func (m *Model) leave() {
 	m.transcript.flush()
-	if m.transcript.busy {
-		m.transcript.remark(m.config.Farewell)
+	if text := m.farewell(); text != "" {
+		m.transcript.remark(text)
 	}
 	m.leaving = true
+}
+
+// farewell describes what happens to the running turn after the screen has ended; "" for no turn.
+func (m *Model) farewell() string {
+	waiting, _ := m.transcript.waitingCall()
+	var text string
+	switch {
+	case len(m.unsent) > 0:
+		return "The last message may be lost: Temporal has not accepted it."
+	case !m.transcript.busy:
+		return ""
+	case m.transcript.interrupting:
+		text = "A worker stops the answer"
+	case waiting >= 0:
+		text = "A tool call waits for you"
+	case m.transcript.answering:
+		text = "The answer continues"
+	default:
+		text = "The message is stored, and a worker answers it"
+	}
+	if m.config.EndsAll {
+		return "The worker stops with this chat. " + text + " when the worker starts again."
+	}
+	return fmt.Sprintf("%s. To return: %s chat -n %s", text, m.config.Program, m.config.Context.Name())
 }
 
 const retryFollow = time.Second

@@ -279,7 +279,7 @@ func TestKeys(t *testing.T) {
 		s.press('d', tea.ModCtrl)
 		s.record(event.LLMRequestInterrupted{RequestID: request, Reason: event.ReasonCancelled})
 		s.until("left", func() bool { return s.quit })
-		require.True(t, strings.HasSuffix(s.printed(), "unfinished\nCome back.\n"), s.printed())
+		require.True(t, strings.HasSuffix(s.printed(), "unfinished\nThe answer continues. To return: starter\nchat -n demo\n"), s.printed())
 		require.Empty(t, s.view())
 	})
 	t.Run("up and down bring back lines and what was being typed", func(t *testing.T) {
@@ -328,16 +328,29 @@ func TestCommands(t *testing.T) {
 }
 
 func TestJoining(t *testing.T) {
-	t.Run("shows a summary of the last messages", func(t *testing.T) {
+	t.Run("shows the last messages in whole", func(t *testing.T) {
+		long := strings.TrimSpace(strings.Repeat("All of it. ", 30))
+		s := open(t, event.UserMessage{Content: "one\ntwo"}, event.AssistantMessage{Content: long, Partial: true})
+		s.untilPrinted("demo: 2 messages. /help")
+		require.Contains(t, s.printed(), "\n› one\ntwo\n")
+		require.Contains(t, strings.ReplaceAll(s.printed(), "\n", " "), long+" [partial] ")
+	})
+	t.Run("shows two screens of messages and counts the others", func(t *testing.T) {
 		var past []event.Body
-		for i := range 7 {
-			past = append(past, event.UserMessage{Content: fmt.Sprintf("question\n%d", i+1)})
+		for i := range 30 { // two rows each, on a screen of 24
+			past = append(past, event.UserMessage{Content: fmt.Sprintf("question %d.", i+1)})
 		}
-		s := open(t, append(past, event.AssistantMessage{Content: "no idea", Partial: true})...)
-		s.untilPrinted("assistant: no idea [partial]\n")
-		require.Contains(t, s.printed(), "8 messages, showing the last 5")
-		require.Contains(t, s.printed(), "user: question 4\n")
-		require.NotContains(t, s.printed(), "question 3")
+		s := open(t, past...)
+		s.untilPrinted("demo: 30 messages, showing the last 24. ")
+		require.NotContains(t, s.printed(), "question 6.")
+		require.Contains(t, s.printed(), "question 7.")
+	})
+	t.Run("shows the end of a message of many screens", func(t *testing.T) {
+		s := open(t, event.UserMessage{Content: "Count"}, event.AssistantMessage{Content: strings.Repeat("row\n", 100) + "end"})
+		s.untilPrinted("demo: 2 messages, showing the last 1. ")
+		require.Contains(t, s.printed(), "[53 rows of the last message above]\nrow\n")
+		require.Equal(t, 47, strings.Count(s.printed(), "row\n"))
+		require.Contains(t, s.printed(), "\nend\n")
 	})
 	t.Run("a running answer shows all of it when it completes", func(t *testing.T) {
 		s := open(t, event.UserMessage{Content: "Hi"}, started(1))
@@ -355,4 +368,65 @@ func TestABrokenLogStreamIsReportedOnce(t *testing.T) {
 	close(s.fake.log)
 	s.untilPrinted("✗ follow the log: ")
 	require.Contains(t, strings.ReplaceAll(s.printed(), "\n", " "), "connection refused")
+}
+
+func TestTheFarewellSaysWhatHappens(t *testing.T) {
+	message := event.UserMessage{Content: "Hi"}
+	for name, test := range map[string]struct {
+		past []event.Body
+		do   func(*screen)
+		want string
+	}{
+		"no turn":              {nil, func(*screen) {}, ""},
+		"an answer":            {[]event.Body{message, started(1)}, func(*screen) {}, "The answer continues."},
+		"an interrupted one":   {[]event.Body{message, started(1)}, func(s *screen) { s.press('c', tea.ModCtrl) }, "A worker stops the answer."},
+		"before the answer":    {[]event.Body{message}, func(*screen) {}, "The message is stored, and a worker answers it."},
+		"a stored message":     {nil, func(s *screen) { s.enter("Hi"); s.takeSent(); s.untilViewed("waiting for a worker") }, "The message is stored, and a worker answers it."},
+		"a message being sent": {nil, func(s *screen) { s.enter("Hi") }, "The last message may be lost: Temporal has not accepted it."},
+		"a tool call": {
+			[]event.Body{message, started(1), called("call_1", `{}`), approvalRequested("call_1")}, func(*screen) {}, "A tool call waits for you.",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, test.past...)
+			test.do(s)
+			s.resize(120, 24)
+			before := len(s.printed())
+			s.press('d', tea.ModCtrl)
+			s.until("left", func() bool { return s.quit })
+			said := strings.TrimSpace(s.printed()[before:])
+			require.Equal(t, test.want, strings.TrimSuffix(said, " To return: starter chat -n demo"))
+		})
+	}
+}
+
+func TestSwitching(t *testing.T) {
+	s := open(t)
+	s.other = newFakeContext("trip")
+	for i, body := range []event.Body{
+		event.UserMessage{Content: "Where to?"}, event.LLMRequestStarted{RequestID: "trip:r0001", ThroughEventID: "trip:0001", Attempt: 1},
+		event.AssistantMessage{RequestID: "trip:r0001", Content: "Rome", ThroughEventID: "trip:0001"}, event.LLMRequestCompleted{RequestID: "trip:r0001"},
+	} {
+		e := event.New(body)
+		e.ID = event.FormatID("trip", i+1)
+		s.other.past = append(s.other.past, e)
+	}
+	s.record(event.UserMessage{Content: "Hi"}, started(1), delta(0, "unfinished"))
+	s.untilViewed("unfinished")
+	s.enter("/switch nowhere")
+	s.untilPrinted("✗ switch: no such context\n")
+	s.untilViewed("unfinished")
+	s.enter("/switch trip")
+	s.untilPrinted("unfinished\nThe turn of demo continues.\ntrip: 2 messages.")
+	s.untilPrinted("› Where to?\nRome\n")
+	require.Equal(t, "trip ›", strings.TrimSpace(s.view()))
+	s.fake = s.other
+	s.enter("And then?")
+	require.Equal(t, event.UserMessage{Content: "And then?"}, s.takeSent()[0].Body)
+	e := event.New(event.UserMessage{Content: "And then?"})
+	e.ID = "trip:0005"
+	s.fake.log <- e
+	s.untilPrinted("› And then?\n")
+	s.enter("/contexts")
+	s.untilPrinted("CONTEXT  STATUS\ndemo     idle\n")
 }

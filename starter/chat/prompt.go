@@ -204,9 +204,9 @@ func (m *Model) sendAbout(i int, what string, body event.Body) tea.Cmd {
 	m.prompt = callPrompt{}
 	c := &m.transcript.calls[i]
 	c.isSent = true
-	id := c.id
+	id, to := c.id, m.config.Context
 	return func() tea.Msg {
-		_, err := m.config.Context.Send(m.ctx, event.New(body))
+		_, err := to.Send(m.ctx, event.New(body))
 		if err != nil && !errors.Is(err, client.ErrRefused) { // the log shows the rejection
 			return notSent{id, fmt.Errorf("%s not sent: %w", what, err)}
 		}

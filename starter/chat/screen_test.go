@@ -21,6 +21,7 @@ import (
 
 // fakeContext passes the screen's requests to the test, which must receive each in time.
 type fakeContext struct {
+	name       string
 	log        chan event.Event
 	past       []event.Event
 	sent       chan []event.Event
@@ -29,7 +30,7 @@ type fakeContext struct {
 	interrupts chan struct{}
 }
 
-func (*fakeContext) Name() string { return "demo" }
+func (f *fakeContext) Name() string { return f.name }
 
 func (f *fakeContext) Send(ctx context.Context, events ...event.Event) (client.Receipt, error) {
 	select {
@@ -82,10 +83,17 @@ func (f *fakeContext) Interrupt(context.Context) error {
 	return nil
 }
 
+func newFakeContext(name string) *fakeContext {
+	return &fakeContext{
+		name: name, log: make(chan event.Event), sent: make(chan []event.Event), interrupts: make(chan struct{}, 10),
+	}
+}
+
 // screen runs a model as bubbletea does: commands concurrently, messages sequentially.
 type screen struct {
 	t        *testing.T
 	fake     *fakeContext
+	other    *fakeContext // that can be switched to
 	model    tea.Model
 	terminal *emulator
 	messages chan tea.Msg
@@ -98,21 +106,26 @@ func open(t *testing.T, past ...event.Body) *screen {
 		t:        t,
 		terminal: newEmulator(t, 80, 24, true),
 		messages: make(chan tea.Msg),
-		fake: &fakeContext{
-			log: make(chan event.Event), sent: make(chan []event.Event), interrupts: make(chan struct{}, 10),
-		},
+		fake:     newFakeContext("demo"),
 	}
 	for _, body := range past {
 		s.fake.past = append(s.fake.past, s.event(body))
 	}
 	s.model = chat.New(t.Context(), s.terminal, chat.Config{
-		Context: s.fake, Past: s.fake.past, Farewell: "Come back.", TaskQueue: "contexts", RecordTimeout: recordTimeout, User: "cleo",
+		Context: s.fake, Past: s.fake.past, Program: "starter", TaskQueue: "contexts", RecordTimeout: recordTimeout, User: "cleo",
 		Attach: func(place string) (event.Event, error) {
 			if place == "missing" {
 				return event.Event{}, errors.New("missing: no such file")
 			}
 			return event.New(event.FileAttachment{FileName: place, MediaType: "text/plain"}), nil
 		},
+		Switch: func(_ context.Context, command chat.Command) (chat.Context, []event.Event, error) {
+			if s.other == nil || command.Argument != s.other.Name() {
+				return nil, nil, errors.New("no such context")
+			}
+			return s.other, s.other.past, nil
+		},
+		Contexts: func(context.Context) (string, error) { return "CONTEXT  STATUS\ndemo     idle", nil },
 	})
 	s.start(s.model.Init())
 	s.resize(40, 12)

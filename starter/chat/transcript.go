@@ -3,6 +3,7 @@ package chat
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,7 +16,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/starter/show"
 )
 
-const pastMessages = 5
+// pastScreens is how many screens of earlier messages are shown.
+const pastScreens = 2
 
 // maxTail and maxWaiting bound the rows of an unfinished answer and of the lines waiting for
 // it, so that the view fits into a small window.
@@ -62,8 +64,8 @@ type waitingLine struct {
 	text    string
 }
 
-func newTranscript(config Config, width int) transcript {
-	t := transcript{style: config.Style, width: width}
+func newTranscript(config Config) transcript {
+	t := transcript{style: config.Style, width: config.Width}
 	name := config.Context.Name()
 	past := reducer.Load(name, reducer.Reduce, config.Past...)
 	t.lastID = past.LastEventID()
@@ -81,7 +83,7 @@ func newTranscript(config Config, width int) transcript {
 			t.calls = append(t.calls, t.callOf(c))
 		}
 	}
-	t.summarize(name, past.Reduced.Messages)
+	t.printPast(name, past.Reduced.Messages, pastScreens*config.Height)
 	for _, c := range t.calls {
 		if c.isApproval() {
 			t.printWaiting(c)
@@ -90,16 +92,47 @@ func newTranscript(config Config, width int) transcript {
 	return t
 }
 
-func (t *transcript) summarize(name string, messages []reducer.Message) {
+// printPast prints the newest messages in whole, in at most maxRows rows.
+func (t *transcript) printPast(name string, messages []reducer.Message, maxRows int) {
 	if len(messages) == 0 {
 		t.remark(name + ": new conversation. /help lists the commands, Ctrl-D exits.")
 		return
 	}
-	shown := messages[max(0, len(messages)-pastMessages):]
-	t.remark(fmt.Sprintf("%s: %s, showing the last %d. /help lists the commands, Ctrl-D exits.",
-		name, show.Count(len(messages), "message", "messages"), len(shown)))
-	for _, m := range shown {
-		t.remark(fmt.Sprintf("  %s: %s", m.Role, show.Message(m)))
+	var rows []string
+	first, omitted := len(messages), 0
+	for first > 0 && omitted == 0 {
+		t.printMessage(messages[first-1])
+		message := t.finished()
+		if omitted = max(0, len(rows)+len(message)-maxRows); omitted > 0 && len(rows) > 0 {
+			break
+		}
+		rows, first = slices.Concat(message[omitted:], rows), first-1
+	}
+	text := name + ": " + show.Count(len(messages), "message", "messages")
+	if first > 0 {
+		text += fmt.Sprintf(", showing the last %d", len(messages)-first)
+	}
+	t.remark(text + ". /help lists the commands, Ctrl-D exits.")
+	if omitted > 0 && first == len(messages)-1 {
+		t.remark("[" + show.Count(omitted, "row", "rows") + " of the last message above]")
+	}
+	t.out = append(t.out, rows...)
+}
+
+func (t *transcript) printMessage(m reducer.Message) {
+	switch {
+	case m.Summary, m.Role != reducer.RoleUser && m.Role != reducer.RoleAssistant:
+		t.remark(show.Message(m))
+		return
+	case m.Role == reducer.RoleUser:
+		t.print("\n" + t.style.Bold(prompt+spaced(m.Content)))
+	case m.Content != "":
+		t.print(spaced(m.Content))
+	}
+	// The rest of the message is short.
+	m.Content = ""
+	if text := strings.TrimSpace(show.Message(m)); text != "" {
+		t.remark(text)
 	}
 }
 
