@@ -88,7 +88,7 @@ func (m *Model) take(msg tea.Msg) tea.Cmd {
 	case tea.WindowSizeMsg:
 		m.width, m.height = max(msg.Width, 10), msg.Height
 		m.isResized = true
-		m.transcript.width = m.width
+		m.transcript.setWidth(m.width)
 		m.line.setWidth(m.width)
 		return nil
 	case tea.KeyPressMsg:

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/starter/chat"
+	"github.com/seed-9ed7edd4/chronicle/starter/show"
 )
 
 // timeout is a generous hang bound; recordTimeout is short.
@@ -113,6 +114,18 @@ func TestAnAnswer(t *testing.T) {
 		s.record(event.UserMessage{Content: "Hi"}, delta(0, "a\x1b[2Jb\n"))
 		s.untilPrinted("a[2Jb\n")
 	})
+}
+
+func TestMarkdownIsRenderedUnlessColorsAreOff(t *testing.T) {
+	const text = "# Plan\n- **one**\n"
+	for want, style := range map[string]show.Style{"Plan\n• one\n": {Color: true}, text: {}} {
+		s := openWith(t, style, event.UserMessage{Content: "Hi"}, event.AssistantMessage{Content: text})
+		s.untilPrinted(want)
+		s.record(event.UserMessage{Content: "Again"}, started(3), delta(0, "# Plan\n- **o"))
+		s.untilPrinted("Again\n" + strings.SplitAfter(want, "\n")[0])
+		s.record(delta(1, "ne**\n"))
+		s.untilPrinted("Again\n" + want)
+	}
 }
 
 func TestANewLineWhileAnAnswerRuns(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/starter/chat"
+	"github.com/seed-9ed7edd4/chronicle/starter/show"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
@@ -101,7 +102,9 @@ type screen struct {
 	counter  int
 }
 
-func open(t *testing.T, past ...event.Body) *screen {
+func open(t *testing.T, past ...event.Body) *screen { return openWith(t, show.Style{}, past...) }
+
+func openWith(t *testing.T, style show.Style, past ...event.Body) *screen {
 	s := &screen{
 		t:        t,
 		terminal: newEmulator(t, 80, 24, true),
@@ -112,7 +115,7 @@ func open(t *testing.T, past ...event.Body) *screen {
 		s.fake.past = append(s.fake.past, s.event(body))
 	}
 	s.model = chat.New(t.Context(), s.terminal, chat.Config{
-		Context: s.fake, Past: s.fake.past, Program: "starter", TaskQueue: "contexts", RecordTimeout: recordTimeout, User: "cleo",
+		Context: s.fake, Past: s.fake.past, Style: style, Program: "starter", TaskQueue: "contexts", RecordTimeout: recordTimeout, User: "cleo",
 		Attach: func(place string) (event.Event, error) {
 			if place == "missing" {
 				return event.Event{}, errors.New("missing: no such file")

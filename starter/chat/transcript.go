@@ -13,18 +13,15 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/terminal"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
+	"github.com/seed-9ed7edd4/chronicle/starter/markdown"
 	"github.com/seed-9ed7edd4/chronicle/starter/show"
 )
 
 // pastScreens is how many screens of earlier messages are shown.
 const pastScreens = 2
 
-// maxTail and maxWaiting bound the rows of an unfinished answer and of the lines waiting for
-// it, so that the view fits into a small window.
-const (
-	maxTail    = 5
-	maxWaiting = 3
-)
+// maxWaiting bounds the rows of the lines that wait for an answer, so that the view fits into a small window.
+const maxWaiting = 3
 
 // transcript converts the log to text: finished text, which is printed once, and text that
 // still changes.
@@ -34,10 +31,10 @@ type transcript struct {
 
 	// out are finished rows to be printed.
 	out []string
-	// live assembles the answer, tail is its unfinished end, and isPartlyPrinted is set if
-	// a part of it was printed.
+	// live assembles the answer, answer renders it, and isPartlyPrinted is set if a part of it was
+	// printed.
 	live            show.Answer
-	tail            string
+	answer          markdown.Renderer
 	isPartlyPrinted bool
 	// thinkingSince is when the model began to reason; zero if it does not.
 	thinkingSince time.Time
@@ -65,7 +62,9 @@ type waitingLine struct {
 }
 
 func newTranscript(config Config) transcript {
-	t := transcript{style: config.Style, width: config.Width}
+	t := transcript{style: config.Style}
+	t.answer.IsPlain = !config.Style.Color
+	t.setWidth(config.Width)
 	name := config.Context.Name()
 	past := reducer.Load(name, reducer.Reduce, config.Past...)
 	t.lastID = past.LastEventID()
@@ -127,13 +126,21 @@ func (t *transcript) printMessage(m reducer.Message) {
 	case m.Role == reducer.RoleUser:
 		t.print("\n" + t.style.Bold(prompt+spaced(m.Content)))
 	case m.Content != "":
-		t.print(spaced(m.Content))
+		t.print(t.render(m.Content))
 	}
 	// The rest of the message is short.
 	m.Content = ""
 	if text := strings.TrimSpace(show.Message(m)); text != "" {
 		t.remark(text)
 	}
+}
+
+func (t *transcript) setWidth(width int) { t.width, t.answer.Width = width, width }
+
+// render returns the rows of a complete text.
+func (t *transcript) render(text string) string {
+	r := markdown.Renderer{Width: t.width, IsPlain: t.answer.IsPlain}
+	return strings.Join(append(r.Write(text), r.End()...), "\n")
 }
 
 func (t *transcript) take(e event.Event) {
@@ -152,7 +159,7 @@ func (t *transcript) take(e event.Event) {
 		t.busy, t.answering = true, true
 		t.stream("", t.live.AddReasoning(body))
 		// Reasoning after the text has begun is not shown.
-		if t.thinkingSince.IsZero() && t.tail == "" && !t.isPartlyPrinted {
+		if t.thinkingSince.IsZero() && t.answer.IsEmpty() && !t.isPartlyPrinted {
 			t.thinkingSince = time.Now()
 		}
 	case event.UserMessage:
@@ -206,7 +213,7 @@ func (t *transcript) take(e event.Event) {
 		t.printAfterAnswer(e.ID, t.style.Dim(show.Note(body)))
 	case event.ToolsOffered:
 		t.offered = append(t.offered, t.style.Dim(show.Note(body)))
-		if t.tail == "" && !t.isPartlyPrinted {
+		if t.answer.IsEmpty() && !t.isPartlyPrinted {
 			t.releaseOffered()
 		}
 	case event.SessionStarted, event.BudgetExceeded: // the failure of the request follows
@@ -226,7 +233,7 @@ func (t *transcript) takeUser(id string, body event.UserMessage) {
 func (t *transcript) takeAnswer(id string, body event.AssistantMessage) {
 	if body.RequestID == "" {
 		// Supplied by a client, not generated.
-		t.printAfterAnswer(id, spaced(body.Content))
+		t.printAfterAnswer(id, t.render(body.Content))
 		return
 	}
 	t.endThinking()
@@ -252,22 +259,18 @@ func (t *transcript) endThinking() {
 // isRestart means that text replaces what was shown of the answer.
 func (t *transcript) stream(text string, isRestart bool) {
 	if isRestart {
-		t.tail = ""
+		t.answer.Reset()
 		if t.isPartlyPrinted {
 			t.remark("[the answer restarts; disregard the part above]")
 		}
 		t.isPartlyPrinted = false
 	}
-	t.tail += spaced(text)
-	if i := strings.LastIndexByte(t.tail, '\n'); i >= 0 {
-		t.print(t.tail[:i])
-		t.tail, t.isPartlyPrinted = t.tail[i+1:], true
-	}
-	if rows := t.wrap(t.tail); len(rows) > maxTail {
-		last := len(rows) - 1
-		t.print(strings.Join(rows[:last], "\n"))
-		t.tail, t.isPartlyPrinted = rows[last], true
-	}
+	t.printRows(t.answer.Write(text))
+}
+
+func (t *transcript) printRows(rows []string) {
+	t.out = append(t.out, rows...)
+	t.isPartlyPrinted = t.isPartlyPrinted || len(rows) > 0
 }
 
 // end prints the lines that waited for the end of the answer.
@@ -329,13 +332,7 @@ func (t *transcript) releaseOffered() {
 	t.offered = nil
 }
 
-func (t *transcript) finishTail() {
-	if t.tail != "" {
-		t.print(t.tail)
-		t.isPartlyPrinted = true
-	}
-	t.tail = ""
-}
+func (t *transcript) finishTail() { t.printRows(t.answer.End()) }
 
 func (t *transcript) flush() {
 	t.finishTail()
@@ -378,8 +375,8 @@ func (t *transcript) unfinished() []string {
 		reasoning := strings.Split(strings.TrimSpace(spaced(t.live.Reasoning())), "\n")
 		rows = append(rows, t.style.Dim(ansi.Truncate(reasoning[len(reasoning)-1], t.width, "…")))
 	}
-	if t.tail != "" {
-		rows = t.wrap(t.tail)
+	if !t.answer.IsEmpty() {
+		rows = t.answer.Tail()
 	}
 	rows = append(rows, t.callRows()...)
 	for _, w := range t.waiting[max(0, len(t.waiting)-maxWaiting):] {
