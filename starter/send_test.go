@@ -251,7 +251,7 @@ func TestSendNotesOnASignalWhatContinues(t *testing.T) {
 	for want, f := range map[string]*fakeContext{
 		"if Temporal has accepted the message, a worker answers it": unaccepted,
 		"the message is recorded, and a worker answers it":          newFake(t, []event.Body{}),
-		"the answer continues": newFake(t, []event.Body{started}),
+		"the answer continues":                                      newFake(t, []event.Body{started}),
 	} {
 		t.Run(want, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())

@@ -62,12 +62,13 @@ func (m *Model) key(key tea.KeyPressMsg) tea.Cmd {
 }
 
 func (m *Model) enter() tea.Cmd {
-	command, text, isCommand := ParseLine(m.line.enter())
+	typed := m.line.enter()
+	command, text, isCommand := ParseLine(typed)
 	if isCommand {
 		return m.run(command)
 	}
 	if m.prompt.mode == enterAnswer {
-		return m.answer(text)
+		return m.answer(text, typed)
 	}
 	if text == "" && len(m.attachments) == 0 {
 		return nil

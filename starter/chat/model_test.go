@@ -348,6 +348,11 @@ func TestJoining(t *testing.T) {
 		require.Contains(t, s.printed(), "\n› one\ntwo\n")
 		require.Contains(t, strings.ReplaceAll(s.printed(), "\n", " "), long+" [partial] ")
 	})
+	t.Run("does not wait for the answer to an imported message", func(t *testing.T) {
+		s := open(t, event.UserMessage{Content: "one"}, event.AssistantMessage{Content: "two"})
+		s.untilPrinted("two\n")
+		require.NotContains(t, s.view(), "waiting")
+	})
 	t.Run("shows two screens of messages and counts the others", func(t *testing.T) {
 		var past []event.Body
 		for i := range 30 { // two rows each, on a screen of 24

@@ -162,12 +162,13 @@ func (m *Model) decide(decision event.ApprovalDecided) tea.Cmd {
 	return m.sendAbout(i, "decision", decision)
 }
 
-// answer sends a line as the result of the call in the prompt, or explains why it is not a result.
-func (m *Model) answer(line string) tea.Cmd {
+// answer sends a text as the result of the call in the prompt, or explains why the line that was typed
+// is not a result.
+func (m *Model) answer(text, typed string) tea.Cmd {
 	i := m.transcript.callAt(m.prompt.call)
-	value, err := m.transcript.questionOf(m.transcript.calls[i]).result(line)
+	value, err := m.transcript.questionOf(m.transcript.calls[i]).result(text)
 	if err != nil {
-		m.line.set(line)
+		m.line.set(typed)
 		m.statusText = err.Error()
 		return nil
 	}

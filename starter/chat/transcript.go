@@ -69,7 +69,10 @@ func newTranscript(config Config) transcript {
 	past := reducer.Load(name, reducer.Reduce, config.Past...)
 	t.lastID = past.LastEventID()
 	t.answering = past.Request != nil
-	t.busy = t.answering || past.Trigger != "" && !past.Ended
+	// An imported message has its answer in the log, although no request has answered it.
+	messages := past.Reduced.Messages
+	isAnswered := len(messages) > 0 && messages[len(messages)-1].Role == reducer.RoleAssistant
+	t.busy = t.answering || past.Trigger != "" && !past.Ended && !isAnswered
 	if t.answering {
 		t.through = event.Counter(past.Request.Through)
 	}
@@ -82,7 +85,7 @@ func newTranscript(config Config) transcript {
 			t.calls = append(t.calls, t.callOf(c))
 		}
 	}
-	t.printPast(name, past.Reduced.Messages, pastScreens*config.Height)
+	t.printPast(name, messages, pastScreens*config.Height)
 	for _, c := range t.calls {
 		if c.isApproval() {
 			t.printWaiting(c)
@@ -238,8 +241,7 @@ func (t *transcript) takeAnswer(id string, body event.AssistantMessage) {
 	}
 	t.endThinking()
 	t.stream(t.live.Complete(body))
-	t.finishTail()
-	t.isPartlyPrinted = false // another answer can follow after tool calls
+	t.finishAnswer()
 	t.releaseOffered()
 }
 
@@ -276,8 +278,7 @@ func (t *transcript) printRows(rows []string) {
 // end prints the lines that waited for the end of the answer.
 func (t *transcript) end(body event.Body, mark string) {
 	t.endThinking()
-	t.finishTail()
-	t.isPartlyPrinted = false
+	t.finishAnswer()
 	t.live.End(event.RequestOf(body))
 	t.releaseOffered()
 	if mark != "" {
@@ -332,7 +333,15 @@ func (t *transcript) releaseOffered() {
 	t.offered = nil
 }
 
-func (t *transcript) finishTail() { t.printRows(t.answer.End()) }
+// finishTail prints the answer so far.
+func (t *transcript) finishTail() { t.printRows(t.answer.Break()) }
+
+// finishAnswer prints the answer, which another one can follow.
+func (t *transcript) finishAnswer() {
+	t.finishTail()
+	t.answer.Reset()
+	t.isPartlyPrinted = false
+}
 
 func (t *transcript) flush() {
 	t.finishTail()

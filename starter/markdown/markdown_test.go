@@ -95,6 +95,18 @@ func TestAPlainTextIsOnlyWrapped(t *testing.T) {
 	require.True(t, r.IsEmpty())
 }
 
+func TestATextContinuesAfterABreak(t *testing.T) {
+	r := markdown.Renderer{Width: 18}
+	r.Write("**a** b")
+	require.Equal(t, []string{"<1>a<> b"}, tagged(r.Break()))
+	require.Equal(t, []string{"one two three four", "five"}, r.Write(" one two three four five\n"))
+	require.Empty(t, r.Break())
+	require.Equal(t, []string{"• x", "", "<2>──<>"}, tagged(r.Write("- x\n\n```\n")))
+	r.Write("a")
+	require.Equal(t, []string{"<36>a<>"}, tagged(r.Break()))
+	require.Equal(t, []string{"<36>*b*<>", "<2>──<>"}, tagged(r.Write("*b*\n```\n")))
+}
+
 func TestTheWidthMayChangeWithinALine(t *testing.T) {
 	words := strings.Fields(strings.Repeat("one **two** three ", 100))
 	r := markdown.Renderer{Width: 80}

@@ -119,6 +119,19 @@ func (r *Renderer) End() (rows []string) {
 	return rows
 }
 
+// Break returns the remaining rows. What follows continues the text in a new row.
+func (r *Renderer) Break() []string {
+	fence, isWithinLine := r.fence, r.line != "" || r.continues != nil
+	rows := r.End()
+	if r.fence = fence; isWithinLine {
+		r.continues = &block{isPlain: r.IsPlain}
+		if fence != "" {
+			r.continues = &block{isCode: true, base: code}
+		}
+	}
+	return rows
+}
+
 // Reset drops the remaining rows.
 func (r *Renderer) Reset() { *r = Renderer{Width: r.Width, IsPlain: r.IsPlain} }
 
