@@ -18,21 +18,20 @@ type question struct {
 	text string
 	// schema is the JSON Schema of the result; nil: any text.
 	schema json.RawMessage
-	// choices are the values that the schema lists; nil: it lists none.
+	// choices are the values that the schema lists, or that the call suggests; nil: none.
 	choices []json.RawMessage
 	types   []string
 }
 
 var (
 	textNames   = []string{"question", "prompt", "message", "text"}
-	choiceNames = []string{"choices", "options", "enum"}
 	schemaNames = []string{"requestedSchema", "responseSchema", "schema"}
 	answerNames = []string{"answer", "result", "response"}
 )
 
 // newQuestion reads the question from the arguments of a call. A schema of the result is an argument
-// like "requestedSchema", a list of choices is an argument like "options", and otherwise the schema of
-// the tool describes the result as a property like "answer".
+// like "requestedSchema". Otherwise, an argument that is a list of texts suggests answers, or the schema
+// of the tool describes the result as a property like "answer".
 func newQuestion(tool string, parameters event.Object, arguments json.RawMessage) question {
 	var given map[string]json.RawMessage
 	_ = json.Unmarshal(arguments, &given)
@@ -48,9 +47,9 @@ func newQuestion(tool string, parameters event.Object, arguments json.RawMessage
 	take(textNames, func(value json.RawMessage) bool { return json.Unmarshal(value, &q.text) == nil && q.text != "" })
 	take(schemaNames, q.setSchema)
 	if q.schema == nil {
-		take(choiceNames, func(value json.RawMessage) bool { return q.setSchema(fmt.Appendf(nil, `{"enum":%s}`, value)) })
+		take(slices.Sorted(maps.Keys(given)), q.setSuggestions)
 	}
-	if q.schema == nil {
+	if q.schema == nil && q.choices == nil {
 		var declared struct{ Properties map[string]json.RawMessage }
 		_ = json.Unmarshal(parameters, &declared)
 		for _, name := range answerNames {
@@ -66,6 +65,14 @@ func newQuestion(tool string, parameters event.Object, arguments json.RawMessage
 		q.text += "\n" + name + ": " + resultText(given[name])
 	}
 	return q
+}
+
+func (q *question) setSuggestions(list json.RawMessage) bool {
+	var texts []string
+	if json.Unmarshal(list, &texts) != nil || len(texts) == 0 {
+		return false
+	}
+	return json.Unmarshal(list, &q.choices) == nil
 }
 
 // setSchema returns false for JSON that is not a schema with a type or an enumeration.
@@ -107,6 +114,8 @@ func (q question) lines() string {
 // hint describes what to type.
 func (q question) hint() string {
 	switch {
+	case q.schema == nil && len(q.choices) > 0:
+		return "a number or text"
 	case len(q.choices) > 0:
 		return "a number or a choice"
 	case q.schema == nil:
@@ -153,10 +162,12 @@ func (q question) convert(line string) (value json.RawMessage, ok bool) {
 			return q.choices[n-1], true
 		}
 		i := slices.IndexFunc(q.choices, func(c json.RawMessage) bool { return strings.EqualFold(resultText(c), line) })
-		if i < 0 {
+		if i >= 0 {
+			return q.choices[i], true
+		}
+		if q.schema != nil {
 			return nil, false
 		}
-		return q.choices[i], true
 	}
 	text, _ := json.Marshal(line)
 	if q.schema == nil {

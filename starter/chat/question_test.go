@@ -55,6 +55,7 @@ func TestALineIsConvertedByTheSchemaOfAQuestion(t *testing.T) {
 		"a choice by text":                {object + `{"enum":["red",7,true]}}}`, `{"question":"Which?"}`, "RED", `"red"`, ""},
 		"no choice":                       {object + `{"enum":["red",7,true]}}}`, `{"question":"Which?"}`, "blue", "", "not a number or a choice"},
 		"a choice of the arguments":       {`{}`, `{"question":"Which?","options":["tea","coffee"]}`, "2", `"coffee"`, ""},
+		"not one of the suggestions":      {`{}`, `{"question":"Which?","drinks":["tea","coffee"]}`, "water", `"water"`, ""},
 		"an object":                       {object + `{"type":"object","required":["a"]}}}`, `{"question":"What?"}`, `{"a":[1]}`, `{"a":[1]}`, ""},
 		"an object, not a text":           {object + `{"type":"object"}}}`, `{"question":"What?"}`, `a`, "", "not JSON"},
 		"a number or a text":              {object + `{"type":["integer","string"]}}}`, `{"question":"What?"}`, `12`, `12`, ""},
