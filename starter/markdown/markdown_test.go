@@ -24,6 +24,22 @@ func tagged(rows []string) []string {
 	return tagged
 }
 
+// styled returns the characters with their styles, except spaces and the bars of quotations.
+func styled(rows []string) (out []string) {
+	for _, row := range rows {
+		style := ""
+		for _, part := range regexp.MustCompile(`\x1b\[[0-9;]*m|.`).FindAllString(row, -1) {
+			switch {
+			case strings.HasPrefix(part, "\x1b"):
+				style = strings.TrimPrefix(part, ansi.ResetStyle)
+			case strings.TrimSpace(part) != "" && part != "│":
+				out = append(out, style+part)
+			}
+		}
+	}
+	return out
+}
+
 func rendered(width int, pieces ...string) []string {
 	r := markdown.Renderer{Width: width}
 	var rows []string
@@ -95,6 +111,12 @@ func TestAPlainTextIsOnlyWrapped(t *testing.T) {
 	require.True(t, r.IsEmpty())
 }
 
+func TestALongLineFollowsItsTable(t *testing.T) {
+	r := markdown.Renderer{Width: 18}
+	require.Empty(t, r.Write("|a|\n|-|\n"))
+	require.Equal(t, []string{"<1>a<>", "<2>─<>", "word word word"}, tagged(r.Write(strings.Repeat("word ", 20)))[:3])
+}
+
 func TestATextContinuesAfterABreak(t *testing.T) {
 	r := markdown.Renderer{Width: 18}
 	r.Write("**a** b")
@@ -142,7 +164,11 @@ func FuzzPiecesRenderLikeTheWhole(f *testing.F) {
 			pieces, rest = append(pieces, rest[:n]), rest[n:]
 		}
 		whole, piecewise := rendered(width, text), rendered(width, pieces...)
-		require.Equal(t, tagged(whole), tagged(piecewise))
+		// Where rows end can differ: ansi.Wrap measures a word with a hyphen by what precedes it.
+		require.Equal(t, styled(whole), styled(piecewise))
+		for _, row := range piecewise {
+			require.LessOrEqual(t, ansi.StringWidth(row), max(width, 10))
+		}
 		stripped := regexp.MustCompile(`\x1b\[[0-9;]*m`).ReplaceAllString(strings.Join(whole, "\n"), "")
 		require.Equal(t, terminal.Clean(stripped), stripped)
 		// Letters and digits are never markers.

@@ -64,7 +64,8 @@ func (r *Renderer) Write(text string) (rows []string) {
 		if n+b.count(word) > b.final {
 			break
 		}
-		rows, r.shown = append(rows, r.prefix(b)+row), n
+		rows = append(append(rows, r.endTable()...), r.prefix(b)+row)
+		r.shown = n
 	}
 	r.cut(b)
 	return rows
@@ -206,7 +207,8 @@ func (r *Renderer) wrap(b block) []string {
 	if b.isCode {
 		return wrapped(ansi.Hardwrap(paint(spans), width, true))
 	}
-	return wrapped(ansi.Wrap(paint(spans), width, ""))
+	// Wrap can exceed the width by a hyphen.
+	return wrapped(ansi.Hardwrap(ansi.Wrap(paint(spans), width, ""), width, true))
 }
 
 // unused is a style of no text.
