@@ -417,7 +417,7 @@ func (t *transcript) doing() string {
 	}
 }
 
-// bubbletea truncates rows that are wider than the terminal.
+// wrap splits a text into rows, because wider ones are truncated.
 func (t *transcript) wrap(text string) []string {
 	return strings.Split(ansi.Wrap(text, t.width, ""), "\n")
 }
