@@ -285,7 +285,6 @@ func TestMessages(t *testing.T) {
 	run(newFake(t, nil), "", "set", "timeout", "2m", "-n", "demo")
 	fmt.Fprintf(&printed, "%s\n\n", show.NoWorkerYet("contexts"))
 	fmt.Fprintf(&printed, "%s\n\n", restarted)
-	fmt.Fprintf(&printed, "%s\n\n", chatOptions{app: &app{}, name: "demo"}.farewell())
 
 	section("Events")
 	factor, temperature, tokens, ms := 2.0, 0.3, 500, int64(20000)

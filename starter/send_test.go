@@ -244,14 +244,24 @@ func TestWaitingForAWorkerPrintsANotice(t *testing.T) {
 	}
 }
 
-func TestSendNotesOnASignalThatTheAnswerContinues(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	f := newFake(t)
-	f.err = context.Canceled
-	got := starterWith(t, ctx, &fakeClient{context: f}, strings.NewReader(""), "send", "-n", "demo", "-m", "Hi")
-	require.Equal(t, exit.Interrupted, got.code)
-	require.Contains(t, got.errOut, "starter interrupt -n demo")
+func TestSendNotesOnASignalWhatContinues(t *testing.T) {
+	unaccepted := newFake(t)
+	unaccepted.err = context.Canceled
+	started := event.LLMRequestStarted{RequestID: "demo:r0001", ThroughEventID: "demo:0001", Attempt: 1}
+	for want, f := range map[string]*fakeContext{
+		"if Temporal has accepted the message, a worker answers it": unaccepted,
+		"the message is recorded, and a worker answers it":          newFake(t, []event.Body{}),
+		"the answer continues":                                      newFake(t, []event.Body{started}),
+	} {
+		t.Run(want, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			got := starterWith(t, ctx, &fakeClient{context: f}, strings.NewReader(""), "send", "-n", "demo", "-m", "Hi")
+			require.Equal(t, exit.Interrupted, got.code)
+			require.Contains(t, got.errOut, "stopped waiting; "+want+" (follow it with ")
+			require.Contains(t, got.errOut, "starter interrupt -n demo")
+		})
+	}
 }
 
 func TestExitCodes(t *testing.T) {
