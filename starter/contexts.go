@@ -52,6 +52,7 @@ type logReader interface {
 type sender interface {
 	Name() string
 	Send(ctx context.Context, events ...event.Event) (client.Receipt, error)
+	TaskQueue(ctx context.Context) (string, error)
 }
 
 // asker also waits for the answer.

@@ -64,7 +64,7 @@ func runExport(ctx context.Context, o exportOptions) error {
 		return err
 	}
 	defer c.Shutdown()
-	log := from.Events(ctx, "")
+	log := o.noticeUnrecorded(ctx, from, from.Events(ctx, ""))
 	if o.file == "" {
 		if !o.outTerminal {
 			log = o.counted(log)

@@ -72,7 +72,7 @@ the middle, with a marker.
 	flags := command.Flags()
 	flags.StringVar(&o.format, "format", "", "refuse a log of another `FORMAT`: "+oneOf(agent.Formats())+" (default: any)")
 	flags.BoolVarP(&o.follow, "follow", "f", false, "record what is added to FILE, until Ctrl-C; a truncated or replaced file is read from its start")
-	flags.BoolVar(&o.json, "json", false, "print one line of JSON: contextName, events, repeated, skipped, warnings, refused")
+	flags.BoolVar(&o.json, "json", false, "print one line of JSON: contextName, events, repeated, warnings, refused, skipped")
 	return command
 }
 
@@ -110,10 +110,12 @@ func runIngest(ctx context.Context, o ingestOptions) (err error) {
 		return usagef("--follow: requires a FILE")
 	}
 	file, err := o.log()
+	if file != nil {
+		defer file.Close()
+	}
 	if err != nil {
 		return err
 	}
-	defer file.Close()
 	c, to, err := o.open(ctx, o.name)
 	if err != nil {
 		return err
@@ -132,7 +134,7 @@ func runIngest(ctx context.Context, o ingestOptions) (err error) {
 	}
 	err = i.run(ctx, client.Entries(ctx, log, 0))
 	if errors.Is(err, agent.ErrUnrecognized) && i.Events+i.Repeated == 0 {
-		return usagef("ingest %s: %w", cmp.Or(strings.TrimPrefix(o.file, "-"), "standard input"), err)
+		return usagef("%s: %w", cmp.Or(strings.TrimPrefix(o.file, "-"), "standard input"), err)
 	}
 	return errors.Join(err, i.report())
 }
@@ -144,15 +146,28 @@ func (o ingestOptions) log() (io.ReadCloser, error) {
 		if err != nil {
 			return nil, exit.UsageError{Err: err}
 		}
-		if o.follow {
-			return file, o.checkFollowed(file)
-		}
-		return file, nil
+		return file, o.check(file)
 	case o.inTerminal:
 		return nil, usagef("log: missing (name a FILE, or pipe the log to standard input)")
 	default:
 		return io.NopCloser(o.in), nil
 	}
+}
+
+// check refuses a file that is no log before a connection is made. What is followed may be empty yet.
+func (o ingestOptions) check(file *os.File) error {
+	info, err := file.Stat()
+	if err != nil || !info.Mode().IsRegular() || o.follow && info.Size() == 0 {
+		return err
+	}
+	for _, err := range agent.Read(file, agent.Format(o.format)) {
+		if errors.Is(err, agent.ErrUnrecognized) {
+			return usagef("%s: %w", o.file, err)
+		}
+		break
+	}
+	_, err = file.Seek(0, io.SeekStart)
+	return err
 }
 
 // clientEventIDs returns the counters of all recorded events by their client event ids, and the id
@@ -180,9 +195,9 @@ type ingested struct {
 	// Warnings are counted in Events, too. Skipped are lines of the log without an event.
 	Events   int `json:"events"`
 	Repeated int `json:"repeated"`
-	Skipped  int `json:"skipped"`
 	Warnings int `json:"warnings"`
 	Refused  int `json:"refused"`
+	Skipped  int `json:"skipped"`
 }
 
 // maxBatchBytes is the limit of an update: unlike a signal, it returns rejections. maxBatchEvents is below the

@@ -14,21 +14,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 )
 
-// checkFollowed refuses a file whose present content is not a log. An empty file may become one.
-func (o ingestOptions) checkFollowed(file *os.File) error {
-	info, err := file.Stat()
-	if err != nil || info.Size() == 0 {
-		return err
-	}
-	for _, err := range agent.Read(file, agent.Format(o.format)) {
-		if errors.Is(err, agent.ErrUnrecognized) {
-			return usagef("ingest %s: %w", o.file, err)
-		}
-		break
-	}
-	return nil
-}
-
 // followed yields the events of a file, and of what is added to it, until ctx ends.
 func (o ingestOptions) followed(ctx context.Context) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {

@@ -40,7 +40,7 @@ func TestIngestDeduplicatesEvents(t *testing.T) {
 	log, err := os.ReadFile(droidLog)
 	require.NoError(t, err)
 	more := string(log) + "done\n{\n"
-	require.Equal(t, outcome{0, `{"contextName":"demo","events":2,"repeated":17,"skipped":0,"warnings":1,"refused":0}` + "\n", ""},
+	require.Equal(t, outcome{0, `{"contextName":"demo","events":2,"repeated":17,"warnings":1,"refused":0,"skipped":0}` + "\n", ""},
 		starter(t, f, more, "ingest", "-n", "demo", "--format", "droid", "--json"))
 	require.Equal(t, outcome{0, "", "ingested 0 events into context demo; already recorded: 19\n"},
 		starter(t, f, more, "ingest", "-n", "demo", "--format", "droid", "-"))
@@ -181,15 +181,15 @@ func TestIngestRefusesOtherFilesBeforeAnythingIsRecorded(t *testing.T) {
 		args        []string
 	}{
 		"a file": {args: []string{notes},
-			want: "ingest " + notes + ": log not recognized (want " + formats + ")"},
+			want: notes + ": log not recognized (want " + formats + ")"},
 		"a followed file": {args: []string{"--follow", notes},
-			want: "ingest " + notes + ": log not recognized (want " + formats + ")"},
+			want: notes + ": log not recognized (want " + formats + ")"},
 		"standard input": {stdin: "Hello\n",
-			want: "ingest standard input: log not recognized (want " + formats + ")"},
+			want: "standard input: log not recognized (want " + formats + ")"},
 		"nothing": {
-			want: "ingest standard input: log not recognized (want " + formats + ")"},
+			want: "standard input: log not recognized (want " + formats + ")"},
 		"the log of another agent": {args: []string{"--format", "claude", droidLog},
-			want: "ingest " + droidLog + ": log not recognized: not of format claude (it is of format droid)"},
+			want: droidLog + ": log not recognized: not of format claude (it is of format droid)"},
 		"what cannot be followed": {args: []string{"--follow"}, want: "--follow: requires a FILE"},
 	} {
 		t.Run(name, func(t *testing.T) {
