@@ -5,20 +5,18 @@ import (
 	"encoding/json"
 )
 
-// Two programs that write to one file write into each other's lines. The line that comes later then
-// stands within the other one, with its own line end:
-//
-//	{"type":"assistant","message":{"content":"The {"type":"status","uuid":"1"}
-//	harbour"}}
-//
-// Bounds of the search for them.
+// Bounds of the search for a line within a line, see [objects].
 const (
 	maxInsertedBytes = 1 << 20
 	maxInsertedTries = 64
 	maxRestLines     = 8
 )
 
-// objects finds the JSON objects in lines.
+// objects finds the JSON objects in lines. Two programs that write to one file write into each other's lines: one line
+// then stands within another one, with its own end.
+//
+//	{"type":"assistant","message":{"content":"The {"type":"status","uuid":"1"}
+//	harbour"}}
 type objects struct {
 	// head is the beginning of an object into which others were written; lines counts those that were
 	// no continuation of it.
