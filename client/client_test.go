@@ -14,6 +14,7 @@ import (
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	sdkclient "go.temporal.io/sdk/client"
@@ -393,4 +394,28 @@ func TestDialReturnsWhenItsContextIsDone(t *testing.T) {
 	cancel()
 	_, err := client.Dial(ctx, client.Config{Address: "127.0.0.1:1"})
 	require.Equal(t, context.Canceled, err)
+}
+
+func TestTheTaskQueueIsThatOfTheOpenRun(t *testing.T) {
+	described := func(status enumspb.WorkflowExecutionStatus) *workflowservice.DescribeWorkflowExecutionResponse {
+		return &workflowservice.DescribeWorkflowExecutionResponse{
+			ExecutionConfig:       &workflowpb.WorkflowExecutionConfig{TaskQueue: &taskqueuepb.TaskQueue{Name: "theirs"}},
+			WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{Status: status},
+		}
+	}
+	for want, run := range map[string]*workflowservice.DescribeWorkflowExecutionResponse{
+		"theirs": described(enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING),
+		"mine":   described(enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED),
+	} {
+		c, err := client.New(client.Options{Temporal: &temporal{run: run}, TaskQueue: "mine"}).Open("demo")
+		require.NoError(t, err)
+		got, err := c.TaskQueue(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	c, err := client.New(client.Options{Temporal: &temporal{}, TaskQueue: "mine"}).Open("demo")
+	require.NoError(t, err)
+	got, err := c.TaskQueue(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "mine", got, "no such context")
 }

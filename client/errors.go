@@ -32,6 +32,7 @@ var (
 	ErrUnanswered   = errors.New("the run was terminated before it answered (send a new message)")
 	ErrNoAttachment = errors.New("attachment not found")
 	ErrNoArchive    = eventlog.ErrNoArchive
+	ErrNoEvent      = eventlog.ErrNoEvent
 	ErrNoSchedule   = errors.New("no such schedule")
 	ErrNextUnknown  = errors.New("the schedule was stored, but its next time is unknown")
 	ErrOtherStore   = blobs.ErrOtherStore

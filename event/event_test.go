@@ -38,6 +38,8 @@ func TestInputIsDecoded(t *testing.T) {
 			event.SetProviderConfig{ProviderID: "openai", Model: "m", Temperature: new(0.0)}},
 		{"a quiet period of zero", `{"_tag":"SetDeliveryPolicy","quietPeriodMs":0}`,
 			event.SetDeliveryPolicy{QuietPeriodMs: new(int64(0))}},
+		{"the default provider", `{"_tag":"SetProviderConfig","useDefault":true}`, event.SetProviderConfig{UseDefault: true}},
+		{"no fallback", `{"_tag":"SetProviderConfig","useDefault":true,"asFallback":true}`, event.SetProviderConfig{UseDefault: true, AsFallback: true}},
 		{"a key that is only referred to", `{"_tag":"SetProviderConfig","providerId":"openai","model":"m","apiKeyRef":"env:OPENAI_API_KEY"}`,
 			event.SetProviderConfig{ProviderID: "openai", Model: "m", APIKeyRef: "env:OPENAI_API_KEY"}},
 		{"a blob", `{"_tag":"FileAttachment","source":{"type":"blob","data":"AAH/"},"mediaType":"image/png"}`,
@@ -191,6 +193,8 @@ func TestInvalidInputIsRejected(t *testing.T) {
 		{"extra tools of a message", `{"_tag":"UserMessage","content":"x","settings":{"extra":{"tools":[]}}}`, "settings.extra.tools"},
 
 		{"no provider", `{"_tag":"SetProviderConfig","model":"m"}`, "providerId"},
+		{"a provider and the default", `{"_tag":"SetProviderConfig","useDefault":true,"providerId":"openai","model":"m"}`, "useDefault"},
+		{"the default with a limit", `{"_tag":"SetProviderConfig","useDefault":true,"maxTokens":5}`, "useDefault"},
 		{"a blank provider", `{"_tag":"SetProviderConfig","providerId":" ","model":"m"}`, "providerId"},
 		{"a model on two lines", `{"_tag":"SetProviderConfig","providerId":"openai","model":"a\ns3cr3t"}`, "model"},
 		{"a model of a kilobyte", `{"_tag":"SetProviderConfig","providerId":"openai","model":"` + strings.Repeat("m", 1024) + `"}`, "model"},

@@ -53,6 +53,7 @@ type logReader interface {
 type sender interface {
 	Name() string
 	Send(ctx context.Context, events ...event.Event) (client.Receipt, error)
+	TaskQueue(ctx context.Context) (string, error)
 }
 
 // asker also waits for the answer.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,8 @@ type fakeContext struct {
 	*clienttest.Log
 	t       *testing.T
 	missing bool
+	// unrecorded means that the context exists without an event.
+	unrecorded bool
 	// replies are recorded after the inputs, in order.
 	replies [][]event.Body
 	// answering is returned by State; onState is called first.
@@ -49,6 +52,8 @@ type fakeContext struct {
 	loses bool
 	// recent is the number of newest events for deduplication; 0 is all.
 	recent int
+	// taskQueue of the run; "": the default.
+	taskQueue string
 
 	// files are the bytes in the blob store; nil: the client has no store.
 	files map[string][]byte
@@ -172,13 +177,19 @@ func (f *fakeContext) RunEvents(context.Context, string, string) iter.Seq2[event
 	panic("unexpected call of RunEvents")
 }
 
+func (f *fakeContext) TaskQueue(context.Context) (string, error) {
+	return cmp.Or(f.taskQueue, wire.TaskQueue), f.err
+}
+
 func (f *fakeContext) Events(ctx context.Context, from string) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		if f.missing {
 			yield(event.Event{}, fmt.Errorf("context %s: %w", f.Name(), client.ErrNoContext))
 			return
 		}
-		f.Log.Events(ctx, from)(yield)
+		if !f.unrecorded {
+			f.Log.Events(ctx, from)(yield)
+		}
 	}
 }
 

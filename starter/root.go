@@ -43,8 +43,6 @@ type app struct {
 	self string
 	// noticeAfter replaces the constant [noticeAfter] unless 0.
 	noticeAfter time.Duration
-	// progress is how far the turn of [app.turn] has come.
-	progress progress
 	// grace is the time that the command has to end after a signal, if longer than [grace]. It
 	// holds a time.Duration.
 	grace atomic.Int64
@@ -173,6 +171,7 @@ overrides the TOML profile of the temporal command.
 		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
 	root.SetFlagErrorFunc(exit.FlagError)
+	root.SetHelpCommand(newHelpCommand(a))
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.err)

@@ -230,6 +230,7 @@ func TestWaitingForAWorkerPrintsANotice(t *testing.T) {
 	} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			f := newFake(t, answered("demo:r0001", 1, "Hello"))
+			f.taskQueue = "others"
 			told := make(chan struct{})
 			f.slow = func() { <-told }
 			errOut := &cancelAfter{lines: 1, cancel: func() { close(told) }}
@@ -239,29 +240,42 @@ func TestWaitingForAWorkerPrintsANotice(t *testing.T) {
 			}
 			require.Zero(t, execute(t.Context(), a, append(args, "-n", "demo", "--task-queue", "theirs")))
 			require.True(t, strings.HasPrefix(errOut.String(),
-				"stored in Temporal; waiting for a worker on task queue theirs (Ctrl-C stops waiting)\n"), errOut)
+				"stored in Temporal; waiting for a worker on task queue others (Ctrl-C stops waiting)\n"), errOut)
 		})
 	}
 }
 
-func TestSendNotesOnASignalWhatContinues(t *testing.T) {
-	unaccepted := newFake(t)
-	unaccepted.err = context.Canceled
-	started := event.LLMRequestStarted{RequestID: "demo:r0001", ThroughEventID: "demo:0001", Attempt: 1}
-	for want, f := range map[string]*fakeContext{
-		"if Temporal has accepted the message, a worker answers it": unaccepted,
-		"the message is recorded, and a worker answers it":          newFake(t, []event.Body{}),
-		"the answer continues":                                      newFake(t, []event.Body{started}),
+func TestSendNotesOnASignalHowFarTheTurnCame(t *testing.T) {
+	const follow = "follow it with \"starter events -n demo --follow\""
+	for want, replies := range map[string][][]event.Body{
+		"no worker has recorded the message yet; once Temporal has stored it, the next worker answers it (" + follow + ")": nil,
+		"the message is recorded, and its answer has not begun yet (" + follow + ")":                                       {{}},
+		"the answer continues (" + follow + ", stop it with \"starter interrupt -n demo\")":                                {{event.LLMRequestStarted{RequestID: "demo:r0001"}}},
 	} {
-		t.Run(want, func(t *testing.T) {
-			ctx, cancel := context.WithCancel(t.Context())
-			cancel()
-			got := starterWith(t, ctx, &fakeClient{context: f}, strings.NewReader(""), "send", "-n", "demo", "-m", "Hi")
-			require.Equal(t, exit.Interrupted, got.code)
-			require.Contains(t, got.errOut, "stopped waiting; "+want+" (follow it with ")
-			require.Contains(t, got.errOut, "starter interrupt -n demo")
-		})
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		f := newFake(t, replies...)
+		f.err = context.Canceled
+		got := starterWith(t, ctx, &fakeClient{context: f}, strings.NewReader(""), "send", "-n", "demo", "-m", "Hi")
+		require.Equal(t, outcome{exit.Interrupted, "", "stopped waiting; " + want + "\n"}, got)
 	}
+}
+
+func TestALogWithoutEventsWaitsForAWorker(t *testing.T) {
+	const want = "no events yet: the input of context demo is stored in Temporal; waiting for a worker on task queue theirs\n"
+	for _, args := range [][]string{{"events"}, {"events", "--json"}, {"export"}, {"export", "--format", "openai"}} {
+		f := newFake(t)
+		f.taskQueue, f.unrecorded = "theirs", true
+		got := starter(t, f, "", append(args, "-n", "demo")...)
+		require.Equal(t, exit.OK, got.code)
+		require.Equal(t, want, got.errOut, args)
+		f.unrecorded = false
+		f.recordBodies(event.SessionStarted{})
+		require.Empty(t, starter(t, f, "", append(args, "-n", "demo")...).errOut, args)
+	}
+	f := newFake(t)
+	f.missing = true
+	require.Equal(t, exit.NoContext, starter(t, f, "", "events", "-n", "demo").code)
 }
 
 func TestExitCodes(t *testing.T) {

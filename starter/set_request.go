@@ -31,8 +31,8 @@ func newSetRequestCommand(o *setOptions) *cobra.Command {
 		Use:   "request -n NAME [flags]",
 		Short: "Set the request settings: sampling, reasoning, response format, labels",
 		Long: `Set the settings of model requests. The command replaces all of them: an omitted
-flag resets its setting to the provider's default. "starter send --settings"
-overrides them for one message.
+flag resets its setting to the provider's default, --reset all of them. "starter
+send --settings" overrides them for one message.
 
 Settings that the provider does not support are not sent to it.
 
@@ -68,6 +68,7 @@ Settings that the provider does not support are not sent to it.
 	flags.BoolVar(&f.strict, "strict", false, "let the provider reject a schema that it cannot enforce")
 	flags.StringVar(&f.extra, "extra", "", "additional fields of the request, a `JSON` object of at most 16 KiB")
 	flags.StringArrayVar(&f.labels, "label", nil, "request label for the provider, `NAME=VALUE`; the label user identifies the user; may be repeated up to 16 times")
+	resetFlag(command)
 	return command
 }
 
