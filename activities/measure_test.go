@@ -57,7 +57,7 @@ func TestAFailedAttemptIsNotCountedAsLost(t *testing.T) {
 		session reducer.Session
 		first   llmtest.Step
 	}{
-		"after a heartbeat": {newSession(), llmtest.Answer("One", " two").HoldAfter(1, gate).Finish("")},
+		"after a heartbeat": {newSession(), llmtest.Answer("One", " two").HoldAfter(1, gate).Finish("MALFORMED_FUNCTION_CALL")},
 		"under a budget":    {newSession(tokens(10_000)), llmtest.Error(503, "overloaded", "busy")},
 		"repaired":          {newSession(inPerson), llmtest.Answer(`{"nick":"A"}`)},
 	} {

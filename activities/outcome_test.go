@@ -108,7 +108,7 @@ func TestRetryDecisions(t *testing.T) {
 
 func TestAnAnnouncedAttemptThatIsRetriedReportsItsEnd(t *testing.T) {
 	gate := llmtest.NewGate()
-	w := newWorld(t, newSession(), llmtest.Answer("One", " two").HoldAfter(1, gate).Finish(""))
+	w := newWorld(t, newSession(), llmtest.Answer("One", " two").HoldAfter(1, gate).Finish("MALFORMED_FUNCTION_CALL"))
 	w.connect()
 	w.server.onSignal = gate.Open
 	_, err := w.generate()

@@ -372,7 +372,7 @@ func TestAFailedRequestSaysWhatToDo(t *testing.T) {
 	tab.Eval(`[...document.querySelectorAll(".error-message")].map((e) => e.querySelector(".advice")?.textContent ?? "")`, &advice)
 	require.Equal(t, []string{
 		"Add a key or change the settings: the error says which.",
-		"Add a valid key: the provider rejected the worker's key.",
+		"Add a valid key for the provider: the error says whether one was sent.",
 		"Try again later: the same request may succeed.",
 		"", "",
 		"Raise the budget, lower maxTokens, or wait for the next day if the budget is daily.",

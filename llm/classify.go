@@ -1,10 +1,9 @@
 package llm
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,12 +11,12 @@ import (
 	"net"
 	"net/http"
 	"regexp"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/retryafter"
 )
 
 // Maximum lengths in an error, in bytes: of the provider's message and of our advice.
@@ -61,35 +60,57 @@ func (t *Target) failCanceled(ctx context.Context, e *Error) {
 	e.Kind, e.Message = KindCanceled, t.clean(e.cause.Error(), maxMessage)
 }
 
-// failResponse quotes the response only if it is the error object of a preset or a configured
-// provider. The sender of an event may name a server that only the worker can reach, and must not read
-// the response through the log.
+// failResponse quotes the response only if it is an error object or a plain text of a preset or a configured provider.
+// The sender of an event may name a server that only the worker can reach, and must not read the response through the
+// log.
 func (t *Target) failResponse(r *errorResponse, e *Error) {
 	body := parseErrorBody(r.body)
+	body.isError = body.isError || r.isError
 	e.Status = r.status
 	if e.Status < 300 {
-		e.Status = body.status()
+		e.Status = body.status
 	}
-	e.RetryAfter = RetryAfter(r.header, time.Now())
 	e.Kind = body.kind(e.Status)
+	e.RetryAfter = r.retryAfter(e.Kind, body)
 	if e.Kind == KindContextTooLong {
 		stated := limitIn(body.message + "\n" + string(r.body)) // llama.cpp states the numbers in other fields
 		e.Window, e.InputTokens = stated.window, stated.input
 	}
 	e.refused, e.refusesTools = refusedMedia(body.message), noTools.MatchString(body.message)
 	switch {
-	case r.isNotStream && len(bytes.TrimSpace(r.body)) == 0:
+	case r.isNotStream && len(trimSpace(r.body)) == 0:
 		e.Kind, e.Message = KindTruncated, "the answer is empty"
 	case r.isNotStream && !body.isError:
-		e.Kind = KindTruncated
-		e.Message = "the response has no stream events (media type: " + contentKind(r.header) + ")"
-	case t.isConfigured && body.isError:
-		e.Message = firstOf(body.message, body.code, body.typ)
+		e.Kind, e.Message = KindTruncated, "the response has no chunk of an answer (media type: "+contentKind(r.header)+")"
+		if t.isConfigured && body.isText {
+			e.Message += ": " + body.message
+		}
+	case t.isConfigured && (body.isError || body.isText):
+		e.Message = firstOf(body.message, body.code, body.typ, http.StatusText(e.Status), "the server gives no reason")
+	case t.isConfigured:
+		e.Message = firstOf(http.StatusText(e.Status), "an error") + ", and the response has no message of a model server"
+	default:
+		e.Message = firstOf(http.StatusText(e.Status), "an error") + "; the response is not shown, since the worker's operator configured no provider for " + t.BaseURL
 	}
-	e.Message = t.clean(firstOf(e.Message, http.StatusText(e.Status), "no reason given"), maxMessage)
+	e.Message = t.clean(e.Message, maxMessage)
 	if advice := t.advice(e); advice != "" {
 		e.Message += " (" + t.clean(advice, maxAdvice) + ")"
 	}
+}
+
+// retryAfter returns the delay that a server requests in the headers or the body.
+func (r *errorResponse) retryAfter(kind Kind, body errorBody) time.Duration {
+	now := time.Now()
+	if wait := retryafter.Of(r.header, now); wait > 0 {
+		return wait
+	}
+	if wait := retryafter.InText(string(r.body)); wait > 0 {
+		return wait
+	}
+	if kind != KindRateLimited {
+		return 0
+	}
+	return cmp.Or(retryafter.OfReset(body.headers, now), retryafter.OfReset(r.header, now))
 }
 
 func contentKind(header http.Header) string {
@@ -132,13 +153,9 @@ func connectionProblem(err error) string {
 }
 
 func streamProblem(err error) string {
-	var syntax *json.SyntaxError
-	var field *json.UnmarshalTypeError
 	switch {
 	case errors.Is(err, errTooLarge):
 		return errTooLarge.Error()
-	case errors.As(err, &syntax), errors.As(err, &field):
-		return "an event is not a chunk of a chat completion"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
 		return "the connection was closed"
 	}
@@ -151,8 +168,10 @@ func (t *Target) advice(e *Error) string {
 		return t.BaseURL + " redirects, and redirects are not followed: configure the final URL"
 	case e.Kind == KindUnauthorized && t.keyRef == "":
 		return "no key was sent: none is configured for " + t.BaseURL
+	case e.Status == http.StatusForbidden && e.Kind == KindUnauthorized:
+		return "check the permissions of the key in " + t.keyRef
 	case e.Kind == KindUnauthorized:
-		return "check the key in " + t.keyRef
+		return "the key in " + t.keyRef + " was rejected"
 	case e.Kind == KindNotFound:
 		return fmt.Sprintf("model %q at %s", t.Model, t.BaseURL)
 	}
@@ -171,69 +190,83 @@ type errorBody struct {
 	code    string // digits if it is a number
 	typ     string
 	message string
-	isError bool // the body was an error object
+	status  int         // an HTTP status; 0: none
+	headers http.Header // of the provider behind OpenRouter
+	isError bool        // the body was an error object
+	isText  bool        // the body was neither JSON nor HTML
 }
 
-// parseErrorBody also accepts a body that is not JSON. Such a body only serves to classify the error.
-func parseErrorBody(body []byte) errorBody {
-	body = bytes.TrimSpace(body)
-	if len(body) > 0 && body[0] == '[' {
-		// Gemini wraps the error object in an array.
-		var array []json.RawMessage
-		if json.Unmarshal(body, &array) == nil && len(array) > 0 {
-			body = array[0]
+// The names of the fields of an error, the preferred ones first. The last ones are those of MiniMax, Baidu and FastAPI.
+var (
+	codeFields    = []string{"code", "error_code", "status_code"}
+	typeFields    = []string{"type", "status", "__type"}
+	messageFields = []string{"message", "detail", "error", "msg", "error_msg", "error_message", "status_msg", "error_description", "errors"}
+	statusFields  = []string{"code", "status_code", "status", "http_code", "http_status"}
+)
+
+// parseErrorBody also accepts a body that is not JSON. Such a body only serves to classify the error, unless it is a
+// plain text.
+func parseErrorBody(data []byte) errorBody {
+	body := valueOf(data)
+	if body == nil {
+		text := trimSpace(data)
+		return errorBody{message: string(text), isText: len(text) > 0 && strings.IndexByte("<{[", text[0]) < 0}
+	}
+	for element := range body.elements() {
+		body = element // Gemini wraps the error object in an array
+		break
+	}
+	if body.isString() {
+		return errorBody{message: body.text(), isText: true}
+	}
+	fields := body
+	for _, name := range []string{"error", "base_resp", "response"} { // of all; of MiniMax; of LM Studio
+		if inner := body.field(name); inner.isObject() {
+			fields = inner
+			break
 		}
 	}
-	var outer map[string]json.RawMessage
-	if json.Unmarshal(body, &outer) != nil {
-		return errorBody{message: string(body)}
+	c := errorBody{code: plainField(fields, codeFields), typ: plainField(fields, typeFields), message: plainField(fields, messageFields)}
+	c.isError = c.message != "" || body.field("error") != nil
+	for _, name := range statusFields {
+		if n := fields.field(name).number(); c.status == 0 && n >= 400 && n <= 599 {
+			c.status = n
+		}
 	}
-	var fields map[string]json.RawMessage
-	if json.Unmarshal(outer["error"], &fields) != nil || fields == nil {
-		// The error is a string, or the fields are at the top level.
-		fields = outer
-	}
-	c := errorBody{
-		code:    plain(fields["code"]),
-		typ:     firstOf(plain(fields["type"]), plain(fields["status"])),
-		message: firstOf(plain(fields["message"]), plain(fields["detail"]), plain(fields["error"])),
-	}
-	c.isError = c.message != "" || outer["error"] != nil
 	// OpenRouter: the error of the provider behind it.
-	var metadata struct {
-		Raw json.RawMessage `json:"raw"`
+	metadata := fields.field("metadata")
+	if raw := plain(metadata.field("raw")); raw != "" {
+		c.message += ": " + raw
 	}
-	if json.Unmarshal(fields["metadata"], &metadata) == nil && plain(metadata.Raw) != "" {
-		c.message += ": " + plain(metadata.Raw)
+	c.headers = http.Header{}
+	for name, header := range metadata.field("headers").fields() {
+		c.headers.Set(string(name), header.text())
 	}
 	// Azure: the reason of its content filter.
-	var azure struct {
-		Code string `json:"code"`
-	}
-	if json.Unmarshal(fields["innererror"], &azure) == nil && azure.Code != "" {
-		c.typ = azure.Code
+	if code := fields.field("innererror").field("code").text(); code != "" {
+		c.typ = code
 	}
 	return c
 }
 
-// plain returns a JSON string decoded, an empty value as "", and any other value as JSON.
-func plain(raw json.RawMessage) string {
-	switch string(raw) {
-	case "", "null", "{}", "[]":
-		return ""
+func plainField(v value, names []string) string {
+	for _, name := range names {
+		if text := plain(v.field(name)); text != "" {
+			return text
+		}
 	}
-	var s string
-	if json.Unmarshal(raw, &s) == nil {
-		return s
-	}
-	return string(raw)
+	return ""
 }
 
-func (c errorBody) status() int {
-	if n, err := strconv.Atoi(c.code); err == nil && n >= 400 && n <= 599 {
-		return n
+// plain returns the text of a string, "" for an empty value, and any other value as JSON.
+func plain(v value) string {
+	switch {
+	case string(v) == "{}" || string(v) == "[]":
+		return ""
+	case v.isObject() || v.isArray():
+		return repaired(string(v), new(quirkSet))
 	}
-	return 0
+	return repaired(v.text(), new(quirkSet))
 }
 
 var (
@@ -241,8 +274,23 @@ var (
 	filtered = regexp.MustCompile(`(?i)content[_ ](filter|policy|management)|ResponsibleAIPolicyViolation|data_inspection_failed|flagged as`)
 	noModel  = regexp.MustCompile(`(?i)\bmodel\b.{0,100}\b(not found|not exist|does not exist|doesn't exist)|no such model`)
 	noTools  = regexp.MustCompile(`(?i)(does not|doesn't|not|no endpoints found that) support \W?(tools?|function)\b|tools?( use| calls?| calling)? (is|are) not supported|enable-auto-tool-choice|tools param requires`)
-	noMoney  = regexp.MustCompile(`(?i)insufficient[_ ](quota|balance|credit)|billing_hard_limit|exceeded your current quota`)
+	noMoney  = regexp.MustCompile(`(?i)insufficient[_ ](quota|balance|credit)|billing_hard_limit|exceeded[_ ](your[_ ])?current[_ ]quota|billing_error`)
+	// Groq: what the model wrote is not a tool call, or not in the format of the answer.
+	malformed = regexp.MustCompile(`tool_use_failed|output_parse_failed|json_validate_failed`)
 )
+
+// kindsByName are the codes and types of errors without a status: of OpenAI, Anthropic, Google, AWS and others.
+var kindsByName = []struct {
+	kind  Kind
+	names *regexp.Regexp
+}{
+	{KindRateLimited, regexp.MustCompile(`(?i)rate_?limit|too_?many_?requests|RESOURCE_EXHAUSTED|Throttling`)},
+	{KindUnauthorized, regexp.MustCompile(`(?i)authentication|UNAUTHENTICATED|permission|invalid_api_key|Access_?Denied|unauthorized|forbidden`)},
+	{KindNotFound, regexp.MustCompile(`(?i)not_?found`)},
+	{KindTimeout, regexp.MustCompile(`(?i)timeout|DEADLINE_EXCEEDED`)},
+	{KindContextTooLong, regexp.MustCompile(`(?i)request_too_large`)},
+	{KindBadRequest, regexp.MustCompile(`(?i)invalid_?(request|argument|parameter)|FAILED_PRECONDITION|bad_?request|Validation`)},
+}
 
 // kind classifies by certain statuses, codes and types first, then by the message where the status would mislead,
 // then by the status, and by the type if there is no status.
@@ -255,6 +303,8 @@ func (c errorBody) kind(status int) Kind {
 		return KindRateLimited
 	case status == http.StatusUnauthorized:
 		return KindUnauthorized
+	case malformed.MatchString(names):
+		return KindMalformed
 	case tooLong.MatchString(names) || tooLong.MatchString(c.message) || strings.Contains(c.typ, "exceed_context"):
 		return KindContextTooLong
 	case filtered.MatchString(names) || status < 500 && filtered.MatchString(c.message):
@@ -277,13 +327,10 @@ func (c errorBody) kind(status int) Kind {
 	case status >= 300:
 		return KindBadRequest
 	}
-	switch {
-	case strings.Contains(names, "rate_limit"), strings.Contains(names, "RESOURCE_EXHAUSTED"):
-		return KindRateLimited
-	case strings.Contains(names, "authentication"), strings.Contains(names, "permission"), strings.Contains(names, "invalid_api_key"):
-		return KindUnauthorized
-	case strings.Contains(names, "invalid_request"):
-		return KindBadRequest
+	for _, known := range kindsByName {
+		if known.names.MatchString(names) {
+			return known.kind
+		}
 	}
 	return KindServer
 }

@@ -1,5 +1,5 @@
-// Package llm sends conversations to language models: a thin adapter over go-openai that
-// streams answers and classifies errors.
+// Package llm sends conversations to language models in the format of OpenAI, streams answers and
+// classifies errors. The types are those of go-openai.
 //
 //	adapter := llm.New(llm.Options{Defaults: llm.DefaultsFromEnv(os.Getenv)})
 //	target, err := adapter.Resolve(reduced.Config.Primary) // URL, key, quirks
@@ -8,22 +8,25 @@
 //	})
 //
 // The conversation is rendered for the provider (render.go, message.go, attachment.go), reusing the
-// unchanged part (rendered.go). transport.go inserts the conversation and the request settings (parameters.go,
-// format.go) into requests of go-openai, and eventbody.go filters the event streams of the responses. reasoning.go
-// reads reasoning and provider state, and state.go sends that state back in later requests. Failures
-// become an [Error] (classify.go, media.go, tokentimeout.go).
+// unchanged part (rendered.go). transport.go sends it with the request settings (parameters.go, format.go). The response
+// is read as server-sent events (sse.go). Each is decoded leniently into a chunk (chunkreader.go, chunk.go,
+// usagefields.go, json.go, halves.go), and answer.go joins the chunks, the tool calls (toolcall.go) and the provider state
+// (reasoning.go), which state.go sends back in later requests. finish.go says what a finish reason means, and quirk.go
+// what deviations of a server are reported. Failures become an [Error] (classify.go, media.go, tokentimeout.go).
 //
 // Guarantees:
-//   - A stream without a finish reason is an error, never an answer. The text before an error is in
-//     the [Result] returned with it.
+//   - A stream without a finish reason and without [DONE] is an error, never an answer. The text before an error
+//     is in the [Result] returned with it.
+//   - The type of a field that is not used, and an event that is not JSON, never cost an answer. A response has at most
+//     64 MiB.
 //   - The package does not retry: see [Error.Retryable] and [Error.RetryAfter]. The one exception is
 //     rejected provider state, see [Target.Stream].
 //   - No [Error] contains the API key, and secrets are removed from the messages of servers. It wraps
 //     only sentinel errors of the standard library, and the cause of the caller's cancellation.
 //   - A key is sent only to the base URL that it is configured for. Requests go only to presets of remote
 //     servers, configured providers and base URLs that the operator allows, see [Adapter.Resolve].
-//   - An error quotes an error response only if it is the error object of a preset or a configured
-//     provider. Errors of [KindInvalidAnswer] and [KindToolCall] may quote the answer.
+//   - An error quotes an error response only if it is an error object or a plain text of a preset or a
+//     configured provider. Errors of [KindInvalidAnswer] and [KindToolCall] may quote the answer.
 //   - Requests are valid for the provider, whatever the conversation contains: every tool call has
 //     its result, the system message comes first, no message is empty. Package llmtest/ordering
 //     checks the rules of the providers. The conversation itself is not modified.

@@ -30,6 +30,8 @@ const (
 	KindServer         Kind = "server error"      // the provider is overloaded or failed (5xx, 409, 425)
 	KindConnection     Kind = "connection failed" // before a response
 	KindTruncated      Kind = "answer cut off"    // the response ended before the answer was complete
+	// KindMalformed: the provider could not parse what the model wrote, such as a tool call.
+	KindMalformed Kind = "malformed answer"
 	// KindInvalidAnswer: not in the response format, or tool calls that are incomplete or too large.
 	KindInvalidAnswer Kind = "invalid answer"
 	// KindTimeout: the deadline passed, a token took too long, or the provider timed out (408).
@@ -55,6 +57,7 @@ var failureKinds = map[Kind]event.FailureKind{
 	KindServer:         event.FailureUnavailable,
 	KindConnection:     event.FailureUnavailable,
 	KindTruncated:      event.FailureBadResponse,
+	KindMalformed:      event.FailureBadResponse,
 	KindInvalidAnswer:  event.FailureBadResponse,
 	KindTimeout:        event.FailureTimeout,
 }
@@ -117,7 +120,7 @@ func (e *Error) Unwrap() []error {
 // Retryable reports whether the same request may succeed later.
 func (e *Error) Retryable() bool {
 	switch e.Kind {
-	case KindRateLimited, KindServer, KindConnection, KindTruncated, KindTimeout:
+	case KindRateLimited, KindServer, KindConnection, KindTruncated, KindMalformed, KindTimeout:
 		return true
 	}
 	return false

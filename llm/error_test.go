@@ -23,7 +23,7 @@ func TestErrorResponsesAreClassified(t *testing.T) {
 		says      string
 	}{
 		"400":                  {step: llmtest.Error(400, "invalid_value", "temperature is off"), kind: llm.KindBadRequest, says: "temperature is off"},
-		"401":                  {step: llmtest.Error(401, "invalid_api_key", "who are you"), kind: llm.KindUnauthorized, says: "who are you (check the key in env:TEST_API_KEY)"},
+		"401":                  {step: llmtest.Error(401, "invalid_api_key", "who are you"), kind: llm.KindUnauthorized, says: "who are you (the key in env:TEST_API_KEY was rejected)"},
 		"402":                  {step: llmtest.Error(402, "", "Insufficient Balance"), kind: llm.KindQuota},
 		"403":                  {step: llmtest.Error(403, "", "not in your country"), kind: llm.KindUnauthorized},
 		"404":                  {step: llmtest.Error(404, "model_not_found", "no such model"), kind: llm.KindNotFound, says: `no such model (model "model-1" at http://127.0.0.1:`},

@@ -1,6 +1,9 @@
 package llm
 
-import "strings"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // Accepts returns the kinds of media that are sent as content parts, separated by spaces.
 func (t *Target) Accepts() string {
@@ -23,4 +26,31 @@ func (a *Adapter) Cached() (conversations []string, size int) {
 		conversations = append(conversations, e.Value.(cachedRendering).key.conversation)
 	}
 	return conversations, a.renderings.size
+}
+
+// DecodeJSON returns valid JSON as encoding/json does, with texts for numbers; nil for other data.
+func DecodeJSON(data []byte) any { return decoded(valueOf(data)) }
+
+func decoded(v value) any {
+	switch v.kind() {
+	case '{':
+		fields := map[string]any{}
+		for name, field := range v.fields() {
+			fields[repaired(string(name), new(quirkSet))] = decoded(field)
+		}
+		return fields
+	case '[':
+		elements := []any{}
+		for element := range v.elements() {
+			elements = append(elements, decoded(element))
+		}
+		return elements
+	case '"':
+		return repaired(v.text(), new(quirkSet))
+	case 'n':
+		return nil
+	case 't', 'f':
+		return v.text() == "true"
+	}
+	return json.Number(v.text())
 }

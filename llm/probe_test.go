@@ -78,8 +78,8 @@ func probe(t *testing.T, url string) error {
 	return err
 }
 
-// Errors of configured providers repeat error objects and no other responses.
-func TestErrorsRepeatOnlyErrorObjects(t *testing.T) {
+// Errors of configured providers repeat error objects and plain texts, and no other responses.
+func TestErrorsRepeatNoPagesAndNoOtherJSON(t *testing.T) {
 	for name, step := range map[string]llmtest.Step{
 		"a page":     llmtest.Status(502, "<html>s3cr3t-page"),
 		"other JSON": llmtest.Status(500, `{"stack":"s3cr3t-page"}`),
@@ -94,7 +94,7 @@ func TestErrorsRepeatOnlyErrorObjects(t *testing.T) {
 }
 
 func TestFinishReasonIsAWord(t *testing.T) {
-	for given, want := range map[string]string{"stop": "stop", "MAX_TOKENS": "MAX_TOKENS", strings.Repeat("x", 1000): "other", `a\u001b[2J`: "other"} {
+	for given, want := range map[string]string{"stop": "stop", "MAX_TOKENS": "length", strings.Repeat("x", 1000): "other", `a\u001b[2J`: "other"} {
 		result, err := target(t, llmtest.Start(t, llmtest.Answer("Hi").Finish(given))).Stream(within(t), hello, nil)
 		require.NoError(t, err)
 		require.Equal(t, want, result.FinishReason)

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/sashabaranov/go-openai"
-
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
@@ -16,39 +14,6 @@ type Delta struct {
 	IsReasoning bool
 }
 
-// Fields to look for in events. Quotes in JSON strings are escaped, so each of these matches the name of a
-// field or a whole string, but no part of a string.
-var (
-	reasoningField = []byte(`"reasoning"`)
-	contentField   = []byte(`"content"`)
-	knownField     = []byte(`"reasoning_content"`)
-)
-
-// withReasoningContent renames the field "reasoning" (OpenRouter, Groq, Ollama, newer versions of
-// vLLM) to "reasoning_content", which go-openai reads.
-func withReasoningContent(data []byte) (changed []byte, ok bool) {
-	before, after, found := bytes.Cut(data, reasoningField)
-	if !found || !isValue(after, '"') || bytes.Contains(data, knownField) {
-		return nil, false
-	}
-	return bytes.Join([][]byte{before, knownField, after}, nil), true
-}
-
-func hasContentParts(data []byte) bool {
-	_, after, found := bytes.Cut(data, contentField)
-	return found && isValue(after, '[')
-}
-
-// isValue reports whether the text after the name of a field is a value with the given beginning.
-func isValue(after []byte, begin byte) bool {
-	after = bytes.TrimLeft(after, " ")
-	if len(after) == 0 || after[0] != ':' {
-		return false
-	}
-	after = bytes.TrimLeft(after[1:], " ")
-	return len(after) > 0 && after[0] == begin
-}
-
 // contentPart is a content part in Mistral's format.
 type contentPart struct {
 	Type     string `json:"type"`
@@ -56,44 +21,6 @@ type contentPart struct {
 	Thinking []struct {
 		Text string `json:"text"`
 	} `json:"thinking"`
-}
-
-// withTextContent converts the content parts of the first choice to text and reasoning_content. It also returns the
-// parts.
-func withTextContent(data []byte) (changed []byte, parts []json.RawMessage, ok bool) {
-	if !hasContentParts(data) {
-		return nil, nil, false
-	}
-	return textContent(data)
-}
-
-func textContent(data []byte) (changed []byte, parts []json.RawMessage, ok bool) {
-	var chunk, choice, delta map[string]json.RawMessage
-	var choices []json.RawMessage
-	if json.Unmarshal(data, &chunk) != nil || json.Unmarshal(chunk["choices"], &choices) != nil || len(choices) == 0 ||
-		json.Unmarshal(choices[0], &choice) != nil || json.Unmarshal(choice["delta"], &delta) != nil ||
-		json.Unmarshal(delta["content"], &parts) != nil {
-		return nil, nil, false
-	}
-	var text, thinking strings.Builder
-	for _, raw := range parts {
-		var part contentPart
-		if json.Unmarshal(raw, &part) != nil {
-			continue
-		}
-		text.WriteString(part.Text)
-		for _, thought := range part.Thinking {
-			thinking.WriteString(thought.Text)
-		}
-	}
-	delta["content"] = encoded(text.String())
-	if thinking.Len() > 0 {
-		delta["reasoning_content"] = encoded(thinking.String())
-	}
-	choice["delta"] = encoded(delta)
-	choices[0] = encoded(choice)
-	chunk["choices"] = encoded(choices)
-	return encoded(chunk), parts, true
 }
 
 // encode returns the JSON of a value, without HTML escapes.
@@ -123,6 +50,7 @@ const (
 	beforeThinking thinkPhase = iota
 	inThinking
 	afterThinking // skips blank lines before the text
+	unopened      // text that becomes reasoning if an end tag follows
 	noThinking
 )
 
@@ -131,7 +59,9 @@ const (
 	thinkEnd   = "</think>"
 )
 
-func (s *thinkTags) split(text string, yield func(Delta)) {
+// split yields the parts of a piece. Chat templates can open the tag in the prompt, and then the answer has only the
+// end tag: split calls relabel at such a tag, and what it yielded as text before is reasoning.
+func (s *thinkTags) split(text string, yield func(Delta), relabel func()) {
 	text = s.held + text
 	s.held = ""
 	if s.phase == beforeThinking {
@@ -143,21 +73,33 @@ func (s *thinkTags) split(text string, yield func(Delta)) {
 			s.held = text
 			return
 		default:
-			s.phase = noThinking
+			s.phase = unopened
 		}
 	}
-	if s.phase == inThinking {
-		thought, rest, found := strings.Cut(text, thinkEnd)
-		if !found {
-			thought, s.held = cutPrefixOf(text, thinkEnd)
+	if s.phase == inThinking || s.phase == unopened {
+		isReasoning := s.phase == inThinking
+		before, rest, found := strings.Cut(text, thinkEnd)
+		switch {
+		case !isReasoning && strings.Contains(before, thinkBegin):
+			s.phase, before, rest = noThinking, text, ""
+		case found:
+			s.phase = afterThinking
+		default:
+			before, s.held = cutPrefixOf(text, thinkEnd)
+			if !isReasoning && s.held == "" {
+				before, s.held = cutPrefixOf(text, thinkBegin)
+			}
 		}
-		if thought != "" {
-			yield(Delta{thought, true})
+		if before != "" {
+			yield(Delta{before, isReasoning})
 		}
-		if !found {
+		if s.phase != afterThinking {
 			return
 		}
-		s.phase, text = afterThinking, rest
+		if !isReasoning {
+			relabel()
+		}
+		text = rest
 	}
 	if s.phase == afterThinking {
 		text = strings.TrimLeft(text, " \r\n\t")
@@ -187,15 +129,12 @@ func cutPrefixOf(text, tag string) (before, end string) {
 	return text, ""
 }
 
-// stateReader collects the provider state of an answer from the events of its stream.
+// stateReader collects the provider state of an answer, except for that of its calls, see [callReader].
 type stateReader struct {
-	rule         stateRule
-	size         int               // of the collected state, in bytes
-	details      []*detail         // reasoning_details, or the thinking parts
-	extra        json.RawMessage   // extra_content of the message
-	calls        []json.RawMessage // extra_content of the tool calls, null for none
-	isCallSigned bool              // calls contains an object
-	pieces       callReader        // finds the call that a piece belongs to, in the same way as for the answer
+	rule    stateRule
+	size    int             // of the collected state, in bytes
+	details []*detail       // reasoning_details, or the thinking parts
+	extra   json.RawMessage // extra_content of the message
 }
 
 // detail is an element of reasoning_details or a content part. Its text can arrive in pieces.
@@ -206,80 +145,30 @@ type detail struct {
 	text   strings.Builder
 }
 
-var (
-	detailsField = []byte(`"reasoning_details"`)
-	extraField   = []byte(`"extra_content"`)
-	callsField   = []byte(`"tool_calls"`)
-)
-
-func (s *stateReader) read(data []byte, parts []json.RawMessage) {
-	switch {
-	case s == nil || s.size > event.MaxProviderStateBytes:
+func (s *stateReader) read(c *choice) {
+	if s.size > event.MaxProviderStateBytes {
 		return
-	case s.rule == stateThinking && parts != nil:
-		for _, part := range parts {
+	}
+	switch s.rule {
+	case stateThinking:
+		for _, part := range c.parts {
 			s.addThinking(part)
 		}
-	case s.rule == stateDetails && hasDetails(data),
-		s.rule == stateSignatures && (bytes.Contains(data, extraField) || bytes.Contains(data, callsField)):
-		s.readDelta(data)
-	}
-}
-
-// OpenRouter sends an empty array of reasoning_details with most pieces of text.
-func hasDetails(data []byte) bool {
-	_, after, found := bytes.Cut(data, detailsField)
-	return found && isValue(after, '[') && !bytes.HasPrefix(after, []byte(":[]"))
-}
-
-func (s *stateReader) readDelta(data []byte) {
-	var chunk struct {
-		Choices []struct {
-			Delta struct {
-				Details   []json.RawMessage `json:"reasoning_details"`
-				Extra     json.RawMessage   `json:"extra_content"`
-				ToolCalls []struct {
-					openai.ToolCall
-					Extra json.RawMessage `json:"extra_content"`
-				} `json:"tool_calls"`
-			} `json:"delta"`
-		} `json:"choices"`
-	}
-	if json.Unmarshal(data, &chunk) != nil || len(chunk.Choices) == 0 {
-		return
-	}
-	delta := chunk.Choices[0].Delta
-	if s.rule == stateDetails {
-		for _, raw := range delta.Details {
-			s.addDetail(raw)
+	case stateDetails:
+		for _, detail := range c.details {
+			s.addDetail(detail)
 		}
-		return
-	}
-	if isObject(delta.Extra) {
-		s.extra = delta.Extra
-		s.size += len(delta.Extra)
-	}
-	for _, call := range delta.ToolCalls {
-		index := noIndex
-		if call.Index != nil {
-			index = *call.Index
-		}
-		at := s.pieces.add(index, call.ID, call.Function.Name, call.Function.Arguments, func(string) {})
-		for len(s.calls) <= at {
-			s.calls = append(s.calls, json.RawMessage("null"))
-		}
-		if isObject(call.Extra) {
-			s.calls[at], s.isCallSigned = call.Extra, true
-			s.size += len(call.Extra)
+	case stateSignatures:
+		if c.extra.isObject() {
+			s.extra = bytes.Clone(c.extra)
+			s.size += len(c.extra)
 		}
 	}
 }
-
-func isObject(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '{' }
 
 // addDetail joins successive pieces of a text or a summary, which have the same type and index; the
 // last piece can add a signature.
-func (s *stateReader) addDetail(raw json.RawMessage) {
+func (s *stateReader) addDetail(raw value) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil {
 		return
@@ -289,22 +178,16 @@ func (s *stateReader) addDetail(raw json.RawMessage) {
 		d.kind = string(fields["type"]) + string(fields["index"])
 		d.field = map[string]string{`"reasoning.text"`: "text", `"reasoning.summary"`: "summary"}[string(fields["type"])]
 	}
-	var piece string
-	_ = json.Unmarshal(fields[d.field], &piece)
-	s.add(&d, piece, len(raw))
+	s.add(&d, raw.field(d.field).text(), len(raw))
 }
 
-func (s *stateReader) addThinking(raw json.RawMessage) {
+func (s *stateReader) addThinking(raw value) {
 	var fields map[string]json.RawMessage
-	var part contentPart
-	if json.Unmarshal(raw, &fields) != nil || json.Unmarshal(raw, &part) != nil || part.Type != "thinking" {
+	if json.Unmarshal(raw, &fields) != nil || raw.field("type").text() != "thinking" {
 		return
 	}
-	var piece strings.Builder
-	for _, thought := range part.Thinking {
-		piece.WriteString(thought.Text)
-	}
-	s.add(&detail{kind: part.Type, fields: fields, field: "thinking"}, piece.String(), len(raw))
+	var c choice
+	s.add(&detail{kind: "thinking", fields: fields, field: "thinking"}, c.textOf(raw.field("thinking"), 0), len(raw))
 }
 
 func (s *stateReader) add(d *detail, piece string, size int) {
@@ -327,18 +210,22 @@ func (d *detail) json(rule stateRule) json.RawMessage {
 	switch {
 	case d.field == "":
 	case rule == stateThinking:
-		d.fields[d.field] = encoded([]map[string]string{{"type": "text", "text": d.text.String()}})
+		d.fields[d.field] = encoded([]map[string]string{{"type": "text", "text": repaired(d.text.String(), new(quirkSet))}})
 	case d.text.Len() > 0 || string(d.fields[d.field]) != "null":
-		d.fields[d.field] = encoded(d.text.String())
+		d.fields[d.field] = encoded(repaired(d.text.String(), new(quirkSet)))
 	}
 	return encoded(d.fields)
 }
 
-// state returns nil if there is no state or it is too large.
-func (t *Target) state(s *stateReader, reasoning string, isToolTurn bool) *event.ProviderState {
+// state returns nil if there is no state or it is too large. extras is the extra_content of the calls.
+func (t *Target) state(s *stateReader, reasoning string, extras []value, isToolTurn bool) *event.ProviderState {
+	size := s.size
+	for _, extra := range extras {
+		size += len(extra)
+	}
 	var data any
 	switch {
-	case s.size > event.MaxProviderStateBytes:
+	case size > event.MaxProviderStateBytes:
 		return nil
 	case t.quirks.state == stateReasoning && isToolTurn:
 		data = map[string]string{"reasoning_content": reasoning}
@@ -349,13 +236,16 @@ func (t *Target) state(s *stateReader, reasoning string, isToolTurn bool) *event
 		}
 		name := map[stateRule]string{stateDetails: "reasoning_details", stateThinking: "thinking"}[s.rule]
 		data = map[string]any{name: elements}
-	case s.extra != nil || s.isCallSigned:
+	case s.rule == stateSignatures:
 		fields := map[string]any{}
 		if s.extra != nil {
 			fields["extra_content"] = s.extra
 		}
-		if s.isCallSigned {
-			fields["tool_calls"] = s.calls
+		if signed := signatures(extras); signed != nil {
+			fields["tool_calls"] = signed
+		}
+		if len(fields) == 0 {
+			return nil
 		}
 		data = fields
 	default:
@@ -369,4 +259,20 @@ func (t *Target) state(s *stateReader, reasoning string, isToolTurn bool) *event
 		return nil
 	}
 	return state
+}
+
+// signatures returns the extra_content of each call, null for none; nil if no call has any.
+func signatures(extras []value) (signed []json.RawMessage) {
+	hasAny := false
+	for _, extra := range extras {
+		if !extra.isObject() {
+			extra = value("null")
+		}
+		hasAny = hasAny || extra.isObject()
+		signed = append(signed, json.RawMessage(extra))
+	}
+	if !hasAny {
+		return nil
+	}
+	return signed
 }

@@ -100,7 +100,7 @@ func TestThoughtSignaturesOfGeminiAreKept(t *testing.T) {
 	model := llmtest.Start(t, chunks(
 		`{"role":"assistant","content":"Hello","extra_content":{"google":{"thought_signature":"c2ln+/=="}}}`,
 		`{"tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"f","arguments":"{}"},"extra_content":{"google":{"thought_signature":"dG9vbA=="}}}]}`))
-	result, err := resolve(t, reducer.ProviderConfig{ProviderID: "gemini", BaseURL: model.URL}).Stream(within(t), hello, nil)
+	result, err := withTools(t, model, reducer.ProviderConfig{ProviderID: "gemini"}).Stream(within(t), hello, nil)
 	require.NoError(t, err)
 	require.Equal(t, `{"extra_content":{"google":{"thought_signature":"c2ln+/=="}},"tool_calls":[{"google":{"thought_signature":"dG9vbA=="}}]}`,
 		string(result.State.Data))

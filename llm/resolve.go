@@ -7,12 +7,11 @@ import (
 	"io/fs"
 	"log/slog"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
-
-	"github.com/sashabaranov/go-openai"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm/baseurl"
@@ -37,8 +36,9 @@ type Target struct {
 
 	keyRef         string // place of the key; empty without one
 	isConfigured   bool   // BaseURL is that of a preset or a configured provider
-	client         *openai.Client
-	secrets        *strings.Replacer // removes the literal key from a text
+	http           *http.Client
+	authorize      func(*http.Request) // adds the key, which is not printed with a target
+	secrets        *strings.Replacer   // removes the literal key from a text
 	quirks         quirks
 	isStateless    bool                  // sends no provider state
 	thinkTags      bool                  // see [Provider]
@@ -98,6 +98,8 @@ func (a *Adapter) Resolve(cfg reducer.ProviderConfig) (*Target, error) {
 		BaseURL:        base.String(),
 		keyRef:         keyRef,
 		isConfigured:   current.isConfigured(base),
+		http:           a.http,
+		authorize:      func(*http.Request) {},
 		secrets:        strings.NewReplacer(),
 		quirks:         known.quirks,
 		thinkTags:      known.ThinkTags && base == known.BaseURL,
@@ -123,11 +125,8 @@ func (a *Adapter) Resolve(cfg reducer.ProviderConfig) (*Target, error) {
 	}
 	if key != "" {
 		t.secrets = strings.NewReplacer(key, event.Removed)
+		t.authorize = func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+key) }
 	}
-	config := openai.DefaultConfig(key)
-	config.BaseURL = t.BaseURL
-	config.HTTPClient = doer{a.http}
-	t.client = openai.NewClientWithConfig(config)
 	return t, nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"time"
 
 	"github.com/sashabaranov/go-openai"
@@ -25,16 +24,17 @@ type Result struct {
 	State *event.ProviderState
 	// Calls of a complete answer, in order, at most [MaxCalls]. Their results belong in the next request.
 	Calls []Call
-	// FinishReason is the provider's ("stop", "length", "content_filter", …), "other" if it is long or has
-	// unusual characters, "tool_calls" if there are calls, and empty with an error.
+	// FinishReason is "stop", "tool_calls", "length", "content_filter", or "other" for a reason that is unknown. It is
+	// empty with an error.
 	FinishReason string
+	// Quirks are the kinds of what was repaired, skipped or worked around in the response, sorted, also with an error.
+	// quirk.go lists them.
+	Quirks []string
 	// Usage is reported by the provider or estimated by the tokenizer. It is zero if the provider could not be
 	// reached, or answered with an error before any text. If the stream broke off, ctx ended, or a token timeout
 	// stopped the request before the provider reported it, it is an estimate.
 	event.Usage
 }
-
-const finishError = "error" // reported by some servers for a failure
 
 // Stream sends the conversation and calls onDelta, unless it is nil, for each piece of text and of
 // reasoning, in order, on the goroutine of the caller.
@@ -44,7 +44,9 @@ const finishError = "error" // reported by some servers for a failure
 //   - If the caller cancels ctx, the error is of [KindCanceled] and wraps [context.Canceled] and the
 //     cause. If its deadline passes, or no token arrives within FirstToken or Stall, it is of
 //     [KindTimeout].
-//   - The finish reason completes an answer. Later failures of the connection are ignored.
+//   - The finish reason completes an answer, and so does [DONE] after a text or calls with whole objects. Later
+//     failures of the connection are ignored.
+//   - A finish reason of a failure is an error, and so is an unknown one of an answer without text and calls.
 //   - A content filter causes [KindContentFilter] before any text; later, it ends the answer.
 //   - An answer that does not match the response format causes [KindInvalidAnswer]; a refusal by
 //     the model is a valid answer. An invalid schema causes [KindConfiguration].
@@ -114,123 +116,114 @@ func (t *Target) answer(ctx context.Context, sent conversation, isToolTurn bool,
 	m := &meter{counter: t.counter, encoding: encodingOf(t.Model), sent: sent, parameters: t.prompting(parameters), maxOutput: outputLimit(parameters)}
 	t.meter.Store(m)
 	t.counter.load(m.encoding)
-	state := &stateReader{rule: t.quirks.state}
-	sending := context.WithValue(withBody(ctx, parameters, sent.json), stateKey{}, state)
+	request, err := body(t.request(), parameters, sent.json)
+	if err != nil {
+		return Result{}, t.failBeforeAnswer(ctx, err)
+	}
 	span, sentAt, isFirst := trace.SpanFromContext(ctx), time.Now(), true
-	stream, err := t.client.CreateChatCompletionStream(sending, t.request())
+	resp, err := t.post(ctx, request)
 	if err != nil {
 		if ctx.Err() == nil {
 			m.refuse()
 		}
 		return Result{}, t.failBeforeAnswer(ctx, err)
 	}
-	defer stream.Close()
-
-	var result Result
-	var tags thinkTags
-	var calls callReader
-	take := func(delta Delta) {
-		m.write(delta)
-		if onDelta != nil {
-			onDelta(delta)
-		}
+	stream := &chunkReader{events: newEventReader(resp.Body), resp: resp}
+	defer stream.close()
+	a := &assembly{meter: m, onDelta: onDelta, state: &stateReader{rule: t.quirks.state}}
+	if t.thinkTags {
+		a.tags = &thinkTags{}
 	}
-	for {
-		var chunk openai.ChatCompletionStreamResponse
-		chunk, err = stream.Recv()
-		if err != nil {
+	for a.calls.tooLarge() == "" {
+		var chunk chunk
+		if chunk, err = stream.next(); err != nil {
 			break
 		}
 		if isFirst {
 			isFirst = false
-			traceChunk(span, sentAt, chunk)
+			traceChunk(span, sentAt, chunk.ChatCompletionStreamResponse)
 		}
 		m.report(chunk.Usage)
-		if len(chunk.Choices) > 0 {
+		if len(chunk.choices) > 0 {
 			timer.restart()
 		}
-		for _, choice := range chunk.Choices {
-			calls.read(&choice.Delta, m.writeCall)
-			if choice.Delta.ReasoningContent != "" {
-				take(Delta{choice.Delta.ReasoningContent, true})
-			}
-			// A refusal is the answer, whatever the response format.
-			if choice.Delta.Refusal != "" {
-				check = nil
-			}
-			switch delta := choice.Delta.Content + choice.Delta.Refusal; {
-			case delta == "":
-			case t.thinkTags:
-				tags.split(delta, take)
-			default:
-				take(Delta{Text: delta})
-			}
-			if choice.FinishReason != "" && choice.FinishReason != openai.FinishReasonNull {
-				result.FinishReason = finishReason(string(choice.FinishReason))
-			}
-		}
-		if calls.tooLarge() != "" {
-			break
+		for i := range chunk.choices {
+			a.add(&chunk.choices[i])
 		}
 	}
-	tags.flush(take)
+	a.end()
+	stream.report(ctx, t, &a.quirks)
+	var result Result
 	result.Text, result.Reasoning = m.texts()
 	if result.Text+result.Reasoning == "" && errors.As(err, new(*errorResponse)) {
 		m.refuse()
 	}
-	failure := t.finish(ctx, &result, &calls, err)
-	if failure == nil {
-		result.State = t.state(state, result.Reasoning, len(result.Calls) > 0 || isToolTurn)
-	}
-	if failure == nil && len(result.Calls) == 0 {
+	failure := t.finish(ctx, &result, a, stream, err)
+	if failure == nil && len(result.Calls) == 0 && !a.isRefusal { // a refusal is the answer, whatever the response format
 		failure = t.check(&result, check)
 	}
+	if failure == nil {
+		result.State = t.state(a.state, result.Reasoning, a.extras, len(result.Calls) > 0 || isToolTurn)
+		if !m.isKnown() {
+			a.quirks.add(quirkNoUsage)
+		}
+	}
+	result.Quirks = a.quirks.list()
 	return result, failure
 }
 
-var word = regexp.MustCompile(`^[A-Za-z0-9_. -]{1,64}$`)
-
-// finishReason returns "other" for a finish reason with more than 64 characters or with unusual ones: it is
-// recorded, and a server must not be able to put arbitrary text there.
-func finishReason(given string) string {
-	if !word.MatchString(given) {
-		return "other"
-	}
-	return given
-}
-
-// finish sets the calls of a complete answer, and clears the finish reason of any other.
-func (t *Target) finish(ctx context.Context, result *Result, calls *callReader, err error) *Error {
-	given := result.FinishReason
-	result.FinishReason = ""
+// finish sets the calls and the finish reason of a complete answer.
+func (t *Target) finish(ctx context.Context, result *Result, a *assembly, stream *chunkReader, err error) *Error {
 	failure := func(kind Kind, format string, args ...any) *Error {
 		return &Error{ProviderID: t.ProviderID, Kind: kind, Message: t.clean(fmt.Sprintf(format, args...), maxMessage)}
 	}
-	hasCalls := len(calls.calls) > 0
-	isCut := given == string(openai.FinishReasonLength) || given == string(openai.FinishReasonContentFilter)
-	switch {
-	case calls.tooLarge() != "":
-		return failure(KindInvalidAnswer, "%s", calls.tooLarge())
-	case given == finishError:
-		return failure(KindServer, "the provider failed in the middle of its answer")
-	case given == string(openai.FinishReasonContentFilter) && result.Text == "":
-		return failure(KindContentFilter, "the provider's content filter stopped the answer")
-	case given != "" && hasCalls && len(t.Tools) == 0 && result.Text == "":
-		return failure(KindToolCall, "the answer has no text and calls the tool %q, although no tools were offered", calls.name())
-	case given != "" && hasCalls && isCut && result.Text == "" && len(t.Tools) > 0:
-		return failure(KindInvalidAnswer, "the answer reached the maximum length in the call of the tool %q (raise maxTokens)", calls.name())
-	case given != "" && hasCalls && !isCut && len(t.Tools) > 0:
-		result.Calls = calls.complete(t)
-		result.FinishReason = string(openai.FinishReasonToolCalls)
-		return nil
-	case given != "":
-		result.FinishReason = given
-		return nil
-	case errors.Is(err, io.EOF) && ctx.Err() == nil:
-		return failure(KindTruncated, "the answer ended without a finish reason")
-	default:
-		return t.fail(ctx, err)
+	hasCalls, offersTools := len(a.calls.calls) > 0, len(t.Tools) > 0
+	isEmpty := result.Text == "" && !hasCalls
+	given := a.finish().effective(isEmpty)
+	isEOF := errors.Is(err, io.EOF) && ctx.Err() == nil
+	if given.reason == "" && isEOF && stream.events.isDone && !isEmpty && a.calls.areObjects() {
+		given.reason = endingNames[endComplete]
+		a.quirks.add(quirkNoFinish)
 	}
+	end := given.ending()
+	switch {
+	case a.calls.tooLarge() != "":
+		return failure(KindInvalidAnswer, "%s", a.calls.tooLarge())
+	case given.reason == "" && isEOF:
+		return failure(KindTruncated, "the answer ended without a finish reason")
+	case given.reason == "":
+		return t.fail(ctx, err)
+	case end == endFailed:
+		return failure(KindServer, "the provider failed in the middle of its answer (finish reason %s)", given)
+	case end == endMalformed:
+		return failure(KindMalformed, "the provider could not parse what the model wrote (finish reason %s)", given)
+	case end == endRejected:
+		return failure(KindBadRequest, "the provider rejected the request (finish reason %s)", given)
+	case end == endFiltered && result.Text == "":
+		return failure(KindContentFilter, "the provider's content filter stopped the answer (finish reason %s)", given)
+	case end == endTooLong && result.Text == "":
+		return failure(KindContextTooLong, "the conversation fills the context window (finish reason %s)", given)
+	case isEmpty && (end == endUnknown || end == endCalls):
+		return failure(KindTruncated, "the answer is empty, and its finish reason is %s", given)
+	case isEmpty && stream.skipped > 0:
+		return failure(KindTruncated, "the answer is empty, and has events that are not JSON")
+	case hasCalls && !offersTools && result.Text == "":
+		return failure(KindToolCall, "the answer has no text and calls the tool %q, although no tools were offered", a.calls.name())
+	case hasCalls && offersTools && end.isCut() && result.Text == "":
+		return failure(KindInvalidAnswer, "the answer reached the maximum length in the call of the tool %q (raise maxTokens)", a.calls.name())
+	}
+	if end == endUnknown {
+		a.quirks.add(quirkFinish)
+	}
+	result.FinishReason = endingNames[end]
+	switch {
+	case hasCalls && !offersTools:
+		a.quirks.add(quirkUnasked)
+	case hasCalls && !end.isCut():
+		result.Calls, a.extras = a.calls.complete(t, &a.quirks)
+		result.FinishReason = endingNames[endCalls]
+	}
+	return nil
 }
 
 // failBeforeAnswer also handles requests that go-openai rejects without sending them.
@@ -243,7 +236,7 @@ func (t *Target) failBeforeAnswer(ctx context.Context, err error) *Error {
 }
 
 func (t *Target) request() openai.ChatCompletionRequest {
-	request := openai.ChatCompletionRequest{Model: t.Model}
+	request := openai.ChatCompletionRequest{Model: t.Model, Stream: true}
 	if !t.quirks.noStreamOptions {
 		request.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
 	}

@@ -1,13 +1,16 @@
 package llm
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"math"
+	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/sashabaranov/go-openai"
 )
 
 // Bounds of the tool calls of an answer.
@@ -26,34 +29,40 @@ type callReader struct {
 }
 
 type partialCall struct {
-	index     int // -1 without one
+	index     int // noIndex without one
 	id, name  string
 	arguments strings.Builder
+	extra     value // extra_content
 }
 
-const noIndex = -1
+const noIndex = math.MinInt
 
-func (r *callReader) read(delta *openai.ChatCompletionStreamChoiceDelta, onText func(string)) {
-	for i := range delta.ToolCalls {
-		piece := &delta.ToolCalls[i]
+func (r *callReader) read(c *choice, onText func(string)) {
+	for i, piece := range c.Delta.ToolCalls {
 		index := noIndex
 		if piece.Index != nil {
 			index = *piece.Index
 		}
-		r.add(index, piece.ID, piece.Function.Name, piece.Function.Arguments, onText)
+		call := r.add(index, piece.ID, piece.Function.Name, piece.Function.Arguments, onText)
+		if extra := c.callExtra[i]; call != nil && extra.isObject() {
+			call.extra = bytes.Clone(extra)
+		}
 	}
-	if f := delta.FunctionCall; f != nil {
+	if f := c.Delta.FunctionCall; f != nil {
 		r.add(noIndex, "", f.Name, f.Arguments, onText)
 	}
 }
 
-func (r *callReader) add(index int, id, name, arguments string, onText func(string)) int {
-	at := r.find(index, id, name, arguments)
-	if at < 0 {
-		at = len(r.calls)
-		r.calls = append(r.calls, &partialCall{index: index, id: id})
+// add returns nil if there are too many calls.
+func (r *callReader) add(index int, id, name, arguments string, onText func(string)) *partialCall {
+	if len(r.calls) > MaxCalls {
+		return nil
 	}
-	call := r.calls[at]
+	call := r.find(index, id, name, arguments)
+	if call == nil {
+		call = &partialCall{index: index, id: id}
+		r.calls = append(r.calls, call)
+	}
 	if call.id == "" {
 		call.id = id
 	}
@@ -70,36 +79,41 @@ func (r *callReader) add(index int, id, name, arguments string, onText func(stri
 		r.size += len(added)
 		onText(added)
 	}
-	return at
+	return call
 }
 
-// find returns -1 for a new call.
-func (r *callReader) find(index int, id, name, arguments string) int {
-	newest := -1
-	for at := len(r.calls) - 1; at >= 0; at-- {
-		call := r.calls[at]
+// find returns nil for a new call.
+func (r *callReader) find(index int, id, name, arguments string) *partialCall {
+	var newest *partialCall
+	for _, call := range slices.Backward(r.calls) {
 		if index != noIndex && call.index != noIndex && index != call.index {
 			continue
 		}
 		if id != "" && id == call.id {
-			return at
+			return call
 		}
-		newest = max(newest, at)
+		if newest == nil {
+			newest = call
+		}
 	}
-	if newest < 0 || name == "" {
+	if newest == nil || name == "" {
 		// Without a name, the piece continues the newest call: some servers send a new id with each piece,
 		// but all send the name at the beginning of a call.
 		return newest
 	}
-	call := r.calls[newest]
-	isOther := id != "" && call.id != "" // with another id
-	if isOther || !call.isRepeated(name, arguments) && (index == noIndex || call.isComplete() && arguments != "") {
-		return -1
+	isOther := id != "" && newest.id != "" // with another id
+	if isOther || !newest.isRepeated(name, arguments) && (index == noIndex || newest.isComplete() && arguments != "") {
+		return nil
 	}
 	return newest
 }
 
 func (c *partialCall) isComplete() bool { return json.Valid([]byte(c.arguments.String())) }
+
+// areObjects reports whether no call was cut off.
+func (r *callReader) areObjects() bool {
+	return !slices.ContainsFunc(r.calls, func(c *partialCall) bool { return !valueOf([]byte(c.arguments.String())).isObject() })
+}
 
 // isRepeated reports whether a piece is the whole call again.
 func (c *partialCall) isRepeated(name, arguments string) bool {
@@ -125,16 +139,54 @@ func (r *callReader) name() string {
 	return ""
 }
 
-func (r *callReader) complete(t *Target) []Call {
+// complete returns the calls, and the extra_content of each.
+func (r *callReader) complete(t *Target, quirks *quirkSet) (calls []Call, extras []value) {
 	taken := map[string]bool{}
-	calls := make([]Call, len(r.calls))
-	for i, call := range r.calls {
-		id := call.id
-		if id == "" || len(id) > maxCallID || !utf8.ValidString(id) || taken[id] {
-			id = "call_" + rand.Text()
+	given := map[Call]bool{} // with the server's id
+	for _, partial := range r.calls {
+		call := Call{ID: partial.id, Name: t.calledName(partial.name), Arguments: argumentsIn(repaired(partial.arguments.String(), quirks), quirks)}
+		if given[call] {
+			quirks.add(quirkRepeatedCall)
+			continue
 		}
-		taken[id] = true
-		calls[i] = Call{ID: id, Name: t.calledName(call.name), Arguments: strings.ToValidUTF8(call.arguments.String(), "\uFFFD")}
+		given[call] = call.ID != ""
+		if id := call.ID; id == "" || len(id) > maxCallID || !utf8.ValidString(id) || taken[id] {
+			quirks.add(quirkCallID)
+			call.ID = "call_" + rand.Text()
+		}
+		taken[call.ID] = true
+		calls, extras = append(calls, call), append(extras, partial.extra)
 	}
-	return calls
+	return calls, extras
+}
+
+// argumentsIn returns the object in the arguments of a call. Some servers encode it twice, some send {} before it, and
+// some send it twice. Other arguments are returned unchanged, for the error that the model gets.
+func argumentsIn(arguments string, quirks *quirkSet) string {
+	whole := valueOf([]byte(arguments))
+	switch {
+	case whole.isObject():
+		return arguments
+	case string(whole) == "null":
+		return ""
+	case whole.isString():
+		if inner := argumentsIn(whole.text(), new(quirkSet)); valueOf([]byte(inner)).isObject() {
+			quirks.add(quirkEncodedTwice)
+			return inner
+		}
+	case whole != nil:
+		return arguments
+	}
+	var object string
+	decoder := json.NewDecoder(strings.NewReader(arguments))
+	for {
+		var next json.RawMessage
+		if err := decoder.Decode(&next); errors.Is(err, io.EOF) && object != "" {
+			quirks.add(quirkMoreArguments)
+			return object
+		} else if err != nil || !value(next).isObject() || object != "" && object != "{}" && object != string(next) {
+			return arguments
+		}
+		object = string(next)
+	}
 }

@@ -3,39 +3,43 @@ package llm
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
 
+	"github.com/sashabaranov/go-openai"
+
 	"github.com/seed-9ed7edd4/chronicle/internal/tracing"
 )
 
 const maxErrorBody = 64 << 10 // bytes
 
-// This file works around limits of go-openai 1.43 (and eventbody.go around its stream reader):
-//
-//   - doer: errors lack the response headers, such as Retry-After, and the error objects of some
-//     servers: https://github.com/sashabaranov/go-openai/issues/452. Unnecessary once its errors
-//     have both.
-//   - withBody: zeros (such as a temperature of 0) are omitted; fields cannot be added; and outdated
-//     rules reject parameters of reasoning models:
-//     https://github.com/sashabaranov/go-openai/issues/9. Unnecessary once parameters can be any JSON.
-//   - withBody: each request encodes all messages again; there is no upstream issue. Unnecessary
-//     once a request accepts encoded messages.
-
-// doer is the HTTP client for go-openai. go-openai returns the errors of doer unchanged.
-type doer struct{ client *http.Client }
-
-// Do returns the response if its status is a success, and otherwise an [*errorResponse]; without a response, a
-// [*connectionError].
-func (d doer) Do(req *http.Request) (*http.Response, error) {
-	if err := writeBody(req); err != nil {
+// post sends a request, whose body is given in pieces. It returns a response with a successful status, and otherwise
+// an [*errorResponse]; without a response, a [*connectionError].
+func (t *Target) post(ctx context.Context, body [][]byte) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.BaseURL+"/chat/completions", nil)
+	if err != nil {
 		return nil, err
 	}
-	tracing.Inject(req.Context(), req.Header)
-	resp, err := d.client.Do(req)
+	for _, piece := range body {
+		req.ContentLength += int64(len(piece))
+	}
+	req.GetBody = func() (io.ReadCloser, error) {
+		readers := make([]io.Reader, len(body))
+		for i, piece := range body {
+			readers[i] = bytes.NewReader(piece)
+		}
+		return io.NopCloser(io.MultiReader(readers...)), nil
+	}
+	req.Body, _ = req.GetBody()
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "text/event-stream")
+	t.authorize(req)
+	tracing.Inject(ctx, req.Header)
+	resp, err := t.http.Do(req)
 	if err != nil {
 		return nil, &connectionError{err}
 	}
@@ -45,8 +49,6 @@ func (d doer) Do(req *http.Request) (*http.Response, error) {
 		body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 		return nil, &errorResponse{status: resp.StatusCode, header: resp.Header, body: body}
 	}
-	state, _ := req.Context().Value(stateKey{}).(*stateReader)
-	resp.Body = newEventBody(resp, state)
 	return resp, nil
 }
 
@@ -55,7 +57,8 @@ type errorResponse struct {
 	status      int
 	header      http.Header
 	body        []byte
-	isNotStream bool // successful, but without any event
+	isError     bool // an error event, whatever its body
+	isNotStream bool // successful, but without any chunk
 }
 
 func (r *errorResponse) Error() string { return fmt.Sprintf("response with status %d", r.status) }
@@ -70,45 +73,18 @@ func (e *connectionError) Unwrap() error { return e.err }
 // inside a string, where quotes are escaped.
 var noMessages = []byte(`"messages":null`)
 
-type bodyKey struct{}
-
-type bodyParts struct {
-	parameters []byte   // a JSON object
-	messages   [][]byte // JSON in pieces
-}
-
-// withBody adds parameters and messages to a go-openai request without them.
-func withBody(ctx context.Context, parameters []byte, messages [][]byte) context.Context {
-	return context.WithValue(ctx, bodyKey{}, bodyParts{parameters, messages})
-}
-
-type stateKey struct{} // of the [stateReader] of a request
-
-func writeBody(req *http.Request) error {
-	body, err := io.ReadAll(req.Body)
+// body returns the JSON of a request in pieces.
+func body(request openai.ChatCompletionRequest, parameters []byte, messages [][]byte) ([][]byte, error) {
+	encoded, err := json.Marshal(request)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	before, after, found := bytes.Cut(body, noMessages)
-	parts, given := req.Context().Value(bodyKey{}).(bodyParts)
-	if !found || !given {
-		return errors.New("encode request: go-openai no longer writes \"messages\":null for a request that has none")
+	before, after, found := bytes.Cut(encoded, noMessages)
+	if !found {
+		return nil, errors.New("encode request: go-openai no longer writes \"messages\":null for a request that has none")
 	}
-	if fields := bytes.TrimSuffix(parts.parameters, []byte("}")); len(fields) > len("{") {
+	if fields := bytes.TrimSuffix(parameters, []byte("}")); len(fields) > len("{") {
 		before = slices.Concat(fields, []byte(","), bytes.TrimPrefix(before, []byte("{")))
 	}
-	pieces := slices.Concat([][]byte{before, []byte(`"messages":[`)}, parts.messages, [][]byte{[]byte("]"), after})
-	req.ContentLength = 0
-	for _, piece := range pieces {
-		req.ContentLength += int64(len(piece))
-	}
-	req.GetBody = func() (io.ReadCloser, error) {
-		readers := make([]io.Reader, len(pieces))
-		for i, piece := range pieces {
-			readers[i] = bytes.NewReader(piece)
-		}
-		return io.NopCloser(io.MultiReader(readers...)), nil
-	}
-	req.Body, err = req.GetBody()
-	return err
+	return slices.Concat([][]byte{before, []byte(`"messages":[`)}, messages, [][]byte{[]byte("]"), after}), nil
 }

@@ -39,26 +39,39 @@ func (m *meter) writeCall(text string) {
 	m.calls.WriteString(text)
 }
 
-// Some providers report zeros if they do not know the usage.
+// relabel makes the answer so far reasoning.
+func (m *meter) relabel() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.reasoning.WriteString(m.answer.String())
+	m.answer.Reset()
+}
+
+// report takes a usage as [chunk.decodeUsage] reads it; nil: none.
 func (m *meter) report(u *openai.Usage) {
-	if u == nil || u.PromptTokens <= 0 && u.CompletionTokens <= 0 {
+	if u == nil {
 		return
 	}
-	usage := event.Usage{InputTokens: u.PromptTokens, OutputTokens: u.CompletionTokens}
-	if details := u.PromptTokensDetails; details != nil {
-		usage.CachedTokens = details.CachedTokens
+	reasoning := u.CompletionTokensDetails.ReasoningTokens
+	usage := event.Usage{
+		InputTokens: u.PromptTokens, OutputTokens: u.CompletionTokens,
+		CachedTokens: u.PromptTokensDetails.CachedTokens, ReasoningTokens: reasoning,
 	}
-	if details := u.CompletionTokensDetails; details != nil {
-		usage.ReasoningTokens = details.ReasoningTokens
-		if u.TotalTokens == u.PromptTokens+u.CompletionTokens+details.ReasoningTokens {
-			// Some providers report reasoning in addition to the completion; OpenAI includes it.
-			usage.OutputTokens += details.ReasoningTokens
-		}
+	if u.TotalTokens == u.PromptTokens+u.CompletionTokens+reasoning {
+		// Some providers report reasoning in addition to the completion; OpenAI includes it.
+		usage.OutputTokens += reasoning
 	}
 	usage = usage.Bounded()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.known = &usage
+}
+
+// isKnown reports whether the provider reported the usage.
+func (m *meter) isKnown() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.known != nil
 }
 
 func (m *meter) refuse() {

@@ -239,6 +239,7 @@ func TestEveryKindOfErrorHasAKindOfFailure(t *testing.T) {
 		llm.KindServer:         event.FailureUnavailable,
 		llm.KindConnection:     event.FailureUnavailable,
 		llm.KindTruncated:      event.FailureBadResponse,
+		llm.KindMalformed:      event.FailureBadResponse,
 		llm.KindInvalidAnswer:  event.FailureBadResponse,
 		llm.KindTimeout:        event.FailureTimeout,
 		llm.KindCanceled:       "",

@@ -106,7 +106,7 @@ function decided({ decision, reason, decided_by: by, edited }) {
 // adviceByKind is what to do about a failed request, by the kind of failure.
 const adviceByKind = {
   configuration: "Add a key or change the settings: the error says which.",
-  unauthorized: "Add a valid key: the provider rejected the worker's key.",
+  unauthorized: "Add a valid key for the provider: the error says whether one was sent.",
   quota: "Add credit: the account at the provider has no quota left.",
   context_too_long: "Start a new conversation, or choose a model with a larger context window.",
   content_filter: "Change the message: the provider's content filter rejected it.",

@@ -1,0 +1,45 @@
+package llm
+
+import (
+	"maps"
+	"slices"
+)
+
+// The kinds of [Result.Quirks] in answers: what was repaired, skipped or worked around.
+const (
+	quirkNotJSON       = "event_not_json"          // an event that is not JSON was skipped
+	quirkNotStreamed   = "answer_not_streamed"     // the answer is plain JSON instead of an event stream
+	quirkMessage       = "message_for_delta"       // a choice has a message instead of a delta
+	quirkChoices       = "other_choices"           // choices besides the first one were ignored
+	quirkTextType      = "text_not_string"         // a text is a number, a boolean or an object
+	quirkSplit         = "character_split"         // a character was joined of two chunks
+	quirkNotUTF8       = "text_not_utf8"           // bytes that are not UTF-8 were replaced
+	quirkThinkEnd      = "think_end_only"          // text before </think> without <think> became reasoning
+	quirkFinish        = "finish_reason_unknown"   // the finish reason is not in [endings]
+	quirkNoFinish      = "finish_reason_missing"   // [DONE] ended an answer without a finish reason
+	quirkNoUsage       = "usage_missing"           // the usage of a complete answer is estimated
+	quirkArguments     = "arguments_not_string"    // the arguments of a call are an object
+	quirkEncodedTwice  = "arguments_encoded_twice" // the arguments of a call are a string with an object
+	quirkMoreArguments = "arguments_repeated"      // the object of a call follows {} or itself
+	quirkRepeatedCall  = "call_repeated"           // a call was sent twice
+	quirkCallID        = "call_id_replaced"        // the id of a call is missing, too long or not unique
+	quirkUnasked       = "call_unasked"            // calls were ignored, since no tools were offered
+)
+
+// quirkSet collects kinds for [Result.Quirks].
+type quirkSet map[string]bool
+
+func (s *quirkSet) add(kind string) {
+	if *s == nil {
+		*s = quirkSet{}
+	}
+	(*s)[kind] = true
+}
+
+// list returns the kinds, sorted; nil for none.
+func (s quirkSet) list() []string {
+	if len(s) == 0 {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(s))
+}
