@@ -14,6 +14,7 @@ import (
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	sdkclient "go.temporal.io/sdk/client"
@@ -175,6 +176,8 @@ func TestSendRejectsInvalidEventsWithoutARequest(t *testing.T) {
 	half := event.New(event.UserMessage{Content: strings.Repeat("x", wire.MaxAppendBytes/2)})
 	keyed := event.New(event.UserMessage{Content: "Hello"})
 	keyed.Extra = map[string]json.RawMessage{"apiKey": []byte(`"sk-live-0123456789"`)}
+	misspelt := event.New(event.SetTools{Tools: event.ToolList{{Pattern: "grep"}}})
+	misspelt.Extra = map[string]json.RawMessage{"aprove": []byte(`["*"]`)}
 	named := event.New(event.UserMessage{Content: "Hello"})
 	named.ClientEventID = strings.Repeat("x", event.MaxClientEventID+1)
 	one, other := event.New(event.UserMessage{Content: "one"}), event.New(event.UserMessage{Content: "other"})
@@ -200,6 +203,7 @@ func TestSendRejectsInvalidEventsWithoutARequest(t *testing.T) {
 		"a lifecycle event":                  {[]event.Event{event.New(event.SessionEnded{Reason: "forged"})}, "reserved for the session"},
 		"a delta":                            {[]event.Event{event.New(event.TextDelta{RequestID: "demo:r0001"})}, "reserved for the session"},
 		"a value out of range":               {[]event.Event{event.New(event.SetTimeout{})}, "SetTimeoutEvent.timeoutMs"},
+		"a misspelt setting":                 {[]event.Event{misspelt}, `SetToolsEvent: unknown field "aprove" (did you mean "approve"?)`},
 		"a raw key":                          {[]event.Event{keyed}, "apiKeyRef"},
 		"a key instead of a reference":       {[]event.Event{event.New(event.SetProviderConfig{ProviderID: "openai", Model: "m", APIKeyRef: "sk-live-0123456789"})}, "apiKeyRef"},
 		"an event that is too large":         {[]event.Event{large}, "the event has 65621 bytes of JSON (at most 61440 without a blob store; " + eventlog.StoreAdvice + ")"},
@@ -390,4 +394,28 @@ func TestDialReturnsWhenItsContextIsDone(t *testing.T) {
 	cancel()
 	_, err := client.Dial(ctx, client.Config{Address: "127.0.0.1:1"})
 	require.Equal(t, context.Canceled, err)
+}
+
+func TestTheTaskQueueIsThatOfTheOpenRun(t *testing.T) {
+	described := func(status enumspb.WorkflowExecutionStatus) *workflowservice.DescribeWorkflowExecutionResponse {
+		return &workflowservice.DescribeWorkflowExecutionResponse{
+			ExecutionConfig:       &workflowpb.WorkflowExecutionConfig{TaskQueue: &taskqueuepb.TaskQueue{Name: "theirs"}},
+			WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{Status: status},
+		}
+	}
+	for want, run := range map[string]*workflowservice.DescribeWorkflowExecutionResponse{
+		"theirs": described(enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING),
+		"mine":   described(enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED),
+	} {
+		c, err := client.New(client.Options{Temporal: &temporal{run: run}, TaskQueue: "mine"}).Open("demo")
+		require.NoError(t, err)
+		got, err := c.TaskQueue(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	c, err := client.New(client.Options{Temporal: &temporal{}, TaskQueue: "mine"}).Open("demo")
+	require.NoError(t, err)
+	got, err := c.TaskQueue(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "mine", got, "no such context")
 }

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"time"
 
+	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/converter"
 
@@ -94,6 +95,19 @@ func (c *Context) signal(ctx context.Context, operation, name string, input any)
 		}
 	}
 	return c.explain(ctx, operation, err, ErrUnreachable)
+}
+
+// TaskQueue returns the task queue whose workers record the next input: that of the open run, which may have been
+// started with another one, or else that of the client.
+func (c *Context) TaskQueue(ctx context.Context) (string, error) {
+	d, err := c.client.options.Temporal.DescribeWorkflowExecution(ctx, wire.WorkflowID(c.name), "")
+	if err != nil && !errors.As(err, new(*serviceerror.NotFound)) {
+		return "", c.explain(ctx, "find the task queue of", err, ErrUnreachable)
+	}
+	if d.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		return d.GetExecutionConfig().GetTaskQueue().GetName(), nil
+	}
+	return c.client.options.TaskQueue, nil
 }
 
 // Events yields the recorded events after the id from; empty: from the first. An error comes last:

@@ -14,11 +14,13 @@ import (
 
 // Errors to test for with [errors.Is].
 var (
-	ErrName        = errors.New("invalid context name")
-	ErrNoContext   = eventlog.ErrNoContext
-	ErrExists      = errors.New("context already exists (choose another name)")
-	ErrUnreachable = errors.New("temporal is unreachable")
-	ErrNoWorker    = errors.New("no worker responds (start a worker)")
+	ErrName      = errors.New("invalid context name")
+	ErrNoContext = eventlog.ErrNoContext
+	// ErrMissingBytes: neither the log nor the blob store has bytes that events refer to.
+	ErrMissingBytes = errors.New("the blob store lacks the bytes")
+	ErrExists       = errors.New("context already exists (choose another name)")
+	ErrUnreachable  = errors.New("temporal is unreachable")
+	ErrNoWorker     = errors.New("no worker responds (start a worker)")
 	// ErrFull: the history has no room until a worker processes it. Sending again later is safe.
 	ErrFull = errors.New("full until a worker runs")
 	// ErrRefused: the context rejected the events and recorded why in an InputRejectedEvent.
@@ -30,6 +32,7 @@ var (
 	ErrUnanswered   = errors.New("the run was terminated before it answered (send a new message)")
 	ErrNoAttachment = errors.New("attachment not found")
 	ErrNoArchive    = eventlog.ErrNoArchive
+	ErrNoEvent      = eventlog.ErrNoEvent
 	ErrNoSchedule   = errors.New("no such schedule")
 	ErrNextUnknown  = errors.New("the schedule was stored, but its next time is unknown")
 	ErrOtherStore   = blobs.ErrOtherStore

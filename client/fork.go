@@ -13,7 +13,7 @@ import (
 // this event ends as interrupted. Events are not copied: those that only a workflow history contains are
 // archived, and the new context refers to the archive.
 //
-// The error is ErrName, ErrExists, ErrNoContext, ErrNoArchive or ErrOtherStore, a *event.FieldError
+// The error is ErrName, ErrExists, ErrNoContext, ErrNoEvent, ErrNoArchive or ErrOtherStore, a *event.FieldError
 // if eventID is not an event id of c, or a *eventlog.GapError if the event is lost.
 func (c *Context) Fork(ctx context.Context, eventID, newName string) error {
 	fork, err := c.client.Open(newName)

@@ -75,7 +75,7 @@ func TestForkErrors(t *testing.T) {
 		"as an invalid name":             {"demo", "demo:0001", "..", &temporal{}, logs, client.ErrName, ""},
 		"of an unknown context":          {"none", "none:0001", "copy", &temporal{}, logs, client.ErrNoContext, ""},
 		"at an event of another context": {"demo", "taken:0001", "copy", &temporal{}, logs, nil, `at: "taken:0001" is not an event of context demo (want an id like demo:0001)`},
-		"beyond the log":                 {"demo", "demo:0004", "copy", &temporal{}, logs, nil, "fork at demo:0004: archive context demo: the log ends before demo:0004 (choose a recorded event)"},
+		"beyond the log":                 {"demo", "demo:0004", "copy", &temporal{}, logs, nil, "fork at demo:0004: archive context demo: no such event: the log ends at demo:0003, before demo:0004"},
 		"at a lost event":                {"gap", "gap:0002", "copy", &temporal{}, logs, nil, "fork at gap:0002: archive context gap: events 2 to 3 of context gap are neither in a history nor in the archive"},
 	} {
 		t.Run(name, func(t *testing.T) {

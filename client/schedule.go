@@ -275,7 +275,7 @@ func scheduleOf(d *sdkclient.ScheduleDescription) (s Schedule, ok bool) {
 	s.Message, ok = e.Body.(event.UserMessage)
 	s.Timezone, s.IsPaused, s.Next = d.Schedule.Spec.TimeZoneName, d.Schedule.State.Paused, nextTime(d.Info)
 	for _, calendar := range d.Schedule.Spec.Calendars {
-		s.Cron = calendar.Comment
+		s.Cron = cronOf(calendar)
 	}
 	for _, interval := range d.Schedule.Spec.Intervals {
 		s.Every = interval.Every

@@ -186,8 +186,8 @@ type SetRetryConfig struct {
 // SetProviderConfig sets the provider and model of a context.
 type SetProviderConfig struct {
 	// ProviderID is a preset or a configured provider of the worker; with a BaseURL, any name.
-	ProviderID string `json:"providerId"`
-	Model      string `json:"model"`
+	ProviderID string `json:"providerId,omitempty"`
+	Model      string `json:"model,omitempty"`
 	// APIKeyRef locates the key on the worker: "env:NAME" or "file:/absolute/path". The worker's
 	// operator must configure it for the URL. Empty means the provider's default.
 	APIKeyRef string `json:"apiKeyRef,omitempty"`
@@ -200,6 +200,9 @@ type SetProviderConfig struct {
 	TextOnly bool `json:"textOnly,omitempty"`
 	// AsFallback sets the fallback provider, used when the primary one rejects a request or has no attempt left.
 	AsFallback bool `json:"asFallback,omitempty"`
+	// UseDefault returns to the default provider of the worker or, AsFallback, to no fallback. All other fields
+	// are empty.
+	UseDefault bool `json:"useDefault,omitempty"`
 }
 
 // SetTimeout sets the timeouts of an attempt. Unset fields return to their default.

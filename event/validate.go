@@ -216,6 +216,12 @@ func (b SetRetryConfig) validate() error {
 }
 
 func (b SetProviderConfig) validate() error {
+	if b.UseDefault {
+		if b != (SetProviderConfig{UseDefault: true, AsFallback: b.AsFallback}) {
+			return fieldf("useDefault", "cannot be used with other settings, except asFallback")
+		}
+		return nil
+	}
 	if err := ValidateName("providerId", b.ProviderID); err != nil {
 		return err
 	}

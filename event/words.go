@@ -26,6 +26,12 @@ func (s SetRetryConfig) String() string {
 
 // String describes the model: "openai gpt-4o-mini, temperature 0.3".
 func (s SetProviderConfig) String() string {
+	switch {
+	case s.UseDefault && s.AsFallback:
+		return "none"
+	case s.UseDefault:
+		return "the worker's default"
+	}
 	text := s.ProviderID + " " + s.Model
 	if s.BaseURL != "" {
 		text += " at " + s.BaseURL

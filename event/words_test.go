@@ -14,7 +14,9 @@ func TestSettingsInWords(t *testing.T) {
 		"at most 1, first after 1.5s, backoff factor 1.5, max delay 10s, with jitter": event.SetRetryConfig{
 			MaxRetries: 1, InitialDelayMs: 1500, BackoffFactor: new(1.5), MaxDelayMs: new(int64(10_000)), Jitter: true,
 		},
-		"openai gpt-4o-mini": event.SetProviderConfig{ProviderID: "openai", Model: "gpt-4o-mini"},
+		"the worker's default": event.SetProviderConfig{UseDefault: true},
+		"none":                 event.SetProviderConfig{UseDefault: true, AsFallback: true},
+		"openai gpt-4o-mini":   event.SetProviderConfig{ProviderID: "openai", Model: "gpt-4o-mini"},
 		"local llama3.2 at http://127.0.0.1:11434/v1, key env:LOCAL_API_KEY, temperature 0, at most 100 tokens, text only": event.SetProviderConfig{
 			ProviderID: "local", Model: "llama3.2", BaseURL: "http://127.0.0.1:11434/v1", APIKeyRef: "env:LOCAL_API_KEY",
 			Temperature: new(0.0), MaxTokens: new(100), TextOnly: true,

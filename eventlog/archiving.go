@@ -2,6 +2,7 @@ package eventlog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
@@ -33,7 +34,7 @@ func (l *Log) Archive(ctx context.Context, contextName string, through int) (run
 func (l *Log) ArchiveRun(ctx context.Context, contextName, runID string, through int) error {
 	archived, err := l.archiveOwn(ctx, contextName, runID, through)
 	if err == nil && archived < through {
-		err = endsBefore(contextName, through)
+		err = endsBefore(contextName, archived, through)
 	}
 	return err
 }
@@ -44,11 +45,14 @@ func lost(contextName string, parts []archive.Part, archived, counter int) error
 			return &GapError{ContextName: contextName, First: max(archived, p.After) + 1, Last: p.Through}
 		}
 	}
-	return endsBefore(contextName, counter)
+	return endsBefore(contextName, archived, counter)
 }
 
-func endsBefore(contextName string, through int) error {
-	return fmt.Errorf("the log ends before %s (choose a recorded event)", event.FormatID(contextName, through))
+// ErrNoEvent is the error for an event that was not recorded.
+var ErrNoEvent = errors.New("no such event")
+
+func endsBefore(contextName string, last, through int) error {
+	return fmt.Errorf("%w: the log ends at %s, before %s", ErrNoEvent, event.FormatID(contextName, last), event.FormatID(contextName, through))
 }
 
 // Archived returns how many segments the log of a context needs, and the counter up to which it is

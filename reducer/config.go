@@ -78,9 +78,14 @@ func (c Config) apply(body event.Body) Config {
 			MaxTokens:   body.MaxTokens,
 			TextOnly:    body.TextOnly,
 		}
-		if body.AsFallback {
+		switch {
+		case body.UseDefault && body.AsFallback:
+			c.Fallback = nil
+		case body.UseDefault:
+			c.Primary = Initial().Config.Primary
+		case body.AsFallback:
 			c.Fallback = &p
-		} else {
+		default:
 			c.Primary = p
 		}
 	case event.SetTimeout:

@@ -207,6 +207,20 @@ func TestConfig(t *testing.T) {
 		require.Equal(t, reducer.ProviderConfig{ProviderID: "ollama", Model: "b"}, got.Primary)
 		require.Nil(t, got.Fallback)
 	})
+	t.Run("the default provider and no fallback return", func(t *testing.T) {
+		got := reduce(
+			event.SetProviderConfig{ProviderID: "openai", Model: "a"}, event.SetProviderConfig{ProviderID: "ollama", Model: "b", AsFallback: true},
+			event.SetProviderConfig{UseDefault: true},
+		).Config
+		require.Equal(t, reducer.Initial().Config.Primary, got.Primary)
+		require.Equal(t, "b", got.Fallback.Model)
+		got = reduce(
+			event.SetProviderConfig{ProviderID: "openai", Model: "a"}, event.SetProviderConfig{ProviderID: "ollama", Model: "b", AsFallback: true},
+			event.SetProviderConfig{UseDefault: true, AsFallback: true},
+		).Config
+		require.Equal(t, "a", got.Primary.Model)
+		require.Nil(t, got.Fallback)
+	})
 	t.Run("a fallback does not change the primary", func(t *testing.T) {
 		got := reduce(event.SetProviderConfig{ProviderID: "ollama", Model: "b", AsFallback: true}).Config
 		require.Equal(t, reducer.Initial().Config.Primary, got.Primary)

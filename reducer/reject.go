@@ -120,6 +120,8 @@ func (d *decision) unsupported(events []event.Event) string {
 			what = string(e.Tag())
 		} else if body, ok := e.Body.(event.SetDeliveryPolicy); ok && rules < policyAcceptedSince[body.Policy] {
 			what = fmt.Sprintf("%s.policy: %s", e.Tag(), body.Policy)
+		} else if body, ok := e.Body.(event.SetProviderConfig); ok && rules < Rules2 && body.UseDefault {
+			what = fmt.Sprintf("%s.useDefault", e.Tag())
 		}
 		if what != "" {
 			return fmt.Sprintf("%s: the run was started by version %s, which does not support it (close the context; its next session does)", what, releases[rules])

@@ -70,6 +70,7 @@ func TestARejectionNamesTheReleaseOfTheRun(t *testing.T) {
 	d := decision{Session: Session{Rules: Rules1}}
 	const want = ": the run was started by version 0.1.0, which does not support it (close the context; its next session does)"
 	require.Equal(t, "SetToolsEvent"+want, d.unsupported([]event.Event{event.New(event.SetTools{})}))
+	require.Equal(t, "SetProviderConfigEvent.useDefault"+want, d.unsupported([]event.Event{event.New(event.SetProviderConfig{UseDefault: true})}))
 	require.Equal(t, "SetDeliveryPolicyEvent.policy: steer"+want,
 		d.unsupported([]event.Event{event.New(event.SetDeliveryPolicy{Policy: event.PolicySteer})}))
 }

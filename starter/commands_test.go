@@ -14,6 +14,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/exit"
+	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
@@ -43,11 +44,19 @@ func TestSetSendsTheSettingAndShowsTheRecordedEvent(t *testing.T) {
 			},
 			"set fallback: p m at http://127.0.0.1:1/v1, key env:KEY, temperature 0.5, at most 100 tokens, text only",
 		}, {
-			"retry",
+			"provider --default",
+			event.SetProviderConfig{UseDefault: true},
+			"set provider: the worker's default",
+		}, {
+			"provider --default --fallback",
+			event.SetProviderConfig{UseDefault: true, AsFallback: true},
+			"set fallback: none",
+		}, {
+			"retry --reset",
 			event.SetRetryConfig{MaxRetries: 3, InitialDelayMs: 100},
 			"set retry: at most 3, first after 100ms",
 		}, {
-			"request",
+			"request --reset",
 			event.SetRequestSettings{},
 			"set request: the defaults of the provider",
 		}, {
@@ -100,7 +109,7 @@ func TestSetSendsTheSettingAndShowsTheRecordedEvent(t *testing.T) {
 			event.SetDeliveryPolicy{QuietPeriodMs: pointer(0), MaxWaitMs: pointer(2000)},
 			"set policy: quiet period 0s, maximum wait 2s",
 		}, {
-			"compaction",
+			"compaction --reset",
 			event.SetCompaction{},
 			"set compaction: drop_tool_results, summarise; from 80% to 50% of the window",
 		}, {
@@ -125,6 +134,19 @@ func TestSetSendsTheSettingAndShowsTheRecordedEvent(t *testing.T) {
 			require.Equal(t, []event.Tag{test.want.Tag()}, asJSON.tags(t))
 		})
 	}
+	t.Run("and notes that a worker may lack the provider", func(t *testing.T) {
+		for provider, want := range map[string]string{
+			"--provider groq": "", "--provider house --base-url https://llm.example/v1": "",
+			"--provider nope": "requests fail unless the worker has a provider \"nope\" in its --providers file; without one it has " + strings.Join(presets, ", ") + "\n",
+		} {
+			f := newFake(t, []event.Body{})
+			f.recordBodies(event.SessionStarted{}, event.UserMessage{Content: "Hi"})
+			got := starter(t, f, "", strings.Fields("set provider -n demo --model m "+provider)...)
+			require.Equal(t, exit.OK, got.code)
+			require.Equal(t, want, got.errOut)
+		}
+		require.Equal(t, llm.Presets(), presets)
+	})
 	t.Run("and notes that it created the context", func(t *testing.T) {
 		require.Equal(t, "created context demo\n", starter(t, newFake(t, []event.Body{}), "", "set", "timeout", "1s", "-n", "demo").errOut)
 		f := newFake(t, []event.Body{})
@@ -147,7 +169,7 @@ func TestEvents(t *testing.T) {
 	t.Run("prints a line for each", func(t *testing.T) {
 		got := starter(t, fill(newFake(t)), "", "events", "-n", "demo")
 		require.Zero(t, got.code)
-		require.Contains(t, got.out, "demo:0001  session started\n")
+		require.Regexp(t, `^2026-01-0[123] \d\d:04:\d\d  demo:0001  session started\n`, got.out)
 		require.Contains(t, got.out, "demo:0002  user: two\n    lines\n")
 		require.Contains(t, got.out, "demo:0003  session ended: closed\n")
 	})
@@ -312,6 +334,24 @@ func TestChatInAPipe(t *testing.T) {
 		got := starter(t, f, "/system Be brief.\n", "chat", "-n", "demo")
 		require.Equal(t, outcome{}, got)
 		require.Equal(t, event.SystemPrompt{Content: "Be brief."}, f.inputs[0][0].Body)
+	})
+	t.Run("switches contexts", func(t *testing.T) {
+		f, trip := newFake(t), newFakeOf(t, "trip", answered("trip:r0001", 2, "Rome"))
+		trip.recordBodies(event.SessionStarted{})
+		c := &fakeClient{context: f, others: []*fakeContext{trip}, list: []client.Summary{{ContextName: "trip", Status: wire.StatusIdle}}}
+		got := starterWith(t, t.Context(), c, strings.NewReader("/switch trip\nWhere to?\n/contexts\n/new trip\n/switch demo\n/switch ä\n/switch\n"), "chat", "-n", "demo")
+		require.Equal(t, exit.Failure, got.code)
+		require.Contains(t, got.out, "Rome\nCONTEXT  STATUS")
+		require.Contains(t, got.errOut, "starter: /new: context trip exists (use /switch trip, or another name)\n")
+		require.Contains(t, got.errOut, "starter: /switch: no context demo (use /new demo; /contexts lists the contexts)\n")
+		require.Contains(t, got.errOut, "starter: /switch: context \"ä\": a name has ")
+		require.Contains(t, got.errOut, "starter: /switch: NAME: missing (/contexts lists the contexts)\n")
+		require.Len(t, trip.inputs, 1)
+	})
+	t.Run("begins a new context", func(t *testing.T) {
+		f, trip := newFake(t), newFakeOf(t, "trip", answered("trip:r0001", 1, "Rome"))
+		got := starterWith(t, t.Context(), &fakeClient{context: f, others: []*fakeContext{trip}}, strings.NewReader("/new trip\nWhere to?\n"), "chat", "-n", "demo")
+		require.Equal(t, outcome{0, "Rome\n", ""}, got)
 	})
 	t.Run("uses the name chat by default", func(t *testing.T) {
 		f := newFake(t)

@@ -38,9 +38,10 @@ type conversation interface {
 	State(ctx context.Context) (wire.State, error)
 	Interrupt(ctx context.Context) error
 	Close(ctx context.Context, reason string) error
-	Import(ctx context.Context, events []event.Event) error
+	Import(ctx context.Context, log iter.Seq2[event.Event, error], o client.ImportOptions) (client.Imported, error)
 	Verify(ctx context.Context) (client.Verification, error)
 	Fork(ctx context.Context, eventID, newName string) error
+	Blob(ctx context.Context, ref string) ([]byte, error)
 	Attachment(ctx context.Context, id string) (event.FileAttachment, error)
 }
 
@@ -52,6 +53,7 @@ type logReader interface {
 type sender interface {
 	Name() string
 	Send(ctx context.Context, events ...event.Event) (client.Receipt, error)
+	TaskQueue(ctx context.Context) (string, error)
 }
 
 // asker also waits for the answer.

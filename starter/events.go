@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -69,7 +70,11 @@ func runEvents(ctx context.Context, o eventsOptions) error {
 		return o.print(log.RunEvents(ctx, o.run, o.from))
 	}
 	if !o.follow {
-		return o.print(log.Events(ctx, o.from))
+		events := log.Events(ctx, o.from)
+		if o.from == "" {
+			events = o.noticeUnrecorded(ctx, log, events)
+		}
+		return o.print(events)
 	}
 	if o.deltas {
 		o.noteNotLive(c)
@@ -96,6 +101,6 @@ func (a *app) printEvent(e event.Event, asJSON bool) error {
 	if asJSON {
 		return a.printJSON(e)
 	}
-	_, err := fmt.Fprintln(a.out, show.Line(e))
+	_, err := fmt.Fprintln(a.out, e.Timestamp.Local().Format(time.DateOnly), show.Line(e))
 	return err
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/internal/clienttest"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/wire"
@@ -27,6 +29,8 @@ type fakeContext struct {
 	*clienttest.Log
 	t       *testing.T
 	missing bool
+	// unrecorded means that the context exists without an event.
+	unrecorded bool
 	// replies are recorded after the inputs, in order.
 	replies [][]event.Body
 	// answering is returned by State; onState is called first.
@@ -48,6 +52,13 @@ type fakeContext struct {
 	loses bool
 	// recent is the number of newest events for deduplication; 0 is all.
 	recent int
+	// taskQueue of the run; "": the default.
+	taskQueue string
+
+	// files are the bytes in the blob store; nil: the client has no store.
+	files map[string][]byte
+	// lacks are the events whose bytes an import misses.
+	lacks []string
 
 	inputs [][]event.Event
 	asked  []string // calls other than Send
@@ -166,13 +177,19 @@ func (f *fakeContext) RunEvents(context.Context, string, string) iter.Seq2[event
 	panic("unexpected call of RunEvents")
 }
 
+func (f *fakeContext) TaskQueue(context.Context) (string, error) {
+	return cmp.Or(f.taskQueue, wire.TaskQueue), f.err
+}
+
 func (f *fakeContext) Events(ctx context.Context, from string) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		if f.missing {
 			yield(event.Event{}, fmt.Errorf("context %s: %w", f.Name(), client.ErrNoContext))
 			return
 		}
-		f.Log.Events(ctx, from)(yield)
+		if !f.unrecorded {
+			f.Log.Events(ctx, from)(yield)
+		}
 	}
 }
 
@@ -225,12 +242,33 @@ func (f *fakeContext) Close(_ context.Context, reason string) error {
 	return f.err
 }
 
-func (f *fakeContext) Import(_ context.Context, events []event.Event) error {
-	f.asked = append(f.asked, "import")
-	if f.err == nil {
-		f.Replace(events)
+func (f *fakeContext) Import(_ context.Context, log iter.Seq2[event.Event, error], o client.ImportOptions) (client.Imported, error) {
+	if f.err != nil {
+		return client.Imported{}, f.err
 	}
-	return f.err
+	var events []event.Event
+	for e, err := range log {
+		if err != nil {
+			return client.Imported{}, err
+		}
+		events = append(events, e)
+	}
+	if len(f.lacks) > 0 && !o.AllowMissing {
+		return client.Imported{}, client.ErrMissingBytes
+	}
+	f.asked = append(f.asked, "import")
+	f.Replace(events)
+	return client.Imported{Events: len(events), Missing: f.lacks}, nil
+}
+
+func (f *fakeContext) Blob(_ context.Context, ref string) ([]byte, error) {
+	if f.files == nil {
+		return nil, client.ErrNoArchive
+	}
+	if data, ok := f.files[ref]; ok {
+		return data, nil
+	}
+	return nil, fmt.Errorf("blob %s %w", ref, blobs.ErrNotFound)
 }
 
 func (f *fakeContext) Verify(context.Context) (client.Verification, error) {

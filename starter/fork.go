@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
@@ -61,7 +64,11 @@ func runFork(ctx context.Context, o forkOptions) error {
 		return err
 	}
 	defer c.Shutdown()
-	if err := from.Fork(ctx, o.at, o.as); err != nil {
+	err = from.Fork(ctx, o.at, o.as)
+	if errors.Is(err, client.ErrNoEvent) {
+		return fmt.Errorf("%w (list the events with \"%s events -n %s\")", err, o.program(), o.name)
+	}
+	if err != nil {
 		return err
 	}
 	if o.json {

@@ -163,6 +163,11 @@ func TestMessages(t *testing.T) {
 	plain("send", "-n", "demo", "-m", "Hello", "--settings", `{"topP":2}`)
 	plain("set", "retry", "-n", "demo", "--max-retries", "500")
 	plain("set", "retry", "-n", "demo", "--backoff-factor", "0.5")
+	plain("set", "retry", "-n", "demo")
+	plain("set", "retry", "-n", "demo", "--reset", "--jitter")
+	plain("set", "request", "-n", "demo", "--json")
+	plain("set", "compaction", "-n", "demo")
+	plain("set", "compaction", "truncate", "-n", "demo", "--reset")
 	plain("set", "policy", "sometimes", "-n", "demo")
 	plain("set", "policy", "-n", "demo")
 	plain("set", "policy", "-n", "demo", "--quiet-period", "2m")
@@ -177,6 +182,9 @@ func TestMessages(t *testing.T) {
 	plain("set", "provider", "-n", "demo", "--provider", "openai", "--model", "m", "--temperature", "3.5")
 	plain("set", "provider", "-n", "demo", "--provider", "openai", "--model", "m", "--api-key-ref", "sk-0123456789")
 	plain("set", "provider", "-n", "demo", "--provider", "openai", "--model", "m", "--base-url", "ftp://host")
+	plain("set", "provider", "-n", "demo", "--default", "--model", "m")
+	plain("help", "nosuch")
+	plain("help", "set", "nosuch")
 	plain("export", "-n", "demo", "--format", "pdf")
 	plain("export", "-n", "demo", "-o", ".")
 	plain("export", "-n", "demo", "-o", "missing/demo.jsonl")
@@ -236,6 +244,7 @@ func TestMessages(t *testing.T) {
 	failing(client.ErrNoSchedule, "schedule", "pause", "-n", "demo")
 	failing(&client.ScheduleError{Field: "cron", Problem: `"daily" is invalid: malformed expression`}, "schedule", "-n", "demo", "--cron", "daily", "-m", "Hi")
 	failing(client.ErrExists, "import", "-n", "demo", "log.jsonl")
+	failing(fmt.Errorf("fork at demo:0012: %w: the log ends at demo:0003, before demo:0012", client.ErrNoEvent), "fork", "-n", "demo", "--at", "demo:0012", "--as", "copy")
 	plain("import", "-n", "demo", "broken.jsonl")
 	ended := func(body event.Body) {
 		t.Helper()
@@ -285,7 +294,6 @@ func TestMessages(t *testing.T) {
 	run(newFake(t, nil), "", "set", "timeout", "2m", "-n", "demo")
 	fmt.Fprintf(&printed, "%s\n\n", show.NoWorkerYet("contexts"))
 	fmt.Fprintf(&printed, "%s\n\n", restarted)
-	fmt.Fprintf(&printed, "%s\n\n", chatOptions{app: &app{}, name: "demo"}.farewell())
 
 	section("Events")
 	factor, temperature, tokens, ms := 2.0, 0.3, 500, int64(20000)
@@ -300,6 +308,7 @@ func TestMessages(t *testing.T) {
 		event.SetRetryConfig{MaxRetries: 3, InitialDelayMs: 100, BackoffFactor: &factor, MaxDelayMs: &ms, Jitter: true},
 		event.SetProviderConfig{ProviderID: "openai", Model: "gpt-4o", BaseURL: "https://api.openai.com/v1", APIKeyRef: "env:OPENAI_API_KEY", Temperature: &temperature, MaxTokens: &tokens, TextOnly: true},
 		event.SetProviderConfig{ProviderID: "ollama", Model: "llama3.2", AsFallback: true},
+		event.SetProviderConfig{UseDefault: true}, event.SetProviderConfig{UseDefault: true, AsFallback: true},
 		event.SetTimeout{TimeoutMs: 30000, FirstTokenMs: &ms, StallMs: &ms},
 		event.SetDeliveryPolicy{Policy: event.PolicyQueue, QuietPeriodMs: &ms, MaxWaitMs: &ms},
 		event.SetRequestSettings{Temperature: &temperature, Stop: []string{"END"}}, event.SetRequestSettings{},
@@ -348,6 +357,7 @@ func TestMessages(t *testing.T) {
 			{Name: "fetch"}, {Name: "mcp__files__read", Canonical: "mcp:files/read"}, {Name: "read_result"},
 		}},
 		event.ToolsOffered{Patterns: []string{"mcp:files/*"}},
+		event.ToolsOffered{Patterns: []string{"mcp:files/*"}, Withheld: []event.WithheldTool{{Name: "mcp:files/sum", Reason: "the input schema is of type \"array\""}}},
 		event.HookApplied{Hook: "pii", Stage: event.HookBefore, Outcome: event.HookChanged, Reason: "names removed", Change: &event.HookChange{
 			Messages: []event.ReplacedMessage{{EventID: "demo:0002", Content: "I am [name]"}}, Settings: &event.RequestSettings{Temperature: &temperature},
 		}},

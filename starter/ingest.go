@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -26,29 +28,37 @@ type ingestOptions struct {
 	name   string
 	format string
 	file   string
+	follow bool
 	json   bool
 	// outage is how long a send is retried while Temporal is unreachable, and tryAgain the
 	// delay between attempts.
 	outage, tryAgain time.Duration
+	// poll is how often a followed file is read.
+	poll time.Duration
 }
 
 func newIngestCommand(a *app) *cobra.Command {
-	o := ingestOptions{app: a, outage: time.Minute, tryAgain: time.Second}
+	o := ingestOptions{app: a, outage: time.Minute, tryAgain: time.Second, poll: 250 * time.Millisecond}
 	command := &cobra.Command{
-		Use:   "ingest -n NAME --format FORMAT [FILE|-]",
-		Short: "Record the output of a coding agent in a context",
-		Long: `Record the output of a coding agent in a context: messages, tool calls, tool
-results and other output. Without FILE the output is read from standard input
-and recorded as the agent prints it. No model is called.
+		Use:   "ingest -n NAME [flags] [FILE|-]",
+		Short: "Record the log of a coding agent in a context",
+		Long: `Record the log of a coding agent in a context: messages, tool calls, tool
+results and other output. Without FILE the log is read from standard input and
+recorded as the agent prints it. With --follow, what the agent adds to FILE is
+recorded until Ctrl-C. No model is called.
+
+The format is recognized by the content. Any other file is refused before
+anything is recorded:
 
 ` + formatsUsage() + `
-Ingesting a log again adds only events that are new. Unrecognized JSON is
-recorded as a warning. Probable API keys are removed. Outputs longer than about
-1 MiB are truncated in the middle, with a marker.
+Ingesting a log again, or a longer version of it, adds only events that are new.
+Lines of new types are counted in a note, and broken ones recorded as warnings.
+Probable API keys are removed. Outputs longer than about 1 MiB are truncated in
+the middle, with a marker.
 
 ` + exitReference,
-		Example: `  droid exec --output-format stream-json "Fix the tests" | starter ingest -n fix --format droid
-  starter ingest -n fix --format claude log.jsonl`,
+		Example: `  droid exec --output-format stream-json "Fix the tests" | starter ingest -n fix
+  starter ingest -n fix --follow ~/.claude/projects/-home-ada-app/SESSION.jsonl`,
 		Args: atMostOneArgument,
 		RunE: func(command *cobra.Command, args []string) error {
 			o.file = "-"
@@ -60,8 +70,9 @@ recorded as a warning. Probable API keys are removed. Outputs longer than about
 	}
 	nameFlag(command, &o.name, "", nameUsage)
 	flags := command.Flags()
-	flags.StringVar(&o.format, "format", "", "input `FORMAT`: "+oneOf(agent.Formats())+"; required")
-	flags.BoolVar(&o.json, "json", false, "print one line of JSON: contextName, events, repeated, warnings, refused")
+	flags.StringVar(&o.format, "format", "", "refuse a log of another `FORMAT`: "+oneOf(agent.Formats())+" (default: any)")
+	flags.BoolVarP(&o.follow, "follow", "f", false, "record what is added to FILE, until Ctrl-C; a truncated or replaced file is read from its start")
+	flags.BoolVar(&o.json, "json", false, "print one line of JSON: contextName, events, repeated, warnings, refused, skipped")
 	return command
 }
 
@@ -92,15 +103,19 @@ func runIngest(ctx context.Context, o ingestOptions) (err error) {
 	if err := checkName(o.name); err != nil {
 		return err
 	}
-	format := agent.Format(o.format)
-	if !slices.Contains(agent.Formats(), format) {
+	if o.format != "" && !slices.Contains(agent.Formats(), agent.Format(o.format)) {
 		return usagef("--format %q: want %s", o.format, oneOf(agent.Formats()))
 	}
-	log, err := o.log()
+	if o.follow && o.file == "-" {
+		return usagef("--follow: requires a FILE")
+	}
+	file, err := o.log()
+	if file != nil {
+		defer file.Close()
+	}
 	if err != nil {
 		return err
 	}
-	defer log.Close()
 	c, to, err := o.open(ctx, o.name)
 	if err != nil {
 		return err
@@ -113,7 +128,14 @@ func runIngest(ctx context.Context, o ingestOptions) (err error) {
 	i := ingestion{ingestOptions: o, to: to, known: known, ingested: ingested{ContextName: o.name}}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	err = i.run(ctx, client.Entries(ctx, agent.Read(log, format), 0))
+	log := agent.Read(file, agent.Format(o.format))
+	if o.follow {
+		log = o.followed(ctx)
+	}
+	err = i.run(ctx, client.Entries(ctx, log, 0))
+	if errors.Is(err, agent.ErrUnrecognized) && i.Events+i.Repeated == 0 {
+		return usagef("%s: %w", cmp.Or(strings.TrimPrefix(o.file, "-"), "standard input"), err)
+	}
 	return errors.Join(err, i.report())
 }
 
@@ -124,12 +146,28 @@ func (o ingestOptions) log() (io.ReadCloser, error) {
 		if err != nil {
 			return nil, exit.UsageError{Err: err}
 		}
-		return file, nil
+		return file, o.check(file)
 	case o.inTerminal:
 		return nil, usagef("log: missing (name a FILE, or pipe the log to standard input)")
 	default:
 		return io.NopCloser(o.in), nil
 	}
+}
+
+// check refuses a file that is no log before a connection is made. What is followed may be empty yet.
+func (o ingestOptions) check(file *os.File) error {
+	info, err := file.Stat()
+	if err != nil || !info.Mode().IsRegular() || o.follow && info.Size() == 0 {
+		return err
+	}
+	for _, err := range agent.Read(file, agent.Format(o.format)) {
+		if errors.Is(err, agent.ErrUnrecognized) {
+			return usagef("%s: %w", o.file, err)
+		}
+		break
+	}
+	_, err = file.Seek(0, io.SeekStart)
+	return err
 }
 
 // clientEventIDs returns the counters of all recorded events by their client event ids, and the id
@@ -154,11 +192,12 @@ func clientEventIDs(ctx context.Context, of logReader) (counters map[string]int,
 type ingested struct {
 	ContextName string `json:"contextName"`
 	// Events were added, Repeated were already recorded, Refused were rejected by the context.
-	// Warnings are counted in Events, too.
+	// Warnings are counted in Events, too. Skipped are lines of the log without an event.
 	Events   int `json:"events"`
 	Repeated int `json:"repeated"`
 	Warnings int `json:"warnings"`
 	Refused  int `json:"refused"`
+	Skipped  int `json:"skipped"`
 }
 
 // maxBatchBytes is the limit of an update: unlike a signal, it returns rejections. maxBatchEvents is below the
@@ -211,6 +250,12 @@ func (i *ingestion) run(ctx context.Context, entries <-chan client.Entry) error 
 }
 
 func (i *ingestion) take(ctx context.Context, e event.Event) error {
+	var skipped map[string]int
+	if json.Unmarshal(e.Extra[agent.Skipped], &skipped) == nil {
+		for _, lines := range skipped {
+			i.Skipped += lines
+		}
+	}
 	if _, ok := i.known[e.ClientEventID]; ok {
 		i.Repeated++
 		return nil
@@ -257,6 +302,7 @@ func (i *ingestion) add(ctx context.Context, events []event.Event) error {
 	}
 	i.Events += len(events)
 	for _, e := range events {
+		i.known[e.ClientEventID] = event.Counter(e.ID)
 		if note, ok := e.Body.(event.Note); ok && note.Kind == event.NoteWarning {
 			i.Warnings++
 		}
@@ -291,6 +337,9 @@ func (i *ingestion) report() error {
 		text := fmt.Sprintf("ingested %s into context %s", count(i.Events, "event"), i.name)
 		if i.Repeated > 0 {
 			text += fmt.Sprintf("; already recorded: %d", i.Repeated)
+		}
+		if i.Skipped > 0 {
+			text += fmt.Sprintf("; lines not recorded: %d", i.Skipped)
 		}
 		if i.Warnings > 0 {
 			text += fmt.Sprintf("; warnings: %d", i.Warnings)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -39,12 +40,12 @@ func TestIngestDeduplicatesEvents(t *testing.T) {
 	log, err := os.ReadFile(droidLog)
 	require.NoError(t, err)
 	more := string(log) + "done\n{\n"
-	require.Equal(t, outcome{0, `{"contextName":"demo","events":2,"repeated":17,"warnings":1,"refused":0}` + "\n", ""},
+	require.Equal(t, outcome{0, `{"contextName":"demo","events":2,"repeated":17,"warnings":1,"refused":0,"skipped":0}` + "\n", ""},
 		starter(t, f, more, "ingest", "-n", "demo", "--format", "droid", "--json"))
 	require.Equal(t, outcome{0, "", "ingested 0 events into context demo; already recorded: 19\n"},
 		starter(t, f, more, "ingest", "-n", "demo", "--format", "droid", "-"))
-	require.Equal(t, outcome{0, "", "ingested 19 events into context demo; warnings: 1\n"},
-		starter(t, f, "", "ingest", "-n", "demo", "--format", "claude", claudeLog))
+	require.Equal(t, outcome{0, "", "ingested 19 events into context demo; lines not recorded: 1\n"},
+		starter(t, f, "", "ingest", "-n", "demo", claudeLog))
 	require.Len(t, f.all(), 38)
 	for _, e := range f.all() {
 		if m, ok := e.Body.(event.UserMessage); ok {
@@ -77,7 +78,7 @@ func TestInterruptedIngestReportsTheEventsSent(t *testing.T) {
 	stdin, write := io.Pipe()
 	defer write.Close()
 	go func() {
-		fmt.Fprintln(write, "working")
+		fmt.Fprintln(write, `{"type":"message","role":"user","text":"Hello"}`)
 		f.await(t, 1)
 		cancel()
 	}()
@@ -168,4 +169,77 @@ func TestIngestRequiresAFileOnATerminal(t *testing.T) {
 	err := runIngest(t.Context(), ingestOptions{app: &app{streams: streams{inTerminal: true}}, name: "demo", format: "droid", file: "-"})
 	require.Equal(t, exit.Usage, exitCode(err))
 	require.EqualError(t, err, "log: missing (name a FILE, or pipe the log to standard input)")
+}
+
+func TestIngestRefusesOtherFilesBeforeAnythingIsRecorded(t *testing.T) {
+	notes := filepath.Join(t.TempDir(), "notes.jsonl")
+	require.NoError(t, os.WriteFile(notes, []byte(`{"note":"Buy bread"}`+"\n"), 0o600))
+	const formats = "Claude Code: --output-format stream-json, or a file of ~/.claude/projects; Codex CLI: a rollout file of ~/.codex/sessions; " +
+		"Droid CLI: --output-format stream-json, or a file of ~/.factory/sessions"
+	for name, c := range map[string]struct {
+		stdin, want string
+		args        []string
+	}{
+		"a file": {args: []string{notes},
+			want: notes + ": log not recognized (want " + formats + ")"},
+		"a followed file": {args: []string{"--follow", notes},
+			want: notes + ": log not recognized (want " + formats + ")"},
+		"standard input": {stdin: "Hello\n",
+			want: "standard input: log not recognized (want " + formats + ")"},
+		"nothing": {
+			want: "standard input: log not recognized (want " + formats + ")"},
+		"the log of another agent": {args: []string{"--format", "claude", droidLog},
+			want: droidLog + ": log not recognized: not of format claude (it is of format droid)"},
+		"what cannot be followed": {args: []string{"--follow"}, want: "--follow: requires a FILE"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake(t) // fails on any input
+			f.missing = true
+			got := starter(t, f, c.stdin, append([]string{"ingest", "-n", "demo"}, c.args...)...)
+			require.Equal(t, outcome{exit.Usage, "", "starter ingest: " + c.want + "\nRun 'starter ingest --help' for usage.\n"}, got)
+		})
+	}
+}
+
+func TestIngestFollowsAFile(t *testing.T) {
+	line := func(n int) string { return fmt.Sprintf(`{"type":"message","role":"user","text":"%d"}`+"\n", n) }
+	log := filepath.Join(t.TempDir(), "log.jsonl")
+	write := func(text string) {
+		file, err := os.OpenFile(log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		require.NoError(t, err)
+		_, err = file.WriteString(text)
+		require.NoError(t, err)
+		require.NoError(t, file.Close())
+	}
+	write("")
+	f := taking(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	var errOut bytes.Buffer
+	code := make(chan int, 1)
+	go func() {
+		code <- exitCode(runIngest(ctx, ingestOptions{
+			app: &app{streams: streams{err: &errOut}, dial: dialFake(f)}, name: "demo", file: log, follow: true, poll: time.Millisecond,
+		}))
+	}()
+	write(line(1))
+	f.await(t, 1)
+	write(line(2)[:9])
+	write(line(2)[9:] + line(3))
+	f.await(t, 3)
+
+	require.NoError(t, os.Truncate(log, 0))
+	write(line(4))
+	f.await(t, 4)
+
+	require.NoError(t, os.Rename(log, log+".1"))
+	write(line(4) + line(5))
+	f.await(t, 5)
+	cancel()
+	require.Equal(t, exit.Interrupted, <-code)
+	var said []string
+	for _, e := range f.all() {
+		said = append(said, e.Body.(event.UserMessage).Content)
+	}
+	require.Equal(t, []string{"1", "2", "3", "4", "5"}, said)
+	require.Equal(t, "ingested 5 events into context demo; already recorded: 1\n", errOut.String())
 }

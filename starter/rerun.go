@@ -130,7 +130,7 @@ func (o rerunOptions) questions(ctx context.Context, from logReader) ([]question
 	}
 	through := event.Counter(o.at)
 	if len(log) > 0 && through > event.Counter(log[len(log)-1].ID) {
-		return nil, fmt.Errorf("--at %s: beyond the end of the log (the last event is %s)", o.at, log[len(log)-1].ID)
+		return nil, fmt.Errorf("--at %s: beyond the end of the log, %s (list the events with \"%s events -n %s\")", o.at, log[len(log)-1].ID, o.program(), o.name)
 	}
 	questions := questionsOf(log, func(body event.Body) bool {
 		switch body := body.(type) {

@@ -96,7 +96,7 @@ func TestRerunRejectsInvalidArguments(t *testing.T) {
 		{[]string{"rerun", "-n", "demo", "--as", "copy", "--model", "m"}, exit.Usage, "--provider: missing"},
 		{append(rerunArgs, "--as", "demo"), exit.Usage, "want the name of a new context"},
 		{append(rerunArgs, "--at", "other:0001"), exit.Usage, "--at"},
-		{append(rerunArgs, "--at", "demo:0099"), exit.Failure, "beyond the end of the log (the last event is demo:0010)"},
+		{append(rerunArgs, "--at", "demo:0099"), exit.Failure, "beyond the end of the log, demo:0010 (list the events with"},
 		{append(rerunArgs, "--at", "demo:0003"), exit.Failure, "rerun context demo: it has no user message to answer"},
 	} {
 		got := starterWith(t, t.Context(), c, strings.NewReader(""), test.args...)

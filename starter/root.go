@@ -171,6 +171,7 @@ overrides the TOML profile of the temporal command.
 		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
 	root.SetFlagErrorFunc(exit.FlagError)
+	root.SetHelpCommand(newHelpCommand(a))
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.err)

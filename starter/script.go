@@ -265,7 +265,7 @@ func (s *script) await(more bool) {
 		s.stopNotice = nil
 	}
 	if more {
-		s.stopNotice = s.noticeNoWorker()
+		s.stopNotice = s.noticeNoWorker(s.to)
 	}
 }
 

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"iter"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -86,17 +88,55 @@ func runSend(ctx context.Context, o sendOptions) error {
 	if o.deltas || !o.json && o.outTerminal {
 		o.noteNotLive(c)
 	}
+	turn := observedTurn{conversation: to}
 	if o.json {
-		err = o.printTurn(ctx, to, events)
+		err = o.printTurn(ctx, &turn, events)
 	} else {
-		err = o.ask(ctx, to, events)
+		err = o.ask(ctx, &turn, events)
 	}
 	if ctx.Err() != nil {
-		o.note("stopped waiting; the answer continues (follow it with \"%[1]s events -n %[2]s --follow\", "+
-			"stop it with \"%[1]s interrupt -n %[2]s\")", o.program(), o.name)
+		advice := fmt.Sprintf("follow it with \"%s events -n %s --follow\"", o.program(), o.name)
+		if turn.isAnswered {
+			advice += fmt.Sprintf(", stop it with \"%s interrupt -n %s\"", o.program(), o.name)
+		}
+		o.note("stopped waiting; %s (%s)", turn.remains(), advice)
 		return ctx.Err()
 	}
 	return err
+}
+
+// observedTurn remembers how far the turn of a message has come.
+type observedTurn struct {
+	conversation
+	isRecorded, isAnswered bool
+}
+
+func (t *observedTurn) Ask(ctx context.Context, events ...event.Event) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		for e, err := range t.conversation.Ask(ctx, events...) {
+			switch e.Body.(type) {
+			case nil:
+			case event.LLMRequestStarted, event.TextDelta, event.ReasoningDelta, event.AssistantMessage:
+				t.isAnswered = true
+			default:
+				t.isRecorded = true
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// remains says what happens after the wait has stopped.
+func (t *observedTurn) remains() string {
+	switch {
+	case t.isAnswered:
+		return "the answer continues"
+	case t.isRecorded:
+		return "the message is recorded, and its answer has not begun yet"
+	}
+	return "no worker has recorded the message yet; once Temporal has stored it, the next worker answers it"
 }
 
 func (o sendOptions) events() ([]event.Event, error) {

@@ -230,6 +230,7 @@ func TestWaitingForAWorkerPrintsANotice(t *testing.T) {
 	} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			f := newFake(t, answered("demo:r0001", 1, "Hello"))
+			f.taskQueue = "others"
 			told := make(chan struct{})
 			f.slow = func() { <-told }
 			errOut := &cancelAfter{lines: 1, cancel: func() { close(told) }}
@@ -239,19 +240,42 @@ func TestWaitingForAWorkerPrintsANotice(t *testing.T) {
 			}
 			require.Zero(t, execute(t.Context(), a, append(args, "-n", "demo", "--task-queue", "theirs")))
 			require.True(t, strings.HasPrefix(errOut.String(),
-				"stored in Temporal; waiting for a worker on task queue theirs (Ctrl-C stops waiting)\n"), errOut)
+				"stored in Temporal; waiting for a worker on task queue others (Ctrl-C stops waiting)\n"), errOut)
 		})
 	}
 }
 
-func TestSendNotesOnASignalThatTheAnswerContinues(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
+func TestSendNotesOnASignalHowFarTheTurnCame(t *testing.T) {
+	const follow = "follow it with \"starter events -n demo --follow\""
+	for want, replies := range map[string][][]event.Body{
+		"no worker has recorded the message yet; once Temporal has stored it, the next worker answers it (" + follow + ")": nil,
+		"the message is recorded, and its answer has not begun yet (" + follow + ")":                                       {{}},
+		"the answer continues (" + follow + ", stop it with \"starter interrupt -n demo\")":                                {{event.LLMRequestStarted{RequestID: "demo:r0001"}}},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		f := newFake(t, replies...)
+		f.err = context.Canceled
+		got := starterWith(t, ctx, &fakeClient{context: f}, strings.NewReader(""), "send", "-n", "demo", "-m", "Hi")
+		require.Equal(t, outcome{exit.Interrupted, "", "stopped waiting; " + want + "\n"}, got)
+	}
+}
+
+func TestALogWithoutEventsWaitsForAWorker(t *testing.T) {
+	const want = "no events yet: the input of context demo is stored in Temporal; waiting for a worker on task queue theirs\n"
+	for _, args := range [][]string{{"events"}, {"events", "--json"}, {"export"}, {"export", "--format", "openai"}} {
+		f := newFake(t)
+		f.taskQueue, f.unrecorded = "theirs", true
+		got := starter(t, f, "", append(args, "-n", "demo")...)
+		require.Equal(t, exit.OK, got.code)
+		require.Equal(t, want, got.errOut, args)
+		f.unrecorded = false
+		f.recordBodies(event.SessionStarted{})
+		require.Empty(t, starter(t, f, "", append(args, "-n", "demo")...).errOut, args)
+	}
 	f := newFake(t)
-	f.err = context.Canceled
-	got := starterWith(t, ctx, &fakeClient{context: f}, strings.NewReader(""), "send", "-n", "demo", "-m", "Hi")
-	require.Equal(t, exit.Interrupted, got.code)
-	require.Contains(t, got.errOut, "starter interrupt -n demo")
+	f.missing = true
+	require.Equal(t, exit.NoContext, starter(t, f, "", "events", "-n", "demo").code)
 }
 
 func TestExitCodes(t *testing.T) {
@@ -297,15 +321,25 @@ func TestInvalidSettingsAreUsageErrors(t *testing.T) {
 		{send("null"), "--settings: not a JSON object"},
 		{send("seed=7"), "--settings: not a JSON object"},
 		{send(`{"seed":7} {}`), "--settings: not a JSON object"},
-		{send(`{"top_p":0.5}`), `--settings: unknown field "top_p"`},
+		{send(`{"top_p":0.5}`), `--settings: unknown field "top_p" (did you mean "topP"?)`},
+		{send(`{"Seed":5}`), `--settings: unknown field "Seed" (did you mean "seed"?)`},
+		{send(`{"seed":5,"seed":6}`), `--settings: repeated field "seed"`},
+		{send(`{"id":"x"}`), `--settings: unknown field "id"`},
+		{send(`{"responseFormat":{"typ":7}}`), `--settings: responseFormat: unknown field "typ" (did you mean "type"?)`},
 		{send(`{"_tag":"UserMessage"}`), `--settings: unknown field "_tag"`},
 		{send(`{"topP":"0.5"}`), "--settings: topP: want a number, got a string"},
-		{send(`{"seed":1.5}`), "--settings: seed: want a whole number, got the number 1.5"},
+		{send(`{"seed":1.5}`), "--settings: seed: want a whole number, got a number 1.5"},
 		{send(`{"stop":"END"}`), "--settings: stop: want a list of strings, got a string"},
 		{send(`{"responseFormat":{"type":7}}`), "--settings: responseFormat.type: want a string, got a number"},
 		{send(`{"topP":2}`), "--settings: topP: want 0 to 1, got 2"},
 		{send(`{"responseFormat":` + invalid + `}`), "responseFormat.schema: invalid JSON Schema: root: the schema refers to itself without an end"},
 		{[]string{"set", "request", "-n", "demo", "--response-schema", schema}, "--response-schema: invalid JSON Schema: /type: "},
+		{[]string{"tools", "-n", "demo", "--set", `{"toolz":[]}`}, `--set: unknown field "toolz" (did you mean "tools"?)`},
+		{[]string{"tools", "-n", "demo", "--set", `{"tools":["a"],"aprove":["*"]}`}, `--set: unknown field "aprove" (did you mean "approve"?)`},
+		{[]string{"tools", "-n", "demo", "--set", `{"tools":"a"}`}, `--set: tools: want a list, got a string`},
+		{[]string{"tools", "-n", "demo", "--set", `7`}, `--set: want an object, got the number 7`},
+		{[]string{"tools", "-n", "demo", "--set", `{"tools":[]}`}, `--set: has no tools (use --none to remove all tools)`},
+		{[]string{"tools", "-n", "demo", "--client-tool", `{"name":"ask","schema":{}}`}, `--client-tool: unknown field "schema"`},
 		{[]string{"tools", "-n", "demo", "--client-tool", `{"name":"ask","parameters":{"type":5}}`}, "starter tools: tools.0.parameters: invalid JSON Schema: /type: "},
 		{[]string{"set", "request", "-n", "demo", "--label", "a=1", "--label", "b=2", "--label", "a=3"}, `--label "a=3": the name is set twice`},
 		{[]string{"usage", "-n", ""}, "-n: missing (want the NAME of a context)"},

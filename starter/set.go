@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
@@ -80,9 +81,30 @@ func (a *app) set(ctx context.Context, to asker, setting event.Event) (event.Eve
 	return event.Event{}, turnError(nil)
 }
 
+// resetFlag adds the flag that a command requires if no setting is named, because it resets those that are not.
+func resetFlag(command *cobra.Command) {
+	reset := command.Flags().Bool("reset", false, "return all settings of the command to their defaults")
+	run := command.RunE
+	command.RunE = func(command *cobra.Command, args []string) error {
+		named := len(args)
+		command.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+			if f.Changed && f.Name != "reset" {
+				named++
+			}
+		})
+		switch {
+		case *reset && named > 0:
+			return usagef("--reset: cannot be used with a setting")
+		case !*reset && named == 0:
+			return usagef("setting: missing (want a flag, or --reset for the defaults)")
+		}
+		return run(command, args)
+	}
+}
+
 // flagsOf maps fields of events to flags or arguments whose names differ.
 var flagsOf = map[string]string{
-	"providerId": "--provider", "timeoutMs": "DURATION", "policy": "policy", "content": "TEXT",
+	"providerId": "--provider", "useDefault": "--default", "timeoutMs": "DURATION", "policy": "policy", "content": "TEXT",
 	"parameters": "--arguments", "decidedBy": "--by", "strategies": "STRATEGY", "triggerPercent": "--trigger", "targetPercent": "--target",
 	"labels": "--label", "responseFormat.schema": "--response-schema", "responseFormat.name": "--schema-name",
 }

@@ -28,7 +28,7 @@ strategies are tried in order:
 
 ` + effectsUsage(event.Strategies(), strategyEffects) + `
 The command sets all fields. Without strategies, they are drop_tool_results and
-summarise, as in new contexts.
+summarise, as in new contexts; --reset returns to the settings of new contexts.
 
 ` + exitReference,
 		Example: `  starter set compaction drop_tool_results truncate -n demo --trigger 90
@@ -60,5 +60,6 @@ summarise, as in new contexts.
 	flags.IntVar(&trigger, "trigger", 80, "`PERCENT` of the window that a request may fill, 10 to 100")
 	flags.IntVar(&target, "target", 0, "`PERCENT` that a compacted request fills at most, less than the trigger (default: five eighths of the trigger)")
 	flags.BoolVar(&isOff, "off", false, "never shorten the conversation")
+	resetFlag(command)
 	return command
 }

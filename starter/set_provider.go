@@ -1,6 +1,9 @@
 package main
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -11,7 +14,7 @@ func newSetProviderCommand(o *setOptions) *cobra.Command {
 	var temperature float64
 	var maxTokens int
 	command := &cobra.Command{
-		Use:   "provider -n NAME --provider ID --model MODEL [flags]",
+		Use:   "provider -n NAME --provider ID --model MODEL | --default [flags]",
 		Short: "Set the provider and the model, or the fallback",
 		Long: `Set the provider and the model of a context, or, with --fallback, those that are
 used after the primary ones reject a request or run out of retries. The command
@@ -19,7 +22,11 @@ sets all fields of the provider; omitted flags return to their defaults.
 
 The operator of the worker configures the available providers, base URLs and
 keys, see "worker --help", --providers and --allow-base-url. Requests to any
-other provider fail.
+other provider fail. Every worker has ` + strings.Join(presets[:5], ", ") + `,
+` + strings.Join(presets[5:], ", ") + `.
+
+With --default, the context returns to the default provider of the worker or,
+with --fallback, to no fallback.
 
 ` + exitReference,
 		Example: `  starter set provider -n demo --provider openai --model gpt-4o
@@ -32,7 +39,14 @@ other provider fail.
 			if command.Flags().Changed("max-tokens") {
 				body.MaxTokens = &maxTokens
 			}
-			return runSet(command.Context(), *o, body)
+			if err := runSet(command.Context(), *o, body); err != nil {
+				return err
+			}
+			if !body.UseDefault && body.BaseURL == "" && !slices.Contains(presets, body.ProviderID) {
+				o.note("requests fail unless the worker has a provider %q in its --providers file; without one it has %s",
+					body.ProviderID, strings.Join(presets, ", "))
+			}
+			return nil
 		},
 	}
 	providerFlags(command, &body)
@@ -41,8 +55,14 @@ other provider fail.
 		"sampling temperature, a `NUMBER` from 0 to 2 (default: the provider's)")
 	flags.IntVar(&maxTokens, "max-tokens", 0, "maximum length of an answer in `TOKENS`, 1 to 10,000,000 (default: the provider's)")
 	flags.BoolVar(&body.TextOnly, "text-only", false, "the model accepts no images or files; replace them by a note")
+	flags.BoolVar(&body.UseDefault, "default", false, "return to the default provider of the worker, or, with --fallback, to no fallback")
 	flags.BoolVar(&body.AsFallback, "fallback", false, "set the fallback and leave the primary provider as it is")
 	return command
+}
+
+// presets are the ids of llm.Presets, which clients do not import.
+var presets = []string{
+	"anthropic", "cerebras", "deepseek", "gemini", "groq", "llamacpp", "mistral", "ollama", "openai", "openrouter", "together", "vllm",
 }
 
 func providerFlags(command *cobra.Command, body *event.SetProviderConfig) {

@@ -16,8 +16,9 @@ func newSetRetryCommand(o *setOptions) *cobra.Command {
 		Use:   "retry -n NAME [flags]",
 		Short: "Set the number and the delays of retries",
 		Long: `Set the number of retries after a failed attempt, per provider, and their delays.
-The command sets all fields; omitted flags return to their defaults. Durations
-have a unit, as in 100ms, 2s or 1m30s, and are whole milliseconds.
+The command sets all fields; omitted flags return to their defaults, with --reset
+all of them. Durations have a unit, as in 100ms, 2s or 1m30s, and are whole
+milliseconds.
 
 ` + exitReference,
 		Example: `  starter set retry -n demo --max-retries 5 --initial-delay 500ms --jitter`,
@@ -42,5 +43,6 @@ have a unit, as in 100ms, 2s or 1m30s, and are whole milliseconds.
 	flags.Float64Var(&backoffFactor, "backoff-factor", 2, "factor from each delay to the next, 1 to 100; 1: constant delays")
 	flags.DurationVar(&maxDelay, "max-delay", time.Minute, "maximum delay, from the initial delay to 1h")
 	flags.BoolVar(&body.Jitter, "jitter", false, "randomize each delay between half and all of it")
+	resetFlag(command)
 	return command
 }

@@ -26,7 +26,7 @@ func (a *app) turn(ctx context.Context, to asker, events []event.Event) iter.Seq
 				return
 			}
 		}
-		stopNotice := a.noticeNoWorker()
+		stopNotice := a.noticeNoWorker(to)
 		defer stopNotice()
 		for e, err := range to.Ask(ctx, inputs[last]...) {
 			stopNotice()
@@ -38,15 +38,50 @@ func (a *app) turn(ctx context.Context, to asker, events []event.Event) iter.Seq
 }
 
 // After stop has returned, nothing is printed.
-func (a *app) noticeNoWorker() (stop func()) {
+func (a *app) noticeNoWorker(to sender) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
 	printed := make(chan struct{})
 	timer := time.AfterFunc(cmp.Or(a.noticeAfter, noticeAfter), func() {
 		defer close(printed)
-		a.note("%s (Ctrl-C stops waiting)", show.NoWorkerYet(a.taskQueue()))
+		queue := a.taskQueueOf(ctx, to)
+		if ctx.Err() == nil {
+			a.note("%s (Ctrl-C stops waiting)", show.NoWorkerYet(queue))
+		}
 	})
 	return sync.OnceFunc(func() {
+		cancel()
 		if !timer.Stop() {
 			<-printed
 		}
 	})
+}
+
+const describeTimeout = 2 * time.Second
+
+// taskQueueOf returns the task queue of a context, or that of the configuration if Temporal does not tell.
+func (a *app) taskQueueOf(ctx context.Context, of sender) string {
+	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
+	defer cancel()
+	queue, err := of.TaskQueue(ctx)
+	if err != nil {
+		return a.taskQueue()
+	}
+	return queue
+}
+
+// noticeUnrecorded prints a notice at the end of a log without events: the context exists, but no worker has
+// recorded its input.
+func (a *app) noticeUnrecorded(ctx context.Context, of sender, log iter.Seq2[event.Event, error]) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		isEmpty := true
+		for e, err := range log {
+			isEmpty = false
+			if !yield(e, err) {
+				return
+			}
+		}
+		if isEmpty {
+			a.note("no events yet: the input of context %s is %s", of.Name(), show.NoWorkerYet(a.taskQueueOf(ctx, of)))
+		}
+	}
 }

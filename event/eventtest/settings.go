@@ -46,6 +46,9 @@ func ConfigBody() *rapid.Generator[event.Body] {
 			return c
 		})),
 		erase(rapid.Custom(func(t *rapid.T) event.SetProviderConfig {
+			if rapid.IntRange(0, 4).Draw(t, "default") == 0 {
+				return event.SetProviderConfig{UseDefault: true, AsFallback: rapid.Bool().Draw(t, "as fallback")}
+			}
 			return event.SetProviderConfig{
 				ProviderID:  rapid.SampledFrom([]string{"openai", "ollama", "mistral"}).Draw(t, "provider"),
 				Model:       name(t),

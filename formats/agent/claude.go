@@ -3,30 +3,49 @@ package agent
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Claude is the output of Claude Code with --output-format stream-json:
-// https://code.claude.com/docs/en/headless
+// Claude is the output of Claude Code with --output-format stream-json
+// (https://code.claude.com/docs/en/headless), or a session file of ~/.claude/projects.
+// Both have the same messages; a line has the same uuid in both.
 const Claude Format = "claude"
 
-var _ = register(Claude, "output of Claude Code with --output-format stream-json", func() parser { return &claude{} })
+var _ = register(Claude, formatSpec{
+	usage:      "Claude Code: --output-format stream-json, or a file of ~/.claude/projects",
+	recognizes: isClaude,
+	newParser:  func() parser { return &claude{} },
+})
+
+func isClaude(l probe) bool {
+	switch l.Type {
+	case "user", "assistant":
+		return l.has("message")
+	case "system":
+		return l.has("mcp_servers") || l.has("permissionMode") || l.has("apiKeySource") || l.has("parentUuid")
+	case "result":
+		return l.has("num_turns") || l.has("total_cost_usd")
+	case "summary":
+		return l.has("leafUuid")
+	case "file-history-snapshot", "queue-operation":
+		return true
+	}
+	return false
+}
 
 type claudeLine struct {
-	whole     json.RawMessage // the unparsed line
 	Type      string          `json:"type"`
 	Subtype   string          `json:"subtype"`
 	SessionID string          `json:"session_id"`
 	Timestamp json.RawMessage `json:"timestamp"`
 
 	// type "system"
-	Cwd   string          `json:"cwd"`
-	Tools json.RawMessage `json:"tools"`
-	Model string          `json:"model"`
+	Cwd     string          `json:"cwd"`
+	Tools   json.RawMessage `json:"tools"`
+	Model   string          `json:"model"`
+	Content string          `json:"content"`
 
 	// type "assistant" and "user"
 	Message claudeMessage `json:"message"`
@@ -40,29 +59,26 @@ type claudeLine struct {
 	DurationMs   int64           `json:"duration_ms"`
 	Usage        json.RawMessage `json:"usage"`
 	TotalCostUSD float64         `json:"total_cost_usd"`
+
+	// Session files mark what neither the user nor the model said in the conversation.
+	FileSessionID    string `json:"sessionId"`
+	IsMeta           bool   `json:"isMeta"`
+	IsSynthetic      bool   `json:"isSynthetic"`
+	IsSidechain      bool   `json:"isSidechain"` // of the subagent AgentID
+	AgentID          string `json:"agentId"`
+	IsCompactSummary bool   `json:"isCompactSummary"`
+	IsAPIError       bool   `json:"isApiErrorMessage"`
 }
 
 type claudeMessage struct {
-	ID string `json:"id"`
-	// Content is a string or []claudeBlock.
+	ID    string `json:"id"`
+	Model string `json:"model"`
+	// Content is a string or []block.
 	Content json.RawMessage `json:"content"`
 }
 
-type claudeBlock struct {
-	Type     string `json:"type"`
-	Text     string `json:"text"`
-	Thinking string `json:"thinking"`
-
-	// type "tool_use"
-	ID    string          `json:"id"`
-	Name  string          `json:"name"`
-	Input json.RawMessage `json:"input"`
-
-	// type "tool_result"
-	ToolUseID string          `json:"tool_use_id"`
-	Content   json.RawMessage `json:"content"`
-	IsError   bool            `json:"is_error"`
-}
+// syntheticModel names the messages that Claude Code writes in the place of the model.
+const syntheticModel = "<synthetic>"
 
 type claude struct{ repeats repeats }
 
@@ -71,20 +87,15 @@ func (c *claude) parse(line []byte) (session string, items []item, err error) {
 	if err := decode(line, &l); err != nil {
 		return "", nil, err
 	}
-	l.whole = line
 	items, err = c.itemsOf(l)
-	return l.SessionID, items, err
+	return cmp.Or(l.SessionID, l.FileSessionID), items, err
 }
 
 func (c *claude) itemsOf(l claudeLine) ([]item, error) {
-	fields := extra{"messageId": l.Message.ID, "parentToolCallId": l.ParentToolUseID, sourceTimestamp: timeOf(l.Timestamp)}
+	fields := extra{"messageId": l.Message.ID, "parentToolCallId": l.ParentToolUseID, "agentId": l.AgentID, sourceTimestamp: timeOf(l.Timestamp)}
 	switch l.Type {
 	case "system":
-		at := timeOf(l.Timestamp)
-		if l.Subtype != "init" {
-			return []item{note(event.NoteSystem, l.Subtype, extra{"line": l.whole, sourceTimestamp: at})}, nil
-		}
-		return c.repeats.initialized(initLine{l.SessionID, l.Cwd, l.Model}, extra{"tools": l.Tools, sourceTimestamp: at}), nil
+		return []item{c.system(l)}, nil
 	case "assistant", "user":
 		return c.message(l, fields)
 	case "result":
@@ -92,93 +103,35 @@ func (c *claude) itemsOf(l claudeLine) ([]item, error) {
 	case "stream_event":
 		return nil, nil // deltas of the message that follows
 	}
-	return nil, fmt.Errorf("unknown claude line type %q", l.Type)
+	return []item{skip(l.Type)}, nil
+}
+
+func (c *claude) system(l claudeLine) item {
+	at := timeOf(l.Timestamp)
+	switch {
+	case l.Subtype == "init":
+		return c.repeats.initialized(initLine{l.SessionID, l.Cwd, l.Model}, extra{"tools": l.Tools, sourceTimestamp: at})
+	case l.Content != "" || l.Subtype == "compact_boundary":
+		return note(event.NoteSystem, cmp.Or(l.Content, "Conversation compacted"), extra{sourceTimestamp: at})
+	}
+	return skip("system/" + l.Subtype)
 }
 
 func (c *claude) message(l claudeLine, fields extra) ([]item, error) {
-	convert := c.repeats.assistantSaid
-	switch {
-	case l.Type == "user" && l.ParentToolUseID != "":
-		convert = subagentPrompt
-	case l.Type == "user":
-		convert = c.repeats.userSaid
-	}
 	blocks, err := blocksOf(l.Message.Content)
 	if err != nil {
 		return nil, err
 	}
-	var out []item
-	for _, b := range blocks {
-		switch b.Type {
-		case "text":
-			out = append(out, convert(b.Text, fields)...)
-		case "thinking":
-			out = append(out, note(event.NoteThinking, b.Thinking, fields))
-		case "redacted_thinking":
-			out = append(out, note(event.NoteThinking, "(redacted by the provider)", fields))
-		case "tool_use", "server_tool_use":
-			call := newItem(event.ToolCall{
-				ToolCallID: b.ID, MessageID: l.Message.ID, ToolName: cmp.Or(b.Name, unknownTool), Parameters: b.Input,
-			}, extra{"parentToolCallId": l.ParentToolUseID, sourceTimestamp: fields[sourceTimestamp]})
-			if b.Name == "" {
-				call.problem = namelessCall
-			}
-			out = append(out, call)
-		default:
-			switch {
-			case b.ToolUseID != "":
-				// A tool_result, or a provider tool's result like web_search_tool_result.
-				out = append(out, newItem(b.result(), fields))
-			case b.Type == "tool_result":
-				out = append(out, item{problem: "tool result without a tool_use_id"})
-			default:
-				out = append(out, note(event.NoteWarning, fmt.Sprintf("content block of type %q omitted", b.Type), fields))
-			}
-		}
+	say := c.repeats.assistantSaid
+	switch {
+	case l.IsAPIError:
+		say = noted(event.NoteError)
+	case l.ParentToolUseID != "", l.IsSidechain, l.IsMeta, l.IsSynthetic, l.IsCompactSummary, l.Message.Model == syntheticModel:
+		say = noted(event.NoteSystem)
+	case l.Type == "user":
+		say = c.repeats.userSaid
 	}
-	return out, nil
-}
-
-func subagentPrompt(text string, fields extra) []item {
-	return []item{note(event.NoteSystem, text, fields)}
-}
-
-func blocksOf(content json.RawMessage) ([]claudeBlock, error) {
-	var text string
-	if json.Unmarshal(content, &text) == nil {
-		return []claudeBlock{{Type: "text", Text: text}}, nil
-	}
-	if len(content) == 0 {
-		return nil, errors.New("message.content: missing")
-	}
-	var blocks []claudeBlock
-	if err := decode(content, &blocks); err != nil {
-		return nil, fmt.Errorf("message.content: %w", err)
-	}
-	return blocks, nil
-}
-
-// result returns the outcome of a call, with text blocks joined.
-func (b claudeBlock) result() event.ToolResult {
-	r := event.ToolResult{ToolCallID: b.ToolUseID, Value: b.Content, IsError: b.IsError}
-	if !isSet(r.Value) {
-		r.Value = json.RawMessage(`""`)
-	}
-	var parts []claudeBlock
-	if json.Unmarshal(r.Value, &parts) != nil {
-		return r
-	}
-	var texts []string
-	for _, part := range parts {
-		if part.Type != "text" {
-			return r
-		}
-		texts = append(texts, part.Text)
-	}
-	if text, err := encode(strings.Join(texts, "\n")); err == nil {
-		r.Value = text
-	}
-	return r
+	return itemsOfBlocks(blocks, say, fields), nil
 }
 
 // result converts the line that ends the run.

@@ -9,13 +9,33 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Droid is the output of the Droid CLI with --output-format stream-json.
+// Droid is the output of the Droid CLI with --output-format stream-json, or a session file of
+// ~/.factory/sessions.
 const Droid Format = "droid"
 
-var _ = register(Droid, "output of the Droid CLI with --output-format stream-json", func() parser { return &droid{} })
+var _ = register(Droid, formatSpec{
+	usage:      "Droid CLI: --output-format stream-json, or a file of ~/.factory/sessions",
+	recognizes: isDroid,
+	newParser:  func() parser { return &droid{} },
+})
+
+func isDroid(l probe) bool {
+	switch l.Type {
+	case "session_start":
+		return l.has("id")
+	case "message":
+		return l.has("role") && l.has("text")
+	case "tool_call":
+		return l.has("toolName") || l.has("toolId")
+	case "tool_result":
+		return l.has("toolId") || l.has("id") && (l.has("value") || l.has("error"))
+	case "completion":
+		return l.has("finalText")
+	}
+	return false
+}
 
 type droidLine struct {
-	whole     json.RawMessage // the unparsed line
 	Type      string          `json:"type"`
 	ID        string          `json:"id"`
 	SessionID string          `json:"session_id"`
@@ -27,7 +47,7 @@ type droidLine struct {
 	Tools   json.RawMessage `json:"tools"`
 	Model   string          `json:"model"`
 
-	// type "message"
+	// type "message" of a stream
 	Role string `json:"role"`
 	Text string `json:"text"`
 
@@ -46,9 +66,21 @@ type droidLine struct {
 	DurationMs int64  `json:"durationMs"`
 
 	// type "error"; lines from the logger have a level and no type
-	Source  string          `json:"source"`
-	Message string          `json:"message"`
-	Level   json.RawMessage `json:"level"`
+	Source string          `json:"source"`
+	Level  json.RawMessage `json:"level"`
+
+	// Message is the text of an error, or a droidMessage in a session file.
+	Message json.RawMessage `json:"message"`
+
+	// of session files: types "session_start" and "compaction_state"
+	Title       string `json:"title"`
+	SummaryText string `json:"summaryText"`
+}
+
+type droidMessage struct {
+	Role string `json:"role"`
+	// Content is a string or []block.
+	Content json.RawMessage `json:"content"`
 }
 
 type droid struct{ repeats repeats }
@@ -58,7 +90,9 @@ func (d *droid) parse(line []byte) (session string, items []item, err error) {
 	if err := decode(line, &l); err != nil {
 		return "", nil, err
 	}
-	l.whole = line
+	if l.Type == "session_start" {
+		l.SessionID = l.ID
+	}
 	items, err = d.itemsOf(l)
 	return l.SessionID, items, err
 }
@@ -68,9 +102,13 @@ func (d *droid) itemsOf(l droidLine) ([]item, error) {
 	switch l.Type {
 	case "system":
 		if l.Subtype != "init" {
-			return []item{note(event.NoteSystem, l.Subtype, extra{"line": l.whole, sourceTimestamp: at})}, nil
+			return []item{skip("system/" + l.Subtype)}, nil
 		}
-		return d.repeats.initialized(initLine{l.SessionID, l.Cwd, l.Model}, extra{"tools": l.Tools, sourceTimestamp: at}), nil
+		return []item{d.repeats.initialized(initLine{l.SessionID, l.Cwd, l.Model}, extra{"tools": l.Tools, sourceTimestamp: at})}, nil
+	case "session_start":
+		return []item{d.repeats.initialized(initLine{l.SessionID, l.Cwd, ""}, extra{"title": l.Title})}, nil
+	case "compaction_state":
+		return noted(event.NoteSystem)(l.SummaryText, extra{sourceTimestamp: at}), nil
 	case "message":
 		return d.message(l, extra{"messageId": l.ID, sourceTimestamp: at})
 	case "tool_call":
@@ -92,25 +130,37 @@ func (d *droid) itemsOf(l droidLine) ([]item, error) {
 			"numTurns": l.NumTurns, "durationMs": l.DurationMs, sourceTimestamp: at,
 		})), nil
 	case "error":
-		return []item{note(event.NoteError, cmp.Or(l.Message, plainText(l.Error)), extra{"source": l.Source, sourceTimestamp: at})}, nil
+		return []item{note(event.NoteError, cmp.Or(plainText(l.Message), plainText(l.Error)), extra{"source": l.Source, sourceTimestamp: at})}, nil
 	case "":
 		if len(l.Level) > 0 || len(l.Error) > 0 {
 			return []item{logged(l, at)}, nil
 		}
 	}
-	return nil, fmt.Errorf("unknown droid line type %q", l.Type)
+	return []item{skip(l.Type)}, nil
 }
 
 func (d *droid) message(l droidLine, fields extra) ([]item, error) {
-	switch l.Role {
-	case "user":
-		return d.repeats.userSaid(l.Text, fields), nil
-	case "assistant":
-		return d.repeats.assistantSaid(l.Text, fields), nil
-	case "system":
-		return []item{note(event.NoteSystem, l.Text, fields)}, nil
+	blocks, role := []block{{Type: "text", Text: l.Text}}, l.Role
+	var inner droidMessage
+	if json.Unmarshal(l.Message, &inner) == nil {
+		var err error
+		if blocks, err = blocksOf(inner.Content); err != nil {
+			return nil, err
+		}
+		role = inner.Role
 	}
-	return nil, fmt.Errorf("unknown role %q", l.Role)
+	var say func(string, extra) []item
+	switch role {
+	case "user":
+		say = d.repeats.userSaid
+	case "assistant":
+		say = d.repeats.assistantSaid
+	case "system":
+		say = noted(event.NoteSystem)
+	default:
+		return nil, fmt.Errorf("unknown role %q", role)
+	}
+	return itemsOfBlocks(blocks, say, fields), nil
 }
 
 // tool returns the key that calls and results share for a tool.
@@ -134,8 +184,6 @@ func (l droidLine) result() event.ToolResult {
 	return r
 }
 
-func isSet(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
-
 // {"level":…,"error":{"name":…,"message":…,"stack":…}}
 func logged(l droidLine, at string) item {
 	level := plainText(l.Level)
@@ -152,7 +200,7 @@ func logged(l droidLine, at string) item {
 		e.Message = plainText(l.Error)
 	}
 	fields["stack"] = e.Stack
-	content := cmp.Or(e.Message, l.Message)
+	content := cmp.Or(e.Message, plainText(l.Message))
 	if e.Name != "" {
 		content = strings.TrimSuffix(e.Name+": "+content, ": ")
 	}

@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -31,12 +32,26 @@ func FuzzAContextAcceptsTheEventsOfAnyLog(f *testing.F) {
 		`{"type":"message","role":"user","text":"a","timestamp":-1e99}`,
 		`{"type":"message","role":"user","text":"a","timestamp":"2026-01-02T15:04:05+14:00"}`,
 		`{"type":"assistant","message":{"content":[{"type":"server_tool_use","id":"a","name":"\n"},{"type":"x"},{"type":"web_search_tool_result","tool_use_id":"a"}]}}`,
+		`{"type":"user","uuid":"1","message":{"content":"<skill>a</skill>b<image/>"}}` + "\n" + `{"uuid":"1"}`,
+		`{"type":"assistant","message":{"content":[{"type":"text","text":"a {"type":"x","uuid":"2"}` + "\n" + `b"}]}}`,
+		`{"type":"response_item","payload":{"type":"web_search_call","action":"{}"}}` + "\n" + `{"payload":{"type":"x_output","call_id":"a"},"type":"response_item"}`,
+		`{"type":"event_msg","payload":{"type":"user_message","message":" "}}`, `{"type":"response_item","payload":7}`,
 		`{"type":"result","is_error":true,"usage":[],"total_cost_usd":1e300}`,
 	} {
 		f.Add([]byte(seed))
 	}
+	starts := map[agent.Format]string{
+		agent.Claude: `{"type":"summary","leafUuid":"1"}`,
+		agent.Codex:  `{"type":"session_meta","payload":{"id":"1"}}`,
+		agent.Droid:  `{"type":"session_start","id":"1"}`,
+	}
+	require.Len(f, starts, len(agent.Formats()))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		for _, format := range agent.Formats() {
+		for _, err := range agent.Read(bytes.NewReader(data), "") {
+			require.True(t, err == nil || errors.Is(err, agent.ErrUnrecognized), err)
+		}
+		for format, start := range starts {
+			data := append([]byte(start+"\n"), data...)
 			events := read(t, format, string(data))
 			ids := map[string]bool{}
 			for _, e := range events {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,7 +21,12 @@ type item struct {
 	// problem is the missing part of a call or a result, "" if none. Without a Body, the item
 	// could not be converted.
 	problem string
+	// skipped is the kind of a line or a block that becomes no event; the Body is nil.
+	skipped string
 }
+
+// A parser returns an item without a Body for what a repetition omits, because the id of an event
+// has its index.
 
 // unknownTool is the name of a tool without one.
 const unknownTool = "unknown"
@@ -48,6 +54,18 @@ func note(kind event.NoteKind, content string, fields extra) item {
 	return newItem(event.Note{Kind: kind, Content: content}, fields)
 }
 
+func skip(kind string) item { return item{skipped: cmp.Or(kind, "without a type")} }
+
+// noted returns a function that converts a text to a note.
+func noted(kind event.NoteKind) func(string, extra) []item {
+	return func(text string, fields extra) []item {
+		if strings.TrimSpace(text) == "" {
+			return []item{{}}
+		}
+		return []item{note(kind, text, fields)}
+	}
+}
+
 // userMessage returns a user message that triggers no turn, because the agent answers it.
 func userMessage(text string, fields extra) item {
 	return newItem(event.UserMessage{Content: text, TriggersTurn: new(false)}, fields)
@@ -66,10 +84,10 @@ type repeats struct {
 // initLine identifies an agent session; agents repeat it for each turn.
 type initLine struct{ session, cwd, model string }
 
-func (r *repeats) initialized(b initLine, fields extra) []item {
+func (r *repeats) initialized(b initLine, fields extra) item {
 	last := r.last
 	if b == last {
-		return nil
+		return item{}
 	}
 	r.last = b
 	content := "init"
@@ -78,21 +96,24 @@ func (r *repeats) initialized(b initLine, fields extra) []item {
 		fields["model"] = b.model
 	}
 	fields["sessionId"], fields["cwd"] = b.session, b.cwd
-	return []item{note(event.NoteSystem, content, fields)}
+	return note(event.NoteSystem, content, fields)
 }
 
+// userSaid returns a note of what the agent added to the message, and the message.
 func (r *repeats) userSaid(text string, fields extra) []item {
-	if strings.TrimSpace(text) == "" {
-		return nil
+	said, added := unwrap(text)
+	out := append(noted(event.NoteSystem)(added, fields), item{})
+	if strings.TrimSpace(said) != "" {
+		r.answer, r.finished = "", false
+		out[1] = userMessage(said, fields)
 	}
-	r.answer, r.finished = "", false
-	return []item{userMessage(text, fields)}
+	return out
 }
 
 func (r *repeats) assistantSaid(text string, fields extra) []item {
 	said := strings.TrimSpace(text)
 	if said == "" || r.finished && said == r.answer {
-		return nil
+		return []item{{}}
 	}
 	r.answer = said
 	return []item{newItem(event.AssistantMessage{Content: text}, fields)}
@@ -149,16 +170,11 @@ func plainText(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// decode unmarshals a line; its errors name JSON types, not Go types.
-func decode(line []byte, into any) error {
-	err := json.Unmarshal(line, into)
-	var wrong *json.UnmarshalTypeError
-	switch {
-	case !errors.As(err, &wrong):
-		return err
-	case wrong.Field == "":
-		return fmt.Errorf("unexpected JSON %s", wrong.Value)
-	default:
-		return fmt.Errorf("%s: unexpected JSON %s", wrong.Field, wrong.Value)
+// decode unmarshals JSON. A field of an unexpected type keeps its zero value.
+func decode(data []byte, into any) error {
+	err := json.Unmarshal(data, into)
+	if errors.As(err, new(*json.UnmarshalTypeError)) {
+		return nil
 	}
+	return err
 }

@@ -111,14 +111,14 @@ func TestMalformedCallsAndResultsLeaveAWarning(t *testing.T) {
 	requireAccepted(t, events)
 }
 
-func TestWarningsAboutClaudeContentNameTheField(t *testing.T) {
-	for line, want := range map[string]string{
-		`{"type":"user"}`:                                    "message.content: missing",
-		`{"type":"user","message":{"content":5}}`:            "message.content: unexpected JSON number",
-		`{"type":"user","message":{"content":[5]}}`:          "message.content: unexpected JSON number",
-		`{"type":"user","message":{"content":[{"type":5}]}}`: "message.content: type: unexpected JSON number",
+func TestMessagesWithoutReadableContentLeaveAWarning(t *testing.T) {
+	for message, want := range map[string]string{
+		`{}`:              "warning: line 1: message.content: missing",
+		`{"content":5}`:   "warning: line 1: message.content: want a text or a list of blocks",
+		`{"content":"a"}`: "user",
+		`{"content":[5]}`: "system: not recorded: content/ (1)",
 	} {
-		require.Equal(t, []string{"warning: line 1: " + want}, summaries(read(t, agent.Claude, line)))
+		require.Equal(t, []string{want}, summaries(read(t, agent.Claude, `{"type":"user","message":`+message+"}")), message)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/charmbracelet/x/ansi"
 
@@ -22,15 +23,17 @@ type Format string
 const MaxLineBytes = 16 << 20
 
 type formatSpec struct {
-	usage     string
-	newParser func() parser
+	usage string
+	// recognizes reports whether an object is of this format and of no other.
+	recognizes func(probe) bool
+	newParser  func() parser // of one log
 }
 
 var formats = map[Format]formatSpec{}
 
-// The file of each format calls register. A parser parses one log.
-func register(f Format, usage string, newParser func() parser) bool {
-	formats[f] = formatSpec{usage, newParser}
+// The file of each format calls register.
+func register(f Format, spec formatSpec) bool {
+	formats[f] = spec
 	return true
 }
 
@@ -61,17 +64,22 @@ func (i item) check() error {
 	return i.Validate()
 }
 
-// Read reads a log. It yields events as it reads their lines. An error is always the
-// last element; it is an error of r or an unknown format.
+// Read reads a log of a format, "" for the one that its first lines have. It yields events as it reads
+// their lines. An error is always the last element; it is [ErrUnrecognized] before the first event, an
+// error of r, or an unknown format.
 func Read(r io.Reader, format Format) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
-		spec, ok := formats[format]
-		if !ok {
+		if _, ok := formats[format]; !ok && format != "" {
 			yield(event.Event{}, fmt.Errorf("unknown format %q (want one of %q)", format, Formats()))
 			return
 		}
+		format, r, err := recognize(r, format)
+		if err != nil {
+			yield(event.Event{}, err)
+			return
+		}
 		in := lines.NewCutting(r, MaxLineBytes)
-		d := decoder{parser: spec.newParser(), ids: newIdentity(maxSeen)}
+		d := decoder{parser: formats[format].newParser(), ids: newIdentity(maxSeen), skipped: map[string]int{}}
 		calls := pairing{known: map[string][]knownCall{}}
 		emit := func(items []item) bool {
 			for _, i := range items {
@@ -92,60 +100,142 @@ func Read(r io.Reader, format Format) iter.Seq2[event.Event, error] {
 			yield(event.Event{}, err)
 			return
 		}
-		emit(calls.end())
+		_ = emit(d.end()) && emit(calls.end())
 	}
 }
 
 type decoder struct {
-	parser parser
-	ids    identity
+	parser  parser
+	ids     identity
+	objects objects
 	// session is the newest agent session id.
 	session string
 	// inKey is set while plain lines belong to a PEM private key.
 	inKey bool
+	// skipped counts the lines and blocks that became no event, by kind.
+	skipped map[string]int
 }
 
 func (d *decoder) decode(in *lines.Reader) []item {
-	items := d.read(in)
-	id := d.ids.of(d.session, in.Text)
-	for i := range items {
-		items[i].ClientEventID = fmt.Sprintf("%s-%d", id, i)
-		if call, ok := items[i].Body.(event.ToolCall); ok && call.ToolCallID == "" {
-			call.ToolCallID = items[i].ClientEventID
-			items[i].Body = call
-		}
+	if in.Cut > 0 {
+		problem := fmt.Sprintf("line %d has %d bytes (at most %d)", in.Number, len(in.Text)+in.Cut, MaxLineBytes)
+		return d.named(in.Text, unread(validUTF8(clean(in.Text[:maxUnreadBytes])), problem))
 	}
-	return items
+	found, rest := d.objects.split(clean(in.Text))
+	out := d.abandoned(false)
+	for _, object := range found {
+		out = append(out, d.object(validUTF8(object), in.Number)...)
+	}
+	rest = validUTF8(rest)
+	switch {
+	case len(rest) == 0:
+	case rest[0] != '{':
+		out = append(out, d.named(rest, d.plain(rest)...)...)
+	case in.Unended:
+		d.skip("incomplete last line")
+	default:
+		out = append(out, d.named(rest, unread(rest, fmt.Sprintf("line %d: invalid JSON", in.Number)))...)
+	}
+	return out
 }
 
-// Secrets are removed before a format sees the line.
-func (d *decoder) read(in *lines.Reader) []item {
-	if in.Cut > 0 {
-		return []item{unread(clean(in.Text[:maxUnreadBytes]),
-			fmt.Sprintf("line %d has %d bytes (at most %d)", in.Number, len(in.Text)+in.Cut, MaxLineBytes))}
+// end returns the items at the end of the log.
+func (d *decoder) end() []item {
+	out := d.abandoned(true)
+	if len(d.skipped) == 0 {
+		return out
 	}
-	text := clean(in.Text)
-	switch {
-	case len(text) == 0:
+	var kinds []string
+	for _, kind := range slices.Sorted(maps.Keys(d.skipped)) {
+		kinds = append(kinds, fmt.Sprintf("%s (%d)", kind, d.skipped[kind]))
+	}
+	content := "not recorded: " + strings.Join(kinds, ", ")
+	summary := d.named([]byte(content), note(event.NoteSystem, content, extra{Skipped: d.skipped}))
+	summary[0].ClientEventID += "-skipped"
+	return append(out, summary...)
+}
+
+func (d *decoder) abandoned(atEnd bool) []item {
+	head := validUTF8(d.objects.abandoned(atEnd))
+	if len(head) == 0 {
 		return nil
-	case text[0] != '{':
-		return d.plain(text)
 	}
+	return d.named(head, unread(head, "line broken off by another one"))
+}
+
+// named gives the items of a line their client event ids.
+func (d *decoder) named(line []byte, items ...item) []item {
+	return withIDs(d.ids.of(d.session, line), items)
+}
+
+// withIDs numbers the items of a line, and omits those without a Body.
+func withIDs(id string, items []item) []item {
+	var out []item
+	for n, i := range items {
+		if i.Body == nil {
+			continue
+		}
+		i.ClientEventID = fmt.Sprintf("%s-%d", id, n)
+		if call, ok := i.Body.(event.ToolCall); ok && call.ToolCallID == "" {
+			call.ToolCallID = i.ClientEventID
+			i.Body = call
+		}
+		out = append(out, i)
+	}
+	return out
+}
+
+// kindOfLine matches the names that skipped lines may be counted by; others are "other".
+var kindOfLine = regexp.MustCompile(`^[A-Za-z0-9_./ -]{1,64}$`)
+
+// maxKinds is the maximum number of names.
+const maxKinds = 50
+
+func (d *decoder) skip(kind string) {
+	if _, ok := d.skipped[kind]; !ok && (len(d.skipped) >= maxKinds || !kindOfLine.MatchString(kind)) {
+		kind = "other"
+	}
+	d.skipped[kind]++
+}
+
+// object converts a JSON object. Secrets are removed before a format sees it.
+func (d *decoder) object(text []byte, number int) []item {
 	d.inKey = false
-	parsed, err := d.parse(text)
+	line, err := event.RedactJSON(text)
+	if err == nil && len(line) > MaxEventBytes {
+		line, err = shortenTo(line, maxKept, false)
+	}
 	if err != nil {
-		return []item{unread(text, fmt.Sprintf("line %d: %v", in.Number, err))}
+		return d.named(text, unread(text, fmt.Sprintf("line %d: %v", number, err)))
 	}
-	var items, warnings []item
-	for _, i := range parsed {
+	var name struct{ UUID string }
+	_ = decode(line, &name) // parse returns the error
+	id := ""
+	if name.UUID != "" {
+		var isRepeated bool
+		if id, isRepeated = d.ids.ofUUID(name.UUID); isRepeated {
+			d.skip("repeated line")
+			return nil
+		}
+	}
+	items, err := d.parse(line)
+	if err != nil {
+		items = []item{unread(text, fmt.Sprintf("line %d: %v", number, err))}
+	}
+	var warnings []item
+	for _, i := range items {
 		if i.problem != "" {
-			warnings = append(warnings, unread(text, fmt.Sprintf("line %d: %s", in.Number, i.problem)))
+			warnings = append(warnings, unread(text, fmt.Sprintf("line %d: %s", number, i.problem)))
 		}
-		if i.Body != nil {
-			items = append(items, i)
+		if i.skipped != "" {
+			d.skip(i.skipped)
 		}
 	}
-	return append(items, warnings...)
+	items = append(items, warnings...)
+	if id == "" {
+		return d.named(text, items...)
+	}
+	return withIDs(id, items)
 }
 
 // keyLine matches the lines of a PEM private key (RFC 7468) after the first one,
@@ -164,22 +254,19 @@ func (d *decoder) plain(text []byte) []item {
 	return []item{note(event.NoteSystem, event.Redact(string(text), MaxEventBytes), nil)}
 }
 
+// clean removes what agents print around and between objects. The parts of a line that is split by another
+// one may be no UTF-8.
 func clean(line []byte) []byte {
-	line = bytes.ToValidUTF8(bytes.ReplaceAll(line, []byte{0}, nil), []byte("\ufffd"))
+	line = bytes.ReplaceAll(line, []byte{0}, nil)
 	if bytes.IndexByte(line, escape) >= 0 {
 		line = []byte(ansi.Strip(string(line)))
 	}
-	return bytes.TrimSpace(line)
+	return line
 }
 
-func (d *decoder) parse(text []byte) ([]item, error) {
-	line, err := event.RedactJSON(text)
-	if err == nil && len(line) > MaxEventBytes {
-		line, err = shortenTo(line, maxKept, false)
-	}
-	if err != nil {
-		return nil, err
-	}
+func validUTF8(text []byte) []byte { return bytes.TrimSpace(bytes.ToValidUTF8(text, []byte("\ufffd"))) }
+
+func (d *decoder) parse(line []byte) ([]item, error) {
 	session, items, err := d.parser.parse(line)
 	if err != nil {
 		return nil, err
@@ -200,6 +287,10 @@ func (d *decoder) parse(text []byte) ([]item, error) {
 	}
 	return items, nil
 }
+
+// Skipped is the extra field of the note at the end of a log: the number of lines and blocks that became
+// no event, by kind.
+const Skipped = "skipped"
 
 // escape starts ANSI escape sequences (ECMA-48). It cannot occur in JSON.
 const escape = 0x1b

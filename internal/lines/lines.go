@@ -17,6 +17,8 @@ type Reader struct {
 	Text   []byte
 	Number int
 	Cut    int
+	// Unended means that the input ended before the end of the line.
+	Unended bool
 
 	in   *bufio.Reader
 	max  int
@@ -66,7 +68,7 @@ func (r *Reader) Next() bool {
 			r.Text = bytes.TrimPrefix(r.Text, byteOrderMark)
 		}
 		r.Text = bytes.TrimRight(r.Text, "\r")
-		r.err = err
+		r.err, r.Unended = err, err != nil
 		return err == nil || len(r.Text) > 0
 	}
 }
