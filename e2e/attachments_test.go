@@ -110,6 +110,9 @@ func TestAContextSurvivesContentThatItsProviderRefuses(t *testing.T) {
 		if body, ok := e.Body.(event.ContentRefused); ok {
 			refused = append(refused, body)
 		}
+		if body, ok := e.Body.(event.LLMRequestCompleted); ok {
+			require.Contains(t, body.Quirks, "content_refused")
+		}
 		require.NotEqual(t, event.TagLLMRequestFailed, e.Tag())
 	}
 	require.Len(t, refused, 2)
