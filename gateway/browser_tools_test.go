@@ -58,7 +58,7 @@ func (l *log) decision(t *testing.T) event.ApprovalDecided {
 	return decisions[0]
 }
 
-const decided = `document.querySelector(".tool-use") && !document.querySelector(".approval")`
+const decided = `document.querySelector(".tool-use") && !document.querySelector(".call-form")`
 
 func TestAToolCardFillsWhileTheToolRuns(t *testing.T) {
 	l := newLog(event.UserMessage{Content: "Weather?"}, toolStarted(1, 1))
@@ -249,16 +249,6 @@ func TestAnOpenFormSurvivesAReconnection(t *testing.T) {
 	tab.Await(`document.querySelector("#name").textContent === "droid.parser" && document.querySelector("#waiting").hidden`)
 	tab.Do(`location.hash = "#demo"`)
 	tab.Await(`document.querySelector('[data-key="text"]')?.value === "half"`)
-}
-
-func TestAClientsToolWaitsForAClient(t *testing.T) {
-	tab := show(t, newLog(
-		event.SetTools{Tools: event.ToolList{{Name: "ask_user", Description: "Ask"}}},
-		event.UserMessage{Content: "Hi"}, toolStarted(1, 2), event.AssistantMessage{RequestID: toolRequest, ThroughEventID: eventID(2)},
-		toolCall("call_1", "ask_user", `{}`), stepEnded(1, event.Usage{}),
-	))
-	tab.Await(`document.querySelector(".status.pending_client")`)
-	require.Equal(t, []string{"ask_user  waiting for a client"}, cards(tab))
 }
 
 func TestToolScreenshots(t *testing.T) {

@@ -117,6 +117,7 @@ func (l *log) Follow(ctx context.Context, options client.FollowOptions) iter.Seq
 func (l *log) Send(_ context.Context, events ...event.Event) (client.Receipt, error) {
 	l.mu.Lock()
 	l.sent = append(l.sent, events)
+	l.change()
 	l.mu.Unlock()
 	if l.send != nil {
 		return l.send(events)

@@ -4,13 +4,13 @@
 //	contexts.js      the list
 //	transcript.js    follows a transcript: a document and its patches
 //	conversation.js  renders it; entry.js and markdown.js create the elements
-//	approvals.js     the forms that approve or deny tool calls
+//	callform.js      the forms on the cards of calls that wait: approvals.js, questions.js
 //	composer.js      the input box; limits.js checks attachments
 //	outbox.js        sends messages
 //	request.js, sse.js, backoff.js, dom.js, money.js, storage.js, theme.js    utilities
 //	lib/             third-party libraries
 
-import { isWaiting, selectApprovals } from "./approvals.js";
+import { selectCalls, waitsFor } from "./callform.js";
 import { request } from "./request.js";
 import { $ } from "./dom.js";
 import { Composer } from "./composer.js";
@@ -54,7 +54,7 @@ function open() {
   $("name").textContent = current ?? "";
   $("budget").textContent = "";
   $("empty").hidden = true;
-  selectApprovals(current);
+  selectCalls(current);
   conversation.replace([]);
   showWaiting([]);
   showError("stream", "");
@@ -109,14 +109,18 @@ function showError(source, text) {
   $("banner").textContent = first;
 }
 
-let waiting = []; // the indices of the calls that wait for an approval
+let waiting = []; // { index, what } of the calls that wait for this page
 
 // showWaiting names or counts the waiting calls above the input box.
 function showWaiting(entries) {
-  waiting = entries.flatMap((entry, i) => (isWaiting(entry) ? [i] : []));
+  waiting = entries.flatMap((entry, index) => {
+    const what = waitsFor(entry);
+    return what ? [{ index, what }] : [];
+  });
+  const what = waiting.every((call) => call.what === waiting[0].what) && waiting[0]?.what;
   const text = waiting.length === 1
-    ? `${entries[waiting[0]].content.entry_type.tool_name} waits for your approval`
-    : `${waiting.length} calls wait for your approval`;
+    ? `${entries[waiting[0].index].content.entry_type.tool_name} waits for your ${what}`
+    : `${waiting.length} calls wait for ${what ? `your ${what}` : "you"}`;
   const line = $("waiting").firstChild;
   $("waiting").hidden = waiting.length === 0;
   contexts.setWaiting(current, waiting.length > 0);
@@ -130,7 +134,7 @@ function showStatus() {
   const known = contexts.statusOf(current) ?? "";
   const isAnswering = known === "waiting" || (known !== "closed" && conversation.streaming);
   const status = isAnswering ? "answering" : known;
-  const text = status === "answering" && waiting.length > 0 ? "waiting for approval" : status;
+  const text = status === "answering" && waiting.length > 0 ? waitingFor() : status;
   if ($("status").textContent !== text) $("status").textContent = text;
   if (status === shownStatus) return;
   if (shownStatus === "answering") contexts.refresh();
@@ -138,6 +142,8 @@ function showStatus() {
   $("status").className = status;
   $("stop").hidden = status !== "answering";
 }
+
+const waitingFor = () => (waiting.some(({ what }) => what === "approval") ? "waiting for approval" : "waiting for an answer");
 
 async function stop() {
   showError("stop", "");
@@ -151,10 +157,10 @@ async function stop() {
 }
 
 $("stop").addEventListener("click", stop);
-$("waiting").lastChild.addEventListener("click", () => conversation.reveal(waiting[0]));
+$("waiting").lastChild.addEventListener("click", () => conversation.reveal(waiting[0].index));
 addEventListener("hashchange", open);
 addEventListener("keydown", (event) => {
-  const typing = event.target.closest?.("input, textarea");
+  const typing = event.target.closest?.("input, textarea, select");
   if (event.key === "Escape" && !$("stop").hidden && event.target !== $("search")) stop();
   else if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey) {
     event.preventDefault();

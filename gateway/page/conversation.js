@@ -78,12 +78,12 @@ export class Conversation {
     this.#requestFrame();
   }
 
-  // reveal shows an entry and puts the focus on its first button.
+  // reveal shows an entry and puts the focus on its first control.
   reveal(index) {
     while (index < this.#first) this.#addOlder();
     const { element } = this.#slots[index - this.#first];
     element.scrollIntoView({ block: "nearest" });
-    element.querySelector("button, summary")?.focus();
+    element.querySelector("textarea, select, button, summary")?.focus();
   }
 
   // toEnd scrolls to the newest entry and follows it.

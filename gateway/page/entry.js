@@ -1,9 +1,11 @@
 // Creates the elements of entries. reducer/transcript defines their types.
 
-import { approvalForm, isWaiting } from "./approvals.js";
+import { approvalForm } from "./approvals.js";
+import { lostNote, waitsFor } from "./callform.js";
 import { h } from "./dom.js";
 import { render, StreamingMarkdown } from "./markdown.js";
 import { dollars } from "./money.js";
+import { asked, questionForm } from "./questions.js";
 
 // build returns { element, streaming } for an item of a transcript. streaming is the
 // StreamingMarkdown of an entry that streams.
@@ -76,8 +78,13 @@ const views = {
   tool_use: (entry) => {
     const { tool_name: name, status, duration_ms: ms, approval, action_type: action = { action: "other" } } = entry.entry_type;
     const { verb, target, body } = (actions[action.action] ?? actions.other)(action, entry, name);
-    const waits = isWaiting({ content: entry });
-    const parts = waits ? [labelled("Arguments", output(approval.arguments) ?? h("p", { class: "note" }, "none")), approvalForm(entry.entry_type)] : [body].flat().filter(Boolean);
+    const waits = waitsFor({ content: entry });
+    const parts = {
+      approval: () => [labelled("Arguments", output(approval.arguments) ?? h("p", { class: "note" }, "none")), approvalForm(entry.entry_type)],
+      answer: () => [...asked(entry.entry_type.question, output), questionForm(entry.entry_type)],
+    }[waits]?.() ?? [body].flat().filter(Boolean);
+    const lost = !waits && lostNote(entry.entry_type.tool_call_id);
+    if (lost) parts.push(lost);
     const exit = action.action === "command_run" ? action.result?.exit_status : undefined;
     const line = [
       h("span", { class: "verb" }, verb),
@@ -129,7 +136,7 @@ function prose({ content, chunks }) {
 
 const statuses = {
   created: "running", success: "done", failed: "failed",
-  denied: "denied", timed_out: "timed out", pending_approval: "waiting for approval", pending_client: "waiting for a client",
+  denied: "denied", timed_out: "timed out", pending_approval: "waiting for approval", pending_client: "waiting for an answer",
 };
 
 const actions = {
