@@ -16,6 +16,7 @@ import { $ } from "./dom.js";
 import { Composer } from "./composer.js";
 import { Contexts, validName } from "./contexts.js";
 import { Conversation } from "./conversation.js";
+import { build } from "./entry.js";
 import { spending } from "./money.js";
 import { Outbox } from "./outbox.js";
 import { follow } from "./transcript.js";
@@ -56,6 +57,7 @@ function open() {
   $("empty").hidden = true;
   selectCalls(current);
   conversation.replace([]);
+  showUnattended({});
   showWaiting([]);
   showError("stream", "");
   showError("stop", "");
@@ -71,18 +73,21 @@ function open() {
 
 const viewer = {
   replaced(entries) {
-    $("empty").hidden = entries.length > 0;
+    showEmpty(entries);
     conversation.replace(entries, { keepPosition: true });
     showWaiting(entries);
   },
   changed(entries, changes) {
-    $("empty").hidden = entries.length > 0;
+    showEmpty(entries);
     conversation.changed(entries, changes);
     if (changes.some(({ kind }) => kind !== "text")) showWaiting(entries);
   },
   statusChanged(streamed) {
     clearTimeout(idleTimer);
     $("budget").textContent = streamed.budget ? spending(streamed.budget) : "";
+    // In the frame in which the conversation shows a recorded message.
+    const context = current;
+    requestAnimationFrame(() => context === current && showUnattended(streamed));
     const update = () => contexts.setStreamed(current, streamed);
     if (streamed.status === "idle" && contexts.statusOf(current) === "answering") idleTimer = setTimeout(update, IDLE_DELAY);
     else update();
@@ -93,6 +98,30 @@ const viewer = {
     showError("stream", connectionError(yes, reason));
   },
 };
+
+let isEmpty = true; // the log
+let storedCount = 0;
+let isUnattended = false; // no worker does the work of the context
+
+function showEmpty(entries) {
+  isEmpty = entries.length === 0;
+  $("empty").hidden = !isEmpty || storedCount > 0;
+}
+
+// showUnattended shows what waits for a worker.
+function showUnattended({ stored = [], noWorkerSince, status }) {
+  storedCount = stored.length;
+  $("stored").replaceChildren(...stored.map((item) => build(item).element));
+  if (storedCount > 0) $("empty").hidden = true;
+  isUnattended = Boolean(noWorkerSince);
+  document.body.classList.toggle("unattended", isUnattended);
+  const text = isUnattended
+    ? `${storedCount > 0 ? "Stored in Temporal. " : status === "answering" ? "The answer has stopped. " : ""}No worker answers; it continues when a worker runs.`
+    : storedCount > 0 ? "Stored in Temporal, waiting for a worker." : "";
+  $("unattended").hidden = !text;
+  if ($("unattended").textContent !== text) $("unattended").textContent = text; // a screen reader reads changes
+  showStatus();
+}
 
 function connectionError(connected, reason) {
   if (connected) return "";
@@ -134,12 +163,14 @@ function showStatus() {
   const known = contexts.statusOf(current) ?? "";
   const isAnswering = known === "waiting" || (known !== "closed" && conversation.streaming);
   const status = isAnswering ? "answering" : known;
-  const text = status === "answering" && waiting.length > 0 ? waitingFor() : status;
+  const text = isUnattended ? "no worker answers" : status === "answering" && waiting.length > 0 ? waitingFor() : status;
   if ($("status").textContent !== text) $("status").textContent = text;
+  $("status").classList.toggle("unattended", isUnattended);
   if (status === shownStatus) return;
   if (shownStatus === "answering") contexts.refresh();
   shownStatus = status;
   $("status").className = status;
+  $("status").classList.toggle("unattended", isUnattended);
   $("stop").hidden = status !== "answering";
 }
 

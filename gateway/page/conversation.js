@@ -35,8 +35,8 @@ export class Conversation {
     // A card that opens at the end must stay under the pointer.
     list.addEventListener("click", ({ target }) => { if (target.closest("summary")) this.#atEnd = false; });
     list.addEventListener("toggle", () => this.#scrolled(), { capture: true });
-    new ResizeObserver(() => this.#keepEnd()).observe(list);
-    new ResizeObserver(() => this.#keepEnd()).observe(scroller);
+    const sizes = new ResizeObserver(() => this.#keepEnd());
+    for (const element of [scroller, ...scroller.children]) sizes.observe(element);
   }
 
   get streaming() {
