@@ -280,4 +280,29 @@ func TestToolScreenshots(t *testing.T) {
 	tab.Await(decided)
 	tab.Do(`document.querySelectorAll("details").forEach((d) => { d.open = true })`)
 	shoot("done")
+
+	schema := `{"type":"object","required":["day"],"properties":{"question":{"type":"string"},"day":{"enum":["Friday","Saturday"]},` +
+		`"people":{"type":"integer","title":"Number of people"},"dishes":{"type":"array","items":{"type":"string"},"description":"What everyone eats"}}}`
+	for name, l := range map[string]*log{
+		"question": newLog(asking(question, `{"question":"Which day suits you, and do you need a high chair?"}`)...),
+		"choices":  newLog(asking(question, `{"question":"Which day suits you?","options":["Friday","Saturday","Neither of them"]}`)...),
+		"form":     newLog(asking(schema, `{"question":"The table is free on two days. Which one do you want?"}`)...),
+		"rtl": newLog(event.UserMessage{Content: "مرحبا، كيف الحال؟"}, event.AssistantMessage{
+			Content: "# عنوان\n\nهذا **نص** مع كلمة (hello) في الوسط.\n\n- أول\n- ثان\n\n> اقتباس\n\n| أ | ب |\n|---|---|\n| 1 | 2 |\n\nAnd English.",
+		}),
+		"unattended": newLog(event.UserMessage{Content: "Hi"}, toolStarted(1, 1)),
+	} {
+		tab = show(t, l)
+		if name == "unattended" {
+			l.record(event.TextDelta{RequestID: toolRequest, Attempt: 1, Delta: "The tide turns at", ThroughEventID: eventID(2)})
+			tab.Await(`document.querySelector(".streaming")`)
+			l.Wait(waitingInput("Are you still there?"))
+			tab.Await(`document.body.classList.contains("unattended") && document.querySelector("#stored li")`)
+		}
+		if name == "form" {
+			tab.Type(`[data-key="send"]`, "\r")
+			tab.Await(`document.querySelector(".problem").innerText`)
+		}
+		shoot(name)
+	}
 }
