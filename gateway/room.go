@@ -38,6 +38,7 @@ type room struct {
 	status     status
 	spent      *usage.Table
 	waiting    waiting
+	check      func() // calls probe
 }
 
 func newRoom(name string) *room {
@@ -54,6 +55,7 @@ func (r *room) follow(ctx context.Context, c Context, registry *rooms) error {
 }
 
 func (r *room) read(ctx context.Context, c Context, registry *rooms) error {
+	r.check = func() { r.probe(ctx, c) }
 	options := client.FollowOptions{Deltas: true, Waiting: func(w client.Waiting) { r.wait(ctx, w) }}
 	for e, err := range c.Events(ctx, "") {
 		if errors.Is(err, client.ErrNoContext) && registry.keepWaiting(r) {
@@ -120,6 +122,7 @@ func (r *room) apply(e event.Event) {
 		recorded = eventFrame(e)
 	}
 	r.publish(func() {
+		defer r.heard()
 		r.isMissing = false
 		r.transcript.apply(e)
 		switch {

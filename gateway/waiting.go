@@ -28,7 +28,19 @@ type waiting struct {
 	stored   []event.Event
 	noWorker time.Time    // as in view
 	view     *waitingView // nil: nothing
+	silence  silence
 }
+
+// silence watches a running answer of which nothing arrives: if its worker died, the history does not
+// show it.
+type silence struct {
+	timer    *time.Timer // nil: no answer runs
+	began    time.Time
+	probed   time.Time // result of the newest probe
+	noWorker time.Time // result of two probes; zero: a worker has the answer
+}
+
+const maxProbeInterval = time.Minute
 
 // waitingView is what viewers see. It is immutable.
 type waitingView struct {
@@ -107,10 +119,11 @@ func (r *room) waitingNow() (newest client.Waiting, isAtOnce, isEnded bool) {
 	defer r.mu.Unlock()
 	newest, isAtOnce = r.waiting.newest, r.waiting.isAtOnce
 	if isEnded = newest.IsZero(); isEnded {
-		if r.waiting.view != nil {
+		seen := r.waiting.view
+		r.waiting = waiting{silence: r.waiting.silence}
+		if r.waiting.render(); seen != nil {
 			r.wakeViewers()
 		}
-		r.waiting = waiting{}
 	}
 	return newest, isAtOnce, isEnded
 }
@@ -133,6 +146,59 @@ func (r *room) showWaiting(ctx context.Context, work client.Waiting, isLong bool
 			r.status.status, r.status.since = wire.StatusIdle, work.Since // the log is empty
 		}
 	})
+}
+
+// heard receives an event or a delta, which shows that a worker works.
+func (r *room) heard() {
+	s := &r.waiting.silence
+	s.began, s.probed = time.Now(), time.Time{}
+	if !s.noWorker.IsZero() {
+		s.noWorker = time.Time{}
+		r.waiting.render()
+	}
+	if s.timer == nil && r.status.status == wire.StatusAnswering {
+		s.timer = time.AfterFunc(noWorkerDelay, r.check)
+	}
+}
+
+// probe asks Temporal about an answer of which nothing arrives. It shows that no worker has the answer if two
+// probes find the same: right after an attempt, the next one waits for a moment, too.
+func (r *room) probe(ctx context.Context, c Context) {
+	r.mu.Lock()
+	s := &r.waiting.silence
+	if ctx.Err() != nil || r.status.status != wire.StatusAnswering {
+		s.timer = nil
+		r.mu.Unlock()
+		return
+	}
+	began := s.began
+	if rest := noWorkerDelay - time.Since(began); rest > 0 {
+		s.timer.Reset(rest)
+		r.mu.Unlock()
+		return
+	}
+	r.mu.Unlock()
+	since, err := c.UnattendedSince(ctx)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !s.began.Equal(began) || err != nil {
+		s.timer.Reset(noWorkerDelay)
+		return
+	}
+	was := s.noWorker
+	if s.noWorker = since; !since.Equal(s.probed) {
+		s.noWorker = time.Time{}
+	}
+	if !s.noWorker.Equal(was) {
+		r.waiting.render()
+		r.wakeViewers()
+	}
+	next := noWorkerDelay / 2
+	if since.IsZero() || !s.noWorker.IsZero() { // the longer the silence, the rarer the probes
+		next = min(max(next, time.Since(began)/2), maxProbeInterval)
+	}
+	s.probed = since
+	s.timer.Reset(next)
 }
 
 // apply removes a stored input that the log has.
@@ -160,6 +226,9 @@ func (w *waiting) render() {
 		patcher.Apply(e)
 	}
 	view := waitingView{w.noWorker, patcher.Document().Entries}
+	if view.NoWorkerSince.IsZero() {
+		view.NoWorkerSince = w.silence.noWorker
+	}
 	if w.view = &view; view.NoWorkerSince.IsZero() && len(view.Stored) == 0 {
 		w.view = nil
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -98,7 +99,7 @@ func (f follower) newest() string {
 func inBubble(t *testing.T, test func(ctx context.Context, l *log, g *gateway.Gateway)) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLog(event.UserMessage{Content: "Hi"})
-		g := gateway.New(fakeClient{log: l}, gateway.Options{Rate: -1})
+		g := gateway.New(fakeClient{log: l}, gateway.Options{Rate: -1, KeepAlive: 1000 * time.Hour})
 		ctx, leave := context.WithCancel(t.Context())
 		test(ctx, l, g)
 		leave()
@@ -152,6 +153,52 @@ func TestViewersSeeThatAnAnswerHasNoWorker(t *testing.T) {
 		later.Input = func(context.Context) ([]event.Event, error) { return nil, errors.New("down") }
 		l.Wait(later)
 		require.Equal(t, "no worker:", viewer.newest())
+	})
+}
+
+func TestViewersSeeThatTheWorkerOfAnAnswerDied(t *testing.T) {
+	inBubble(t, func(ctx context.Context, l *log, g *gateway.Gateway) {
+		var isUnattended atomic.Bool
+		var probes atomic.Int32
+		l.unattended = func() time.Time {
+			probes.Add(1)
+			if isUnattended.Load() {
+				return stored
+			}
+			return time.Time{}
+		}
+		viewer := follow(ctx, t, g)
+		synctest.Wait()
+		time.Sleep(time.Hour)
+		require.Zero(t, probes.Load(), "an idle context must cost nothing")
+		l.record(event.LLMRequestStarted{RequestID: "demo:r0001", Attempt: 1, ThroughEventID: eventID(1)})
+		for i := range 20 {
+			l.record(event.TextDelta{RequestID: "demo:r0001", Attempt: 1, Index: i, Delta: "x", ThroughEventID: eventID(2)})
+			time.Sleep(4 * time.Second)
+		}
+		require.Zero(t, probes.Load(), "an answer that streams must cost nothing")
+		time.Sleep(10 * time.Minute)
+		require.Less(t, probes.Load(), int32(20), "probes of a long tool call must become rare")
+
+		isUnattended.Store(true)
+		l.record(event.TextDelta{RequestID: "demo:r0001", Attempt: 1, Index: 20, Delta: "x", ThroughEventID: eventID(2)})
+		time.Sleep(7 * time.Second)
+		require.Empty(t, viewer.newest(), "one probe is not enough")
+		time.Sleep(time.Second)
+		require.Equal(t, "no worker:", viewer.newest())
+		isUnattended.Store(false) // a worker takes it
+		time.Sleep(time.Minute)
+		require.Empty(t, viewer.newest())
+
+		isUnattended.Store(true)
+		time.Sleep(3 * time.Minute)
+		require.Equal(t, "no worker:", viewer.newest())
+		l.record(event.LLMRequestInterrupted{RequestID: "demo:r0001", Reason: event.ReasonCancelled})
+		require.Empty(t, viewer.newest())
+		time.Sleep(time.Minute)
+		seen := probes.Load()
+		time.Sleep(time.Hour)
+		require.Equal(t, seen, probes.Load())
 	})
 }
 

@@ -34,7 +34,6 @@ const allowed = {
 // render returns a DocumentFragment.
 export function render(text) {
   const fragment = DOMPurify.sanitize(markdown.parse(text), allowed);
-  for (const block of fragment.children) if (block.localName !== "pre") block.dir = "auto"; // of its first word
   for (const link of fragment.querySelectorAll("a")) {
     link.target = "_blank";
     link.rel = "noopener noreferrer";
@@ -44,6 +43,7 @@ export function render(text) {
     table.replaceWith(wrapper);
     wrapper.append(table);
   }
+  for (const block of fragment.children) if (block.localName !== "pre") block.dir = "auto"; // of its first word
   return fragment;
 }
 

@@ -5,6 +5,7 @@ import { h } from "./dom.js";
 
 export function questionForm({ tool_call_id: id, tool_name: tool, question }) {
   const { fields, isOne } = formOf(question);
+  const suggested = isOne ? choices(question) : [];
   return callForm(id, `Answer to ${tool}`, ({ draft, enter, fail, post, button, problem, cancel, state, field }) => {
     const respond = (result, focus) => post(`{"_tag":"ToolResultEvent","toolCallId":${JSON.stringify(id)},${result}}`, focus);
     const submits = {
@@ -39,7 +40,7 @@ export function questionForm({ tool_call_id: id, tool_name: tool, question }) {
               ? field("select", f.key, { required: false }, h("option", { value: "" }, "Choose…"), f.options.map(([value, text]) => h("option", { value }, text)))
               : field("textarea", f.key, { rows: f.isLong ? 3 : 1, class: f.isCode && "code", spellcheck: f.isCode && "false", "data-enter": !f.isLong }));
         }),
-        choices(question).length > 0 && fields.length === 1 && h("div", { class: "buttons choices", role: "group", "aria-label": "Suggested answers" }, choices(question).map((text, i) => button(`choice${i}`, text, () => {
+        suggested.length > 0 && h("div", { class: "buttons choices", role: "group", "aria-label": "Suggested answers" }, suggested.map((text, i) => button(`choice${i}`, text, () => {
           draft[fields[0].key] = text;
           enter("", fields[0].key);
         }))),
@@ -69,7 +70,7 @@ export function questionForm({ tool_call_id: id, tool_name: tool, question }) {
 export function asked(question, output) {
   const given = argumentsOf(question);
   const texts = Object.entries(given).filter(([, value]) => typeof value === "string");
-  const isComplete = texts.length > 0 && texts.length === Object.keys(given).length;
+  const isComplete = texts.length > 0 && texts.length + (formOf(question).isOne && choices(question).length > 0) === Object.keys(given).length;
   return [
     ...texts.map(([name, text]) => h("section", { class: "asked" }, texts.length > 1 && h("h3", { dir: "auto" }, name), h("p", { class: "plain", dir: "auto" }, text))),
     !isComplete && question.arguments && h("section", null, h("h3", null, "Arguments"), output(question.arguments)),
@@ -84,7 +85,7 @@ function argumentsOf({ arguments: text }) {
 
 // choices are the answers that a call suggests: its first argument that is a list of texts.
 function choices(question) {
-  return Object.values(argumentsOf(question)).find((value) => Array.isArray(value) && value.every((text) => typeof text === "string")) ?? [];
+  return Object.values(argumentsOf(question)).find((value) => Array.isArray(value) && value.length > 0 && value.every((text) => typeof text === "string")) ?? [];
 }
 
 const schemaNames = ["requestedSchema", "responseSchema", "schema"];
