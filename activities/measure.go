@@ -108,6 +108,9 @@ func (m *measurement) ended(a *attempt, result GenerateResult, err error) {
 	m.Requests.Add(1, m.providerID, m.model, outcome)
 	m.Duration.Observe(time.Since(m.sentAt).Seconds(), m.providerID, m.model, outcome)
 	m.use(m.providerID, m.model, usage)
+	for _, quirk := range usage.Quirks {
+		m.Quirks.Add(1, quirk)
+	}
 	if a.lost != nil && !a.lost.Ended && (result.Outcome == reducer.Completed || result.Outcome == reducer.Called) {
 		m.Recovered.Add(1, m.providerID, m.model)
 	}

@@ -1,6 +1,8 @@
 package event
 
 import (
+	"fmt"
+	"regexp"
 	"slices"
 	"unicode/utf8"
 )
@@ -15,6 +17,9 @@ type Usage struct {
 	Estimated       bool   `json:"estimated,omitempty"`    // by the worker: the provider reported none
 	CostMicros      *int64 `json:"costMicros,omitempty"`   // millionths of a US dollar; nil: price unknown
 	PriceVersion    string `json:"priceVersion,omitempty"` // of the operator's prices
+	// Quirks are what the worker repaired, skipped or worked around in the request or the answer, as sorted,
+	// distinct words such as "parameter_dropped": at most [MaxQuirks] of a-z, 0-9 and _.
+	Quirks []string `json:"quirks,omitempty"`
 }
 
 // Bounds of a [Usage].
@@ -22,6 +27,8 @@ const (
 	MaxTokens            = 1_000_000_000
 	MaxCostMicros        = 1_000_000_000_000_000 // a billion US dollars
 	MaxPriceVersionBytes = 64
+	MaxQuirks            = 16
+	maxQuirkBytes        = 40
 )
 
 // Bounded clamps out-of-range numbers and clears an invalid price version.
@@ -36,8 +43,23 @@ func (u Usage) Bounded() Usage {
 	if validatePriceVersion(u.PriceVersion) != nil {
 		u.PriceVersion = ""
 	}
+	u.Quirks = DistinctQuirks(u.Quirks)
 	return u
 }
+
+// DistinctQuirks returns the valid words of lists of [Usage.Quirks], sorted, without duplicates, at most [MaxQuirks];
+// nil for none.
+func DistinctQuirks(lists ...[]string) []string {
+	quirks := slices.DeleteFunc(slices.Concat(lists...), func(quirk string) bool { return !quirkWord.MatchString(quirk) })
+	if len(quirks) == 0 {
+		return nil
+	}
+	slices.Sort(quirks)
+	quirks = slices.Compact(quirks)
+	return quirks[:min(len(quirks), MaxQuirks)]
+}
+
+var quirkWord = regexp.MustCompile(fmt.Sprintf(`^[a-z][a-z0-9_]{0,%d}$`, maxQuirkBytes-1))
 
 func (u Usage) validate() error {
 	for _, tokens := range []struct {
@@ -56,6 +78,14 @@ func (u Usage) validate() error {
 	if u.CostMicros != nil {
 		if err := between("costMicros", *u.CostMicros, 0, MaxCostMicros); err != nil {
 			return err
+		}
+	}
+	if len(u.Quirks) > MaxQuirks {
+		return fieldf("quirks", "%d words are too many (at most %d)", len(u.Quirks), MaxQuirks)
+	}
+	for _, quirk := range u.Quirks {
+		if !quirkWord.MatchString(quirk) {
+			return fieldf("quirks", "want words of a-z, 0-9 and _, at most %d bytes, got %s", maxQuirkBytes, quote(quirk))
 		}
 	}
 	return validatePriceVersion(u.PriceVersion)

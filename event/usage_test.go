@@ -34,6 +34,8 @@ func TestInvalidUsageAndFailuresAreRejected(t *testing.T) {
 		"more reasoning than text":  {`"reasoningTokens":2`, "reasoningTokens: want 0 to 0, got 2"},
 		"a negative cost":           {`"costMicros":-1`, "costMicros: want 0 to 1000000000000000, got -1"},
 		"a long price version":      {`"priceVersion":"` + strings.Repeat("x", 65) + `"`, "priceVersion: want at most 64 bytes"},
+		"a sentence as a quirk":     {`"quirks":["Paris is big"]`, "quirks: want words of a-z, 0-9 and _, at most 40 bytes"},
+		"too many quirks":           {`"quirks":["a"` + strings.Repeat(`,"a"`, 16) + `]`, "quirks: 17 words are too many (at most 16)"},
 		"an unknown kind":           {`"kind":"mysterious"`, "kind: want configuration, unauthorized, "},
 		"an unknown outcome":        {`"outcome":"gone"`, "outcome: want failed, handed_back, lost, tool_calls or compacted"},
 		"an attempt before the 1st": {`"attempt":0`, "attempt: want 1 or more, got 0"},
@@ -50,8 +52,9 @@ func TestInvalidUsageAndFailuresAreRejected(t *testing.T) {
 func TestBoundedUsageIsValid(t *testing.T) {
 	u := event.Usage{
 		InputTokens: 5, CachedTokens: 9, OutputTokens: -1, ReasoningTokens: 3, CostMicros: new(int64(-1)), PriceVersion: "\xff",
+		Quirks: []string{"b", "A text", "a", "b"},
 	}.Bounded()
-	require.Equal(t, event.Usage{InputTokens: 5, CachedTokens: 5, CostMicros: new(int64(0))}, u)
+	require.Equal(t, event.Usage{InputTokens: 5, CachedTokens: 5, CostMicros: new(int64(0)), Quirks: []string{"a", "b"}}, u)
 	require.Equal(t, u, u.Bounded())
 }
 
@@ -59,6 +62,7 @@ func TestUsageInWords(t *testing.T) {
 	for want, u := range map[string]event.Usage{
 		"0 tokens in, 0 out":  {},
 		"~7 tokens in, 2 out": {InputTokens: 7, OutputTokens: 2, Estimated: true},
+		"7 tokens in, 2 out, quirks: call_repeated field_type": {InputTokens: 7, OutputTokens: 2, Quirks: []string{"call_repeated", "field_type"}},
 		"7 tokens in (4 cached), 2 out (1 reasoning), $0.000042": {
 			InputTokens: 7, CachedTokens: 4, OutputTokens: 2, ReasoningTokens: 1, CostMicros: new(int64(42)),
 		},

@@ -181,6 +181,9 @@ func DescribeUsage(u Usage) string {
 	if u.CostMicros != nil {
 		text += ", " + FormatCost(*u.CostMicros)
 	}
+	if len(u.Quirks) > 0 {
+		text += ", quirks: " + strings.Join(u.Quirks, " ")
+	}
 	return text
 }
 

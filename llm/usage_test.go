@@ -138,7 +138,7 @@ func TestTheUsageOfARunningRequestIsEstimatedBySize(t *testing.T) {
 			}
 			var during event.Usage
 			result, err := target.Stream(within(t), []reducer.Message{sent}, func(llm.Delta) {
-				if during == (event.Usage{}) {
+				if !during.Estimated {
 					during = target.Usage()
 				}
 			})

@@ -323,6 +323,9 @@ func Usage() *rapid.Generator[event.Usage] {
 		if u.CostMicros != nil {
 			u.PriceVersion = rapid.SampledFrom([]string{"2026-01", "0123456789ab"}).Draw(t, "price version")
 		}
+		if rapid.Bool().Draw(t, "has quirks") {
+			u.Quirks = []string{"call_repeated", "parameter_dropped"}
+		}
 		return u
 	})
 }

@@ -61,7 +61,7 @@ const views = {
   },
 
   token_usage_info: ({ entry_type: type, content }) => {
-    const { model, input_tokens, cached_tokens, output_tokens, reasoning_tokens, estimated, cost_micros, duration_ms, steps, failed_attempts: failed } = type;
+    const { model, input_tokens, cached_tokens, output_tokens, reasoning_tokens, estimated, cost_micros, duration_ms, steps, failed_attempts: failed, quirks } = type;
     const part = (tokens, word) => (tokens ? ` (${tokens.toLocaleString("en")} ${word})` : "");
     const figures = joinDots(
       model && h("bdi", null, model),
@@ -71,6 +71,7 @@ const views = {
       duration_ms && seconds(duration_ms),
       steps && `${steps} steps`,
       failed && `with ${failed} failed attempt${failed === 1 ? "" : "s"}`,
+      quirks && h("span", { title: "What the worker repaired or worked around" }, `quirks: ${quirks.join(" ")}`),
     );
     return { children: [h("p", null, figures.length > 0 ? figures : content)] };
   },

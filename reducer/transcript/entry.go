@@ -90,6 +90,8 @@ type EntryType struct {
 	ReasoningTokens int    `json:"reasoning_tokens,omitempty"`
 	Estimated       bool   `json:"estimated,omitempty"`
 	CostMicros      *int64 `json:"cost_micros,omitempty"`
+	// Quirks are those of all attempts of the request.
+	Quirks []string `json:"quirks,omitempty"`
 	// Steps is the number of answers, if above 1. Usage and duration are sums over them.
 	Steps int `json:"steps,omitempty"`
 	// FailedAttempts counts the attempts that used tokens and ended before a retry or a fallback. Their

@@ -296,8 +296,10 @@ func (f *fold) endFailed(requestID string, usage event.Usage) {
 	}
 }
 
-// isUsed is false for an attempt that the provider rejected.
-func isUsed(usage event.Usage) bool { return usage.InputTokens+usage.OutputTokens > 0 }
+// isUsed is false for an attempt that the provider rejected, unless it has quirks.
+func isUsed(usage event.Usage) bool {
+	return usage.InputTokens+usage.OutputTokens > 0 || len(usage.Quirks) > 0
+}
 
 func (r request) total(usage event.Usage) event.Usage {
 	if r.steps+r.failed+r.summaries == 0 {
@@ -311,7 +313,7 @@ func sum(a, b event.Usage) event.Usage {
 	total := event.Usage{
 		InputTokens: a.InputTokens + b.InputTokens, CachedTokens: a.CachedTokens + b.CachedTokens,
 		OutputTokens: a.OutputTokens + b.OutputTokens, ReasoningTokens: a.ReasoningTokens + b.ReasoningTokens,
-		Estimated: a.Estimated || b.Estimated,
+		Estimated: a.Estimated || b.Estimated, Quirks: event.DistinctQuirks(a.Quirks, b.Quirks),
 	}
 	if a.CostMicros != nil && b.CostMicros != nil {
 		total.CostMicros = new(*a.CostMicros + *b.CostMicros)
@@ -397,7 +399,7 @@ func (r request) entry() Entry {
 	t := EntryType{
 		Type: TokenUsageInfo, Model: r.model, InputTokens: r.usage.InputTokens, CachedTokens: r.usage.CachedTokens,
 		OutputTokens: r.usage.OutputTokens, ReasoningTokens: r.usage.ReasoningTokens, Estimated: r.usage.Estimated,
-		CostMicros: r.usage.CostMicros, FailedAttempts: r.failed,
+		CostMicros: r.usage.CostMicros, FailedAttempts: r.failed, Quirks: r.usage.Quirks,
 	}
 	content := event.DescribeUsage(r.usage)
 	if r.steps > 1 {

@@ -181,7 +181,7 @@ func completed(b event.LLMRequestCompleted) string {
 
 // used formats the usage of an attempt as a suffix; "" for none.
 func used(u event.Usage) string {
-	if u.InputTokens == 0 && u.OutputTokens == 0 {
+	if u.InputTokens == 0 && u.OutputTokens == 0 && len(u.Quirks) == 0 {
 		return ""
 	}
 	return ", " + event.DescribeUsage(u)

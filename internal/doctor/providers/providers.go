@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -78,13 +79,14 @@ func request(ctx context.Context, target *llm.Target, place string) doctor.Resul
 	tokens := callTokens
 	target.Settings = event.RequestSettings{MaxTokens: &tokens}
 	began := time.Now()
-	_, err := target.Stream(ctx, []reducer.Message{{Role: reducer.RoleUser, Content: "ping"}}, nil)
+	answer, err := target.Stream(ctx, []reducer.Message{{Role: reducer.RoleUser, Content: "ping"}}, nil)
 	var failed *llm.Error
 	if err == nil || errors.As(err, &failed) && hasAnswered(failed) {
-		return doctor.Result{
-			Severity: doctor.OK,
-			Measured: fmt.Sprintf("%s: %s answered in %v", place, target.Model, time.Since(began).Round(time.Millisecond)),
+		measured := fmt.Sprintf("%s: %s answered in %v", place, target.Model, time.Since(began).Round(time.Millisecond))
+		if len(answer.Quirks) > 0 {
+			measured += "; quirks: " + strings.Join(answer.Quirks, " ")
 		}
+		return doctor.Result{Severity: doctor.OK, Measured: measured}
 	}
 	result := doctor.Result{
 		Severity: doctor.Error, Measured: fmt.Sprintf("%s: %s: %s", place, target.Model, message(err)),
