@@ -55,7 +55,7 @@ func (u *unprocessed) apply(h *historypb.HistoryEvent, events []event.Event) {
 	case h.GetWorkflowExecutionStartedEventAttributes() != nil:
 		*u = unprocessed{hasRecorded: h.GetWorkflowExecutionStartedEventAttributes().GetContinuedExecutionRunId() != "", isChanged: true}
 	case h.GetWorkflowExecutionSignaledEventAttributes().GetSignalName() == wire.SignalEvent:
-		u.signals = append(u.signals, storedSignal{
+		u.signals = append(u.signals[max(0, len(u.signals)+1-MaxWaiting):], storedSignal{
 			h.GetEventId(), h.GetEventTime().AsTime(), h.GetWorkflowExecutionSignaledEventAttributes().GetInput(),
 		})
 		u.isChanged = true
@@ -85,7 +85,7 @@ func (u *unprocessed) report(l *Log, waiting func(Waiting)) {
 	}
 	u.isChanged = false
 	w := Waiting{Since: u.since}
-	if signals := slices.Clone(u.signals[max(0, len(u.signals)-MaxWaiting):]); len(signals) > 0 {
+	if signals := slices.Clone(u.signals); len(signals) > 0 {
 		w.Input = func(ctx context.Context) (events []event.Event, err error) {
 			for _, s := range signals {
 				input, err := l.input(ctx, s)

@@ -108,6 +108,17 @@ func TestFollowReportsTheWorkThatNoWorkerHasDone(t *testing.T) {
 	}
 }
 
+func TestOnlyTheNewestInputsAreKept(t *testing.T) {
+	var history []*historypb.HistoryEvent
+	for n := range eventlog.MaxWaiting + 1 {
+		history = append(history, said(t, fmt.Sprint("n", n), 1))
+	}
+	s := newServer(t, newRun("A", "", history...))
+	inputs := strings.Fields(awaits(t, eventlog.New(s, "", nil), s, ""))
+	require.Len(t, inputs, eventlog.MaxWaiting)
+	require.Equal(t, "n1@1s", inputs[0])
+}
+
 func TestARunThatContinuesAnotherProcessesItsInputInTheFirstTask(t *testing.T) {
 	s := newServer(t, newRun("A", "", record(t, 1, says("a")...)), newRun("B", "A", said(t, "a", 1), scheduled(1), completed(4)))
 	require.Equal(t, "nothing", awaits(t, eventlog.New(s, "", nil), s, ""))
