@@ -49,7 +49,7 @@ func (a *attempt) offer(ctx context.Context, session reducer.Session) (toolbox, 
 			if definition.Parameters == nil {
 				definition.Parameters = event.Object(`{"type":"object"}`)
 			}
-			if _, err := schema.Compile(definition.Parameters); err != nil {
+			if _, err := schema.CompileParameters(definition.Parameters); err != nil {
 				return box, toolError("tool %s: invalid JSON Schema in its parameters: %s (correct it in a SetToolsEvent)", tool.Name, event.Redact(err.Error(), 300))
 			}
 			box.tools = append(box.tools, offeredTool{Tool: Tool{ToolDefinition: definition, Canonical: tool.Name}, isClient: true})
@@ -185,7 +185,7 @@ func matches(ctx context.Context, tool string, parameters event.Object, argument
 	if len(parameters) == 0 {
 		return nil
 	}
-	compiled, err := schema.Compile(parameters)
+	compiled, err := schema.CompileParameters(parameters)
 	if err != nil {
 		activity.GetLogger(ctx).Warn("the arguments of a tool are not validated: its schema is invalid", "tool", tool, "error", err)
 		return nil

@@ -136,6 +136,27 @@ func TestOfferedToolsAreReportedOnce(t *testing.T) {
 	}
 }
 
+func TestToolsThatCannotBeOfferedAreOnlyRecorded(t *testing.T) {
+	config := event.SetTools{Tools: event.ToolList{{Pattern: "mcp:files/*"}}}
+	model := &caller{answer: activities.Answer{Text: "Hi", FinishReason: "stop"}}
+	withheld := func(activities.OfferRequest) ([]activities.Tool, error) {
+		return []activities.Tool{{Canonical: "mcp:files/sum", Withheld: "of type array, key sk-abcdefghijklmnopqrstuv, " + strings.Repeat("x", 1000)}}, nil
+	}
+	result, err := answered(t, toolbox{offer: withheld}, model, config)
+	require.NoError(t, err)
+	require.Empty(t, model.request.Tools)
+	require.Len(t, result.Offered.Withheld, 1)
+	require.Equal(t, "mcp:files/sum", result.Offered.Withheld[0].Name)
+	require.Contains(t, result.Offered.Withheld[0].Reason, "of type array, key [removed], xxx")
+	require.NoError(t, event.New(*result.Offered).Validate())
+
+	session := newSession(config)
+	session.Offered = &reducer.Offered{EventID: "demo:0004", Patterns: result.Offered.Patterns, Hash: result.Offered.Hash()}
+	result, err = answeredFrom(t, session, activities.Options{Models: model, Tools: toolbox{offer: withheld}})
+	require.NoError(t, err)
+	require.Nil(t, result.Offered, "the log contains it")
+}
+
 func TestAStepWithOtherToolsReadsTheLog(t *testing.T) {
 	session := newSession(event.SetTools{Tools: event.ToolList{{Pattern: "*"}}})
 	session.Request.Steps = 1

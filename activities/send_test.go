@@ -48,6 +48,7 @@ func TestSendRetriesOnlyWhatMaySucceed(t *testing.T) {
 		"an unreachable server": {message, errors.New("temporal is unreachable"), "temporal is unreachable", false},
 		"a rejected message":    {message, fmt.Errorf("%w: rejected", activities.ErrNotAccepted), "not accepted: rejected", true},
 		"an invalid event":      {`{"_tag":"UserMessageEvent","content":7}`, nil, `send to context "demo": `, true},
+		"a misspelt setting":    {`{"_tag":"UserMessage","content":"x","settings":{"topp":1}}`, nil, `UserMessageEvent.settings: unknown field "topp"`, true},
 		"an event of a session": {`{"_tag":"SessionEndedEvent","reason":"x"}`, nil, `send to context "demo": `, true},
 		"no event":              {``, nil, `send to context "demo": `, true},
 		"two events":            {`[` + message + `,` + message + `]`, nil, "the input has 2 events (want one)", true},

@@ -32,6 +32,8 @@ type Tool struct {
 	Idempotent bool
 	Timeout    time.Duration // of a call; 0: [DefaultToolTimeout]
 	Attempts   int           // maximum for a call with retryable errors, if Idempotent; 0: one
+	// Withheld is why the tool cannot be offered to models; it then has only a canonical name. Empty: it is offered.
+	Withheld string
 }
 
 // ToolDefinition describes a tool to a model.

@@ -17,8 +17,9 @@ func (a *attempt) workerTools(ctx context.Context, session reducer.Session, conf
 		return nil, nil
 	}
 	tools, err := a.currentTools(ctx, config)
-	offered := event.ToolsOffered{RequestID: a.in.RequestID, Attempt: a.attempted.Attempt, Patterns: patterns, Tools: recordOf(tools)}
-	isKnown := session.Offered == nil && len(tools) == 0 || session.Offered != nil && session.Offered.Hash == offered.Hash()
+	tools, withheld := split(tools)
+	offered := event.ToolsOffered{RequestID: a.in.RequestID, Attempt: a.attempted.Attempt, Patterns: patterns, Tools: recordOf(tools), Withheld: withheld}
+	isKnown := session.Offered == nil && len(tools)+len(withheld) == 0 || session.Offered != nil && session.Offered.Hash == offered.Hash()
 	switch id := reducer.MustOffer(session); {
 	case err == nil && isKnown:
 		return tools, nil
@@ -55,6 +56,19 @@ func (a *attempt) recordedTools(ctx context.Context, eventID string) ([]Tool, er
 		break
 	}
 	return nil, fmt.Errorf("read the tools of the turn in context %s: %s is not in the log", a.in.ContextName, eventID)
+}
+
+// split returns the tools that can be offered, and a record of the others.
+func split(tools []Tool) (offered []Tool, withheld []event.WithheldTool) {
+	for _, t := range tools {
+		switch {
+		case t.Withheld == "":
+			offered = append(offered, t)
+		case len(withheld) < event.MaxTools:
+			withheld = append(withheld, event.WithheldTool{Name: t.Canonical, Reason: event.Redact(t.Withheld, event.MaxReasonBytes-100)})
+		}
+	}
+	return offered, withheld
 }
 
 func recordOf(tools []Tool) (record []event.OfferedTool) {

@@ -37,18 +37,30 @@ func (c *Context) Attachment(ctx context.Context, id string) (event.FileAttachme
 			return file, nil
 		case file.Source.Ref == "":
 			return notFound("the bytes of the file are not in the log")
-		case c.client.options.Archive == nil:
-			return notFound("%w", ErrNoArchive)
 		}
-		ref, err := blobs.ParseRef(file.Source.Ref)
-		if err != nil {
-			return notFound("%w", err)
-		}
-		file.Source.Data, err = c.client.options.Archive.Store().Get(ctx, ref)
-		if errors.Is(err, blobs.ErrNotFound) {
+		file.Source.Data, err = c.Blob(ctx, file.Source.Ref)
+		if errors.Is(err, blobs.ErrNotFound) || errors.Is(err, ErrNoArchive) {
 			return notFound("%w", err)
 		}
 		return file, err
 	}
 	return notFound("the log ends before the event")
+}
+
+// Blob returns the bytes that an event of the log refers to ([event.Event.BlobRef]). The error is ErrNoArchive
+// without a blob store, or an error of the store, such as [blobs.ErrNotFound].
+func (c *Context) Blob(ctx context.Context, ref string) ([]byte, error) {
+	parsed, err := blobs.ParseRef(ref)
+	if err != nil {
+		return nil, err
+	}
+	if c.client.options.Archive == nil {
+		return nil, errStoreRequired
+	}
+	return c.client.options.Archive.Store().Get(ctx, parsed)
+}
+
+// isMissing reports whether bytes are missing or damaged in the blob store.
+func isMissing(err error) bool {
+	return errors.Is(err, blobs.ErrNotFound) || errors.Is(err, blobs.ErrCorrupt)
 }

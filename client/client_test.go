@@ -175,6 +175,8 @@ func TestSendRejectsInvalidEventsWithoutARequest(t *testing.T) {
 	half := event.New(event.UserMessage{Content: strings.Repeat("x", wire.MaxAppendBytes/2)})
 	keyed := event.New(event.UserMessage{Content: "Hello"})
 	keyed.Extra = map[string]json.RawMessage{"apiKey": []byte(`"sk-live-0123456789"`)}
+	misspelt := event.New(event.SetTools{Tools: event.ToolList{{Pattern: "grep"}}})
+	misspelt.Extra = map[string]json.RawMessage{"aprove": []byte(`["*"]`)}
 	named := event.New(event.UserMessage{Content: "Hello"})
 	named.ClientEventID = strings.Repeat("x", event.MaxClientEventID+1)
 	one, other := event.New(event.UserMessage{Content: "one"}), event.New(event.UserMessage{Content: "other"})
@@ -200,6 +202,7 @@ func TestSendRejectsInvalidEventsWithoutARequest(t *testing.T) {
 		"a lifecycle event":                  {[]event.Event{event.New(event.SessionEnded{Reason: "forged"})}, "reserved for the session"},
 		"a delta":                            {[]event.Event{event.New(event.TextDelta{RequestID: "demo:r0001"})}, "reserved for the session"},
 		"a value out of range":               {[]event.Event{event.New(event.SetTimeout{})}, "SetTimeoutEvent.timeoutMs"},
+		"a misspelt setting":                 {[]event.Event{misspelt}, `SetToolsEvent: unknown field "aprove" (did you mean "approve"?)`},
 		"a raw key":                          {[]event.Event{keyed}, "apiKeyRef"},
 		"a key instead of a reference":       {[]event.Event{event.New(event.SetProviderConfig{ProviderID: "openai", Model: "m", APIKeyRef: "sk-live-0123456789"})}, "apiKeyRef"},
 		"an event that is too large":         {[]event.Event{large}, "the event has 65621 bytes of JSON (at most 61440 without a blob store; " + eventlog.StoreAdvice + ")"},

@@ -52,11 +52,8 @@ func (c *Context) encode(events []event.Event) (clientEventIDs []string, input [
 
 // Validate returns a *event.FieldError for an event that [Context.Send] rejects, except for its size.
 func Validate(e event.Event) error {
-	if err := e.Validate(); err != nil {
+	if err := e.ValidateInput(); err != nil {
 		return err
-	}
-	if !e.Tag().IsInput() {
-		return &event.FieldError{Tag: e.Tag(), Field: "_tag", Problem: "reserved for the session (clients cannot send it)"}
 	}
 	return checkSchemas(e)
 }

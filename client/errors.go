@@ -14,11 +14,13 @@ import (
 
 // Errors to test for with [errors.Is].
 var (
-	ErrName        = errors.New("invalid context name")
-	ErrNoContext   = eventlog.ErrNoContext
-	ErrExists      = errors.New("context already exists (choose another name)")
-	ErrUnreachable = errors.New("temporal is unreachable")
-	ErrNoWorker    = errors.New("no worker responds (start a worker)")
+	ErrName      = errors.New("invalid context name")
+	ErrNoContext = eventlog.ErrNoContext
+	// ErrMissingBytes: neither the log nor the blob store has bytes that events refer to.
+	ErrMissingBytes = errors.New("the blob store lacks the bytes")
+	ErrExists       = errors.New("context already exists (choose another name)")
+	ErrUnreachable  = errors.New("temporal is unreachable")
+	ErrNoWorker     = errors.New("no worker responds (start a worker)")
 	// ErrFull: the history has no room until a worker processes it. Sending again later is safe.
 	ErrFull = errors.New("full until a worker runs")
 	// ErrRefused: the context rejected the events and recorded why in an InputRejectedEvent.

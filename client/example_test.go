@@ -76,7 +76,8 @@ func ExampleContext_Import() {
 	demo, _ := connect(archive.New(bucket.Store)).Open("demo")
 	first := event.New(event.UserMessage{Content: "Hello"})
 	first.ID, first.ContextName = event.FormatID("demo", 1), "demo"
-	if err := demo.Import(ctx, []event.Event{first}); err != nil {
+	log := func(yield func(event.Event, error) bool) { yield(first, nil) }
+	if _, err := demo.Import(ctx, log, client.ImportOptions{}); err != nil {
 		fmt.Println(err)
 		return
 	}

@@ -2,12 +2,12 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/eventlog"
-	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
@@ -25,6 +25,16 @@ const (
 func (c *Client) offload(ctx context.Context, events []event.Event) ([]event.Event, error) {
 	events = slices.Clone(events)
 	for i, e := range events {
+		if e.Extra != nil && c.options.Archive != nil { // perhaps a line of an export
+			without, data, err := e.TakeBlob()
+			if err == nil && data != nil {
+				_, err = c.options.Archive.Store().Put(ctx, data)
+			}
+			if err != nil {
+				return nil, err
+			}
+			e, events[i] = without, without
+		}
 		file, ok := e.Body.(event.FileAttachment)
 		if !ok || len(file.Source.Data) < offloadThreshold {
 			continue
@@ -37,27 +47,40 @@ func (c *Client) offload(ctx context.Context, events []event.Event) ([]event.Eve
 			}
 			continue
 		}
-		offloaded := e
-		file.Source = event.Source{Type: event.SourceBlob, Ref: string(blobs.RefOf(data))}
-		file.Size = int64(len(data))
-		offloaded.Body = file
-		if err := offloaded.Validate(); err != nil {
-			if len(data) <= maxInlineFile {
-				continue // a media type that models do not support
-			}
-			if event.MediaOf(file.MediaType) == event.MediaOther {
-				err = &event.FieldError{Tag: e.Tag(), Field: "source.data", Problem: fmt.Sprintf(
-					"%s%d bytes (at most %d for %s, which models do not receive)",
-					named(file.FileName), len(data), maxInlineFile, event.Redact(file.MediaType, 100))}
-			}
+		offloaded, err := c.storeFile(ctx, e)
+		var invalid *event.FieldError
+		switch {
+		case err == nil:
+			events[i] = offloaded
+		case !errors.As(err, &invalid):
+			return nil, err
+		case len(data) <= maxInlineFile: // a media type that models do not support
+		case event.MediaOf(file.MediaType) == event.MediaOther:
+			return nil, &event.FieldError{Tag: e.Tag(), Field: "source.data", Problem: fmt.Sprintf(
+				"%s%d bytes (at most %d for %s, which models do not receive)",
+				named(file.FileName), len(data), maxInlineFile, event.Redact(file.MediaType, 100))}
+		default:
 			return nil, err
 		}
-		if _, err := c.options.Archive.Store().Put(ctx, data); err != nil {
-			return nil, fmt.Errorf("store attachment %s: %w", file.FileName, err)
-		}
-		events[i] = offloaded
 	}
 	return events, nil
+}
+
+// storeFile stores the bytes of a FileAttachment and returns the event with their reference. The error is a
+// *event.FieldError if the event would be invalid.
+func (c *Client) storeFile(ctx context.Context, e event.Event) (event.Event, error) {
+	file := e.Body.(event.FileAttachment)
+	data := file.Source.Data
+	file.Source = event.Source{Type: event.SourceBlob, Ref: event.RefOf(data)}
+	file.Size = int64(len(data))
+	e.Body = file
+	if err := e.Validate(); err != nil {
+		return e, err
+	}
+	if _, err := c.options.Archive.Store().Put(ctx, data); err != nil {
+		return e, fmt.Errorf("store attachment %s: %w", file.FileName, err)
+	}
+	return e, nil
 }
 
 // named returns a prefix for errors; "" for a file without a name.

@@ -63,6 +63,24 @@ func TestLargeFilesAreOffloadedOnce(t *testing.T) {
 	require.Len(t, other.Source.Data, 1<<20, "a media type that models do not support stays inline")
 }
 
+func TestAnExportedEventIsSentWithItsBytes(t *testing.T) {
+	bucket := blobstest.New(t)
+	data := []byte("PNG of a pier")
+	recorded := event.New(event.FileAttachment{Source: event.Source{Type: event.SourceBlob, Ref: event.RefOf(data)}, MediaType: "image/png", Size: 13})
+	exported, ok := recorded.WithBlob(data)
+	require.True(t, ok)
+	sent, err := sendFile(t, archive.New(bucket.Store), exported)
+	require.NoError(t, err)
+	require.Equal(t, recorded.Body, sent)
+	stored, err := bucket.Store.Get(t.Context(), blobs.RefOf(data))
+	require.NoError(t, err)
+	require.Equal(t, data, stored)
+
+	exported.Extra["blobRef"] = []byte(`"` + event.RefOf([]byte("other")) + `"`)
+	_, err = sendFile(t, archive.New(bucket.Store), exported)
+	require.ErrorContains(t, err, "the bytes are not those of sha256/")
+}
+
 func TestFilesAboveTheLimitsAreRejected(t *testing.T) {
 	bucket := archive.New(blobstest.New(t).Store)
 	for name, test := range map[string]struct {

@@ -45,7 +45,7 @@ var changes = map[string]func(context.Context, *client.Context) error{
 	},
 	"interrupt": func(ctx context.Context, c *client.Context) error { return c.Interrupt(ctx) },
 	"close":     func(ctx context.Context, c *client.Context) error { return c.Close(ctx, "") },
-	"import":    func(ctx context.Context, c *client.Context) error { return c.Import(ctx, numbered(1)) },
+	"import":    func(ctx context.Context, c *client.Context) error { return importLog(ctx, c, numbered(1)) },
 }
 
 func TestAClientWithAnotherStoreChangesNothing(t *testing.T) {

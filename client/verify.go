@@ -27,8 +27,9 @@ type Problem struct {
 }
 
 // Verify reads the whole log from the archive and the histories. It reports missing or damaged
-// segments, missing events, ids, parents and context names out of sequence, decreasing timestamps
-// and invalid fields. The error is ErrNoContext, or a reason why the log could not be read.
+// segments, missing events, ids, parents and context names out of sequence, decreasing timestamps,
+// invalid fields, and missing or damaged bytes that events refer to ([event.Event.BlobRef]). The error is
+// ErrNoContext, or a reason why the log or its bytes could not be read.
 func (c *Context) Verify(ctx context.Context) (Verification, error) {
 	v := Verification{ContextName: c.name, Problems: []Problem{}}
 	archived := 0
@@ -45,6 +46,7 @@ func (c *Context) Verify(ctx context.Context) (Verification, error) {
 		}
 	}
 	verifier := verifier{contextName: c.name}
+	read := map[string]string{}
 	for from, more := "", true; more; {
 		more = false
 		for e, err := range c.Events(ctx, from) {
@@ -62,9 +64,34 @@ func (c *Context) Verify(ctx context.Context) (Verification, error) {
 				v.InHistory++
 			}
 			v.Problems = append(v.Problems, verifier.check(e)...)
+			problem, err := c.verifyBlob(ctx, e, read)
+			if err != nil {
+				return v, err
+			}
+			if problem != "" {
+				v.Problems = append(v.Problems, Problem{e.ID, problem})
+			}
 		}
 	}
 	return v, nil
+}
+
+// verifyBlob returns what is wrong with the bytes that an event refers to; "" for nothing. read has the results by
+// reference.
+func (c *Context) verifyBlob(ctx context.Context, e event.Event, read map[string]string) (problem string, err error) {
+	ref := e.BlobRef()
+	problem, isRead := read[ref]
+	if ref == "" || isRead {
+		return problem, nil
+	}
+	if _, err = c.Blob(ctx, ref); isMissing(err) {
+		problem, err = err.Error(), nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("verify event %s: %w", e.ID, err)
+	}
+	read[ref] = problem
+	return problem, nil
 }
 
 type verifier struct {

@@ -51,6 +51,7 @@ var malformed = []struct {
 	{"a number for a text", "event", map[string]any{"_tag": "UserMessage", "content": 5}, "UserMessageEvent.content"},
 	{"a blank message", "event", map[string]any{"_tag": "UserMessage", "content": "  "}, "empty"},
 	{"a message for another context", "event", map[string]any{"_tag": "UserMessage", "content": "x", "contextName": "another"}, "another context"},
+	{"a misspelt setting", "event", map[string]any{"_tag": "SetTools", "aprove": []string{"*"}}, `SetToolsEvent: unknown field "aprove" (did you mean "approve"?)`},
 	{"a timeout of zero", "event", map[string]any{"_tag": "SetTimeout", "timeoutMs": 0}, "SetTimeoutEvent.timeoutMs"},
 	{"a forged end", "event", map[string]any{"_tag": "SessionEnded", "reason": "forged"}, "reserved for the session"},
 	{"a result without a call", "event", map[string]any{"_tag": "ToolResult", "toolCallId": "c9", "value": 1}, "no tool call"},

@@ -108,7 +108,7 @@ func TestAClientWithAnotherBlobStoreIsRejected(t *testing.T) {
 		},
 		"interrupt": theirs.Interrupt,
 		"close":     func(ctx context.Context) error { return theirs.Close(ctx, "") },
-		"import":    func(ctx context.Context) error { return theirs.Import(ctx, before) },
+		"import":    func(ctx context.Context) error { return importLog(ctx, theirs, before) },
 		"fork":      func(ctx context.Context) error { return theirs.Fork(ctx, before[0].ID, c.Name()+".fork") },
 	} {
 		err := change(w.ctx)
@@ -117,6 +117,17 @@ func TestAClientWithAnotherBlobStoreIsRejected(t *testing.T) {
 	}
 	require.Equal(t, before, w.from(c, ""))
 	w.requireUnused(other)
+}
+
+func importLog(ctx context.Context, c *client.Context, events []event.Event) error {
+	_, err := c.Import(ctx, func(yield func(event.Event, error) bool) {
+		for _, e := range events {
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}, client.ImportOptions{})
+	return err
 }
 
 // A client compares stores with the namespace or an existing context. Without either, the
@@ -135,6 +146,6 @@ func TestAWorkerRejectsAnImportIntoAnotherBlobStore(t *testing.T) {
 	for _, e := range w.from(c, "") {
 		log = append(log, e.MovedTo(theirs.Name()))
 	}
-	require.NoError(t, theirs.Import(w.ctx, log))
+	require.NoError(t, importLog(w.ctx, theirs, log))
 	w.awaitStoreMismatch(theirs, w.storeID, id)
 }

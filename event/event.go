@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -69,6 +70,8 @@ const MaxDepth = 9_000
 
 // MaxClientEventID is the maximum length of a ClientEventID in bytes.
 const MaxClientEventID = 128
+
+var _, envelopeNames = fieldsOf(reflect.TypeFor[envelope]()) // "_tag" and "id" first
 
 type envelope struct {
 	Tag           Tag        `json:"_tag"`
@@ -139,7 +142,7 @@ var laterFields = map[Tag][]string{
 // UnmarshalJSON decodes and validates an event. A null counts as a missing field. An invalid event
 // with an id comes from a log, so it is decoded as in version 0.1.0 ([DecodeEarlierInput]).
 func (e *Event) UnmarshalJSON(data []byte) error {
-	out, err := decode(data, nil)
+	out, err := decode(data, reading{})
 	if err != nil && out.ID != "" {
 		out, err = decodeEarlier(data)
 	}
@@ -151,11 +154,11 @@ func (e *Event) UnmarshalJSON(data []byte) error {
 }
 
 func decodeEarlier(data []byte) (Event, error) {
-	out, err := decode(data, nil)
+	out, err := decode(data, reading{})
 	var extra []string
 	for name := laterField(err); name != "" && !slices.Contains(extra, name); name = laterField(err) {
 		extra = append(extra, name)
-		out, err = decode(data, extra)
+		out, err = decode(data, reading{extra: extra})
 	}
 	return out, err
 }
@@ -172,8 +175,14 @@ func laterField(err error) string {
 	return name
 }
 
-// decode treats the named fields as extra. With an error, it returns the envelope read so far.
-func decode(data []byte, extra []string) (Event, error) {
+// reading is how an event is decoded.
+type reading struct {
+	extra  []string // fields of the body that are treated as unknown
+	strict bool     // apply the rules of [DecodeInput] for unknown fields
+}
+
+// decode returns the envelope read so far with an error.
+func decode(data []byte, how reading) (Event, error) {
 	var fields map[string]json.RawMessage
 	// encoding/json accepts invalid UTF-8; RFC 8259, section 8.1, does not.
 	if err := json.Unmarshal(data, &fields); err != nil || fields == nil || !utf8.Valid(data) {
@@ -184,18 +193,23 @@ func decode(data []byte, extra []string) (Event, error) {
 	if err := takeField(fields, "_tag", &tag, true); err != nil {
 		return Event{}, err
 	}
-	tag, decode := lookup(tag)
-	if decode == nil {
+	kind := lookup(tag)
+	if kind.decode == nil {
 		return Event{}, &FieldError{Field: "_tag", Problem: fmt.Sprintf("unknown tag %s (want one of %s)", quote(string(tag)), tagList())}
 	}
+	var check func() error
+	if how.strict {
+		check = func() error { return kind.checkInput(data) }
+	}
 	var out Event
-	if err := out.fill(fields, decode, extra); err != nil {
-		return out, tagged(tag, err)
+	if err := out.fill(fields, kind, how.extra, check); err != nil {
+		return out, tagged(kind.tag, err)
 	}
 	return out, out.Validate()
 }
 
-func (e *Event) fill(fields map[string]json.RawMessage, decode bodyDecoder, extra []string) error {
+// fill calls check, which may be nil, before it decodes the body, so that a misspelt field is not reported as missing.
+func (e *Event) fill(fields map[string]json.RawMessage, kind kind, extra []string, check func() error) error {
 	for _, f := range []struct {
 		name string
 		into any
@@ -210,16 +224,21 @@ func (e *Event) fill(fields map[string]json.RawMessage, decode bodyDecoder, extr
 			return err
 		}
 	}
-	// RefuseKeys precedes decode, so that a raw API key is reported as such and not as a type error.
+	// RefuseKeys comes first, so that a raw API key is reported as such.
 	if err := RefuseKeys(fields); err != nil {
 		return err
+	}
+	if check != nil {
+		if err := check(); err != nil {
+			return err
+		}
 	}
 	kept := map[string]json.RawMessage{}
 	for _, name := range extra {
 		kept[name] = fields[name]
 		delete(fields, name)
 	}
-	body, err := decode(fields)
+	body, err := kind.decode(fields)
 	if err != nil {
 		return err
 	}
@@ -241,97 +260,4 @@ func (e *Event) fill(fields map[string]json.RawMessage, decode bodyDecoder, extr
 		}
 	}
 	return nil
-}
-
-// DecodeInput decodes an event that clients may send ([Tag.IsInput]), or an array of up to
-// [MaxInputEvents]. Errors in an array name the element, counted from 1.
-func DecodeInput(data []byte) ([]Event, error) { return decodeInput(data, decodeOneInput) }
-
-// DecodeEarlierInput decodes an input as version 0.1.0 did: invalid values of fields that it did
-// not define are extra fields, and [MaxDepth] does not apply.
-func DecodeEarlierInput(data []byte) ([]Event, error) {
-	return decodeInput(data, decodeOneEarlierInput)
-}
-
-func decodeInput(data []byte, decodeOne func([]byte) (Event, error)) ([]Event, error) {
-	data = bytes.TrimSpace(data)
-	if len(data) == 0 || data[0] != '[' {
-		e, err := decodeOne(data)
-		if err != nil {
-			return nil, err
-		}
-		return []Event{e}, nil
-	}
-	var elements []json.RawMessage
-	if err := json.Unmarshal(data, &elements); err != nil {
-		return nil, &FieldError{Problem: "want a JSON array of events, got " + describe(data)}
-	}
-	if len(elements) == 0 {
-		return nil, &FieldError{Problem: "the array has no events"}
-	}
-	if len(elements) > MaxInputEvents {
-		return nil, &FieldError{Problem: fmt.Sprintf("the array has %d events (at most %d)", len(elements), MaxInputEvents)}
-	}
-	events := make([]Event, 0, len(elements))
-	for i, element := range elements {
-		e, err := decodeOne(element)
-		if err != nil {
-			return nil, fmt.Errorf("event %d of %d: %w", i+1, len(elements), err)
-		}
-		events = append(events, e)
-	}
-	return events, nil
-}
-
-func decodeOneInput(data []byte) (Event, error) {
-	// For invalid JSON, decode returns a [*FieldError]; json.Unmarshal would return its syntax error.
-	e, err := mustBeInput(decode(data, nil))
-	var invalid *FieldError
-	if errors.As(err, &invalid) && invalid.Tag.Class() != 0 && !invalid.Tag.IsInput() {
-		return Event{}, reserved(invalid.Tag) // rather than a missing field
-	}
-	if err == nil && isTooDeep(data, MaxDepth) {
-		return Event{}, &FieldError{Tag: e.Tag(), Problem: fmt.Sprintf("JSON nested more than %d levels deep", MaxDepth)}
-	}
-	return e, err
-}
-
-func decodeOneEarlierInput(data []byte) (Event, error) { return mustBeInput(decodeEarlier(data)) }
-
-func mustBeInput(e Event, err error) (Event, error) {
-	if err != nil {
-		return Event{}, err
-	}
-	if !e.Tag().IsInput() {
-		return Event{}, reserved(e.Tag())
-	}
-	return e, nil
-}
-
-func reserved(tag Tag) error {
-	return &FieldError{Tag: tag, Field: "_tag", Problem: "reserved for the session (clients cannot send it)"}
-}
-
-// isTooDeep expects valid JSON.
-func isTooDeep(data []byte, maxDepth int) bool {
-	if bytes.Count(data, []byte("{"))+bytes.Count(data, []byte("[")) <= maxDepth {
-		return false
-	}
-	depth, inString := 0, false
-	for i := 0; i < len(data); i++ {
-		switch c := data[i]; {
-		case inString && c == '\\':
-			i++
-		case c == '"':
-			inString = !inString
-		case inString:
-		case c == '{' || c == '[':
-			if depth++; depth > maxDepth {
-				return true
-			}
-		case c == '}' || c == ']':
-			depth--
-		}
-	}
-	return false
 }

@@ -87,17 +87,21 @@ func takeField(fields map[string]json.RawMessage, name string, into any, require
 		return err
 	}
 	if err := json.Unmarshal(raw, into); err != nil {
-		var nested *json.UnmarshalTypeError
-		if errors.As(err, &nested) && nested.Field != "" {
-			return fieldf(name+"."+nested.Field, "want %s, got a %s", wanted(nested.Type), nested.Value)
-		}
-		var corrupt base64.CorruptInputError
-		if errors.As(err, &corrupt) {
-			return fieldf(name+".data", "want bytes in base64 (RFC 4648)")
-		}
-		return fieldf(name, "want %s, got %s", wanted(reflect.TypeOf(into).Elem()), describe(raw))
+		return typeError(name, raw, reflect.TypeOf(into).Elem(), err)
 	}
 	return nil
+}
+
+// typeError explains an error of json.Unmarshal.
+func typeError(path string, raw json.RawMessage, t reflect.Type, err error) error {
+	var nested *json.UnmarshalTypeError
+	if errors.As(err, &nested) && nested.Field != "" {
+		return fieldf(join(path, nested.Field), "want %s, got a %s", wanted(nested.Type), nested.Value)
+	}
+	if errors.As(err, new(base64.CorruptInputError)) {
+		return fieldf(join(path, "data"), "want bytes in base64 (RFC 4648)")
+	}
+	return fieldf(path, "want %s, got %s", wanted(t), describe(raw))
 }
 
 // compact removes spaces. It escapes <, > and &, so that encoding/json keeps the result unchanged.

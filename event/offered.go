@@ -17,7 +17,18 @@ type ToolsOffered struct {
 	Attempt   int           `json:"attempt"`
 	Patterns  []string      `json:"patterns"`        // of [SetTools.Patterns]
 	Tools     []OfferedTool `json:"tools,omitempty"` // in the order of the request; empty: none matches
+	// Withheld are tools that match, but cannot be offered.
+	Withheld []WithheldTool `json:"withheld,omitempty"`
 }
+
+// WithheldTool is a tool that no model can be offered, such as one of an MCP server whose schema is invalid.
+type WithheldTool struct {
+	Name   string `json:"name"`   // what the patterns of [SetTools] match
+	Reason string `json:"reason"` // at most [MaxReasonBytes]
+}
+
+// MaxReasonBytes bounds the reason of a [WithheldTool].
+const MaxReasonBytes = 500
 
 // OfferedTool is a tool of the worker as it was when a request offered it.
 type OfferedTool struct {
@@ -49,13 +60,21 @@ func (b *SetTools) Patterns() (patterns []string) {
 
 // Hash identifies the patterns and the tools.
 func (b ToolsOffered) Hash() string {
-	data, _ := json.Marshal(ToolsOffered{Patterns: b.Patterns, Tools: b.Tools}) // strings and numbers always marshal
+	data, _ := json.Marshal(ToolsOffered{Patterns: b.Patterns, Tools: b.Tools, Withheld: b.Withheld}) // strings and numbers always marshal
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }
 
-// String lists the names: "3 tools: fetch, mcp:files/read, read_result".
+// String lists the names: "3 tools: fetch, mcp:files/read, read_result". Withheld tools follow with the reasons.
 func (b ToolsOffered) String() string {
+	text := b.names()
+	for _, t := range b.Withheld {
+		text += "; not offered: " + t.Name + " (" + t.Reason + ")"
+	}
+	return text
+}
+
+func (b ToolsOffered) names() string {
 	if len(b.Tools) == 0 {
 		return "none of " + strings.Join(b.Patterns, ", ")
 	}
@@ -93,6 +112,14 @@ func (b ToolsOffered) validate() error {
 			return err
 		}
 	}
+	if len(b.Withheld) > MaxTools {
+		return fieldf("withheld", "%d tools (at most %d)", len(b.Withheld), MaxTools)
+	}
+	for i, tool := range b.Withheld {
+		if err := within("withheld."+strconv.Itoa(i), tool.validate()); err != nil {
+			return err
+		}
+	}
 	if data, err := json.Marshal(b); err != nil || len(data) > MaxOfferedBytes {
 		return fieldf("tools", "the event has %d bytes of JSON (at most %d)", len(data), MaxOfferedBytes)
 	}
@@ -118,6 +145,13 @@ func (t OfferedTool) validate() error {
 		return fieldf("attempts", "want 0 or more, got %d", t.Attempts)
 	}
 	return cmp.Or(text("description", t.Description), text("parameters", t.Parameters))
+}
+
+func (t WithheldTool) validate() error {
+	if len(t.Reason) > MaxReasonBytes {
+		return fieldf("reason", "%d bytes (at most %d)", len(t.Reason), MaxReasonBytes)
+	}
+	return cmp.Or(ValidateName("name", t.Name), text("reason", t.Reason))
 }
 
 func (ToolsOffered) Tag() Tag          { return TagToolsOffered }

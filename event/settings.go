@@ -95,17 +95,23 @@ func ToolChoiceOf(text string) *ToolChoice {
 	return &ToolChoice{Name: text}
 }
 
+type namedTool struct {
+	Name string `json:"name"`
+}
+
+func (ToolChoice) object() any { return namedTool{} }
+
 // MarshalJSON writes a mode as a string and a tool as {"name":"weather"}.
 func (c ToolChoice) MarshalJSON() ([]byte, error) {
 	if c.Name != "" {
-		return json.Marshal(map[string]string{"name": c.Name})
+		return json.Marshal(namedTool{c.Name})
 	}
 	return json.Marshal(c.Mode)
 }
 
 // UnmarshalJSON reads the output of MarshalJSON. Validation reports any other JSON.
 func (c *ToolChoice) UnmarshalJSON(data []byte) error {
-	var tool struct{ Name string }
+	var tool namedTool
 	*c = ToolChoice{}
 	if json.Unmarshal(data, &c.Mode) != nil && json.Unmarshal(data, &tool) == nil {
 		c.Name = tool.Name

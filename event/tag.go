@@ -2,6 +2,7 @@ package event
 
 import (
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -63,23 +64,35 @@ type kind struct {
 	class       Class
 	decode      bodyDecoder
 	endsRequest bool
+	fields      map[string]reflect.Type // of the body
+	names       []string                // of the body and the envelope, without "_tag" and "id"
+	// keepsExtra: an input may have unknown fields, which are recorded.
+	keepsExtra bool
 }
 
 func kindOf[T Body](class Class) kind {
 	var body T
 	_, endsRequest := any(body).(RequestEnd)
-	return kind{body.Tag(), class, decodeBody[T], endsRequest}
+	fields, names := fieldsOf(reflect.TypeFor[T]())
+	return kind{tag: body.Tag(), class: class, decode: decodeBody[T], endsRequest: endsRequest, fields: fields, names: append(names, envelopeNames[2:]...)}
+}
+
+// content is a kind of input with metadata of its sender in unknown fields.
+func content[T Body]() kind {
+	k := kindOf[T](ClassInput)
+	k.keepsExtra = true
+	return k
 }
 
 // catalog is in documentation order.
 var catalog = []kind{
-	kindOf[SystemPrompt](ClassInput),
-	kindOf[UserMessage](ClassInput),
-	kindOf[AssistantMessage](ClassInput),
-	kindOf[FileAttachment](ClassInput),
-	kindOf[ToolCall](ClassInput),
-	kindOf[ToolResult](ClassInput),
-	kindOf[Note](ClassInput),
+	content[SystemPrompt](),
+	content[UserMessage](),
+	content[AssistantMessage](),
+	content[FileAttachment](),
+	content[ToolCall](),
+	content[ToolResult](),
+	content[Note](),
 	kindOf[SetRetryConfig](ClassInput),
 	kindOf[SetProviderConfig](ClassInput),
 	kindOf[SetTimeout](ClassInput),
@@ -117,13 +130,14 @@ func Tags() []Tag {
 	return tags
 }
 
-func lookup(tag Tag) (Tag, bodyDecoder) {
+// lookup returns a kind without a decoder for an unknown tag.
+func lookup(tag Tag) kind {
 	for _, entry := range catalog {
 		if entry.tag == tag || strings.TrimSuffix(string(entry.tag), "Event") == string(tag) {
-			return entry.tag, entry.decode
+			return entry
 		}
 	}
-	return tag, nil
+	return kind{tag: tag}
 }
 
 // Class returns the class of the tag; 0 if unknown.

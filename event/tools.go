@@ -58,6 +58,8 @@ type clientTool struct {
 	Parameters  Object `json:"parameters,omitempty"`
 }
 
+func (Tool) object() any { return clientTool{} }
+
 // MarshalJSON writes a pattern as a string.
 func (t Tool) MarshalJSON() ([]byte, error) {
 	if !t.IsClient() {
@@ -94,6 +96,8 @@ type conditionalRule struct {
 	Tool string `json:"tool"`
 	When Object `json:"when,omitempty"`
 }
+
+func (ApprovalRule) object() any { return conditionalRule{} }
 
 // MarshalJSON writes a rule without a condition as a string.
 func (r ApprovalRule) MarshalJSON() ([]byte, error) {

@@ -116,6 +116,7 @@ func TestErrorsAreProblems(t *testing.T) {
 		{"JSON other than an event", "POST", events, `7`, nil, 422, "event", ""},
 		{"an event of the session", "POST", events, `{"_tag":"SessionEndedEvent","reason":"x"}`, nil, 422, "event", "clients cannot send it"},
 		{"a missing field", "POST", events, `{"_tag":"UserMessageEvent"}`, nil, 422, "event", "content: missing"},
+		{"a misspelt setting", "POST", events, `{"_tag":"SetTools","maxStep":3}`, nil, 422, "event", `SetToolsEvent: unknown field "maxStep" (did you mean "maxSteps"?)`},
 		{"a raw key", "POST", events, `{"_tag":"UserMessageEvent","content":"","apiKey":"` + secret + `"}`, nil, 422, "event", "apiKey"},
 		{"a long body", "POST", events, `"` + strings.Repeat("x", 1000) + `"`, nil, 413, "too-large", "1000 bytes"},
 		{"a malformed query", "GET", events + "?from=%zz", "", nil, 400, "request", "%zz"},

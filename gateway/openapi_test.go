@@ -81,7 +81,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 		"SetTimeout": event.SetTimeout{}, "SetDeliveryPolicy": event.SetDeliveryPolicy{},
 		"SetRequestSettings": event.SetRequestSettings{}, "RequestSettings": event.RequestSettings{},
 		"SetTools": event.SetTools{}, "ApprovalDecided": event.ApprovalDecided{}, "ApprovalRequested": event.ApprovalRequested{},
-		"ToolsOffered": event.ToolsOffered{}, "OfferedTool": event.OfferedTool{},
+		"ToolsOffered": event.ToolsOffered{}, "OfferedTool": event.OfferedTool{}, "WithheldTool": event.WithheldTool{},
 		"HookApplied": event.HookApplied{}, "HookChange": event.HookChange{}, "ReplacedMessage": event.ReplacedMessage{},
 		"BudgetSet": event.BudgetSet{}, "BudgetExceeded": event.BudgetExceeded{},
 		"SetCompaction": event.SetCompaction{}, "Compacted": event.Compacted{},
@@ -168,6 +168,9 @@ func TestAcceptedEventsMatchTheDescription(t *testing.T) {
 		e.ClientEventID = rapid.SampledFrom([]string{"", "client-1"}).Draw(t, "client id")
 		if rapid.Bool().Draw(t, "has extra") {
 			e.Extra = map[string]json.RawMessage{"x-mine": eventtest.Value().Draw(t, "extra")}
+			if e.ValidateInput() != nil {
+				e.Extra = nil // settings have no unknown fields
+			}
 		}
 		data, err := e.MarshalJSON()
 		require.NoError(t, err)
@@ -251,6 +254,13 @@ func TestRejectedEventsViolateTheDescription(t *testing.T) {
 		"an unknown policy":             `{"_tag":"SetDeliveryPolicy","policy":"drop"}`,
 		"a negative period":             `{"_tag":"SetDeliveryPolicy","quietPeriodMs":-1}`,
 		"too long a period":             fmt.Sprintf(`{"_tag":"SetDeliveryPolicy","quietPeriodMs":%d}`, event.MaxQuietPeriodMs+1),
+		"an unknown setting":            `{"_tag":"UserMessage","content":"x","settings":{"topp":0.5}}`,
+		"an unknown field of a format":  `{"_tag":"SetRequestSettings","responseFormat":{"type":"text","kind":"x"}}`,
+		"an unknown field of a choice":  `{"_tag":"SetRequestSettings","toolChoice":{"name":"x","type":"function"}}`,
+		"an unknown field of a tool":    `{"_tag":"SetTools","tools":[{"name":"x","schema":{}}]}`,
+		"an unknown field of a rule":    `{"_tag":"SetTools","approve":[{"tool":"x","if":{}}]}`,
+		"an unknown field of a source":  `{"_tag":"FileAttachment","source":{"type":"url","url":"https://a.b","uri":"x"},"mediaType":"image/png"}`,
+		"an unknown field of a state":   `{"_tag":"AssistantMessage","content":"x","providerState":{"providerId":"a","model":"m","baseUrl":"http://a","data":{},"x":1}}`,
 		"too long a wait":               fmt.Sprintf(`{"_tag":"SetDeliveryPolicy","maxWaitMs":%d}`, event.MaxQuietPeriodMs+1),
 	} {
 		t.Run(name, func(t *testing.T) {

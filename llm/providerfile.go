@@ -318,5 +318,5 @@ func unknownKey(key toml.Key) error {
 	if len(known) == 0 {
 		return errors.New(problem)
 	}
-	return fmt.Errorf("%s %s", problem, tomlfile.Suggest(key[len(key)-1], known...))
+	return fmt.Errorf("%s %s", problem, event.Suggest(key[len(key)-1], known...))
 }

@@ -98,7 +98,7 @@ func (d *decision) follow(e event.Event) {
 		d.ProviderID, d.Model = body.ProviderID, body.Model
 	case event.ToolsOffered:
 		d.openRequest(body.RequestID)
-		d.Offered = &Offered{EventID: e.ID, Patterns: body.Patterns, Hash: body.Hash()}
+		d.Offered = &Offered{EventID: e.ID, Patterns: body.Patterns, Hash: body.Hash(), Withheld: body.Withheld}
 	case event.HookApplied:
 		d.followHook(body)
 	case event.Compacted:

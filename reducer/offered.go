@@ -11,6 +11,8 @@ type Offered struct {
 	EventID  string   `json:"eventId"`
 	Patterns []string `json:"patterns"`
 	Hash     string   `json:"hash"`
+
+	Withheld []event.WithheldTool `json:"withheld,omitempty"`
 }
 
 // MustOffer returns the event with the tools that the next attempt must offer; "" for the current

@@ -102,6 +102,11 @@ approval     pay {"amount":2} (call_2), until 2026-01-03 15:04
 client       ask_user {"question":"Sure?"} (call_3)
 `, ""}, got)
 	f := newFake(t)
+	f.recordBodies(event.SessionStarted{}, event.SetTools{Tools: event.ToolList{{Pattern: "mcp:files/*"}}},
+		event.ToolsOffered{RequestID: "demo:r0001", Attempt: 1, Patterns: []string{"mcp:files/*"}, Withheld: []event.WithheldTool{{Name: "mcp:files/sum", Reason: "of type array"}}})
+	require.Contains(t, starter(t, f, "", "tools", "-n", "demo").out, "not offered  mcp:files/sum: of type array\n")
+	require.Contains(t, starter(t, f, "", "tools", "-n", "demo", "--json").out, `"withheld":[{"name":"mcp:files/sum","reason":"of type array"}]`)
+	f = newFake(t)
 	f.recordBodies(event.SessionStarted{})
 	require.Equal(t, outcome{0, "tools  none\n", ""}, starter(t, f, "", "tools", "-n", "demo"))
 	f.missing = true

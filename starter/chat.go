@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -54,15 +57,23 @@ func runChat(ctx context.Context, o chatOptions) error {
 		o.noteNotLive(c)
 	}
 	if !o.inTerminal || !o.outTerminal {
-		return o.pipe(ctx, with)
+		return o.pipe(ctx, c, with)
 	}
 	past, err := pastOf(ctx, with)
 	if err != nil {
 		return err
 	}
 	return chat.Run(ctx, o.in, terminal.Raw(o.out), chat.Config{
-		Context: with, Past: past, Style: show.Style{Color: o.color}, Width: o.width, Attach: attach,
-		TaskQueue: o.taskQueue(), Farewell: o.farewell(), User: os.Getenv("USER"),
+		Context: with, Past: past, Style: show.Style{Color: o.color}, Width: o.width, Height: o.height, Attach: attach,
+		TaskQueue: o.taskQueue(), User: os.Getenv("USER"), Program: o.program(), EndsAll: os.Getenv(variableEndsAll) != "",
+		Switch: func(ctx context.Context, command chat.Command) (chat.Context, []event.Event, error) {
+			return o.switchTo(ctx, c, command)
+		},
+		Contexts: func(ctx context.Context) (string, error) {
+			var table strings.Builder
+			err := o.contexts(ctx, c, &table)
+			return strings.TrimRight(table.String(), "\n"), err
+		},
 	})
 }
 
@@ -70,11 +81,54 @@ func runChat(ctx context.Context, o chatOptions) error {
 // COMMAND".
 const variableEndsAll = "CHRONICLE_ENDS_WITH_COMMAND"
 
-func (o chatOptions) farewell() string {
-	if os.Getenv(variableEndsAll) != "" {
-		return "The worker stops with this chat. The answer continues when the worker starts again."
+// switchTo opens the context of a command /switch, which exists, or /new, which does not.
+func (o chatOptions) switchTo(ctx context.Context, c contextClient, command chat.Command) (conversation, []event.Event, error) {
+	name, isNew := command.Argument, command.Name == "new"
+	if name == "" && isNew {
+		name = "chat-" + time.Now().Format("20060102-150405")
 	}
-	return fmt.Sprintf("The answer continues. To return to it: %s chat -n %s", o.program(), o.name)
+	if name == "" {
+		return nil, nil, errors.New("NAME: missing (/contexts lists the contexts)")
+	}
+	if err := event.ValidateContextName(name); err != nil {
+		return nil, nil, err
+	}
+	to, err := c.Open(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	past, err := pastOf(ctx, to)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case isNew && len(past) > 0:
+		return nil, nil, fmt.Errorf("context %s exists (use /switch %[1]s, or another name)", name)
+	case !isNew && len(past) == 0:
+		return nil, nil, fmt.Errorf("no context %s (use /new %[1]s; /contexts lists the contexts)", name)
+	}
+	return to, past, nil
+}
+
+const maxContexts = 20
+
+// contexts prints the first contexts of the list.
+func (o chatOptions) contexts(ctx context.Context, c contextClient, w io.Writer) error {
+	var summaries []client.Summary
+	for summary, err := range c.List(ctx, "") {
+		if err != nil {
+			return err
+		}
+		if len(summaries) == maxContexts {
+			defer fmt.Fprintf(w, "… %q lists all\n", o.program()+" list")
+			break
+		}
+		summaries = append(summaries, summary)
+	}
+	if len(summaries) == 0 {
+		_, err := fmt.Fprintln(w, "no contexts")
+		return err
+	}
+	return printContexts(w, summaries)
 }
 
 // pastOf returns no events if the context does not exist.
@@ -92,7 +146,7 @@ func pastOf(ctx context.Context, with logReader) ([]event.Event, error) {
 	return past, nil
 }
 
-func (o chatOptions) pipe(ctx context.Context, with conversation) error {
+func (o chatOptions) pipe(ctx context.Context, c contextClient, with conversation) error {
 	var attachments []event.Event
 	var unanswered error
 	failures := 0
@@ -107,11 +161,22 @@ func (o chatOptions) pipe(ctx context.Context, with conversation) error {
 		}
 		command, text, isCommand := chat.ParseLine(string(line.text))
 		if isCommand {
-			if command.Name == "quit" {
-				break
+			var attached []event.Event
+			var err error
+			switch command.Name {
+			case "quit":
+				return o.failed(ctx, failures, unanswered)
+			case "new", "switch":
+				var to conversation
+				if to, _, err = o.switchTo(ctx, c, command); err == nil {
+					with = to
+				}
+			case "contexts":
+				err = o.contexts(ctx, c, o.out)
+			default:
+				attached, err = o.runCommand(ctx, with, command)
+				attachments = append(attachments, attached...)
 			}
-			attached, err := o.runCommand(ctx, with, command)
-			attachments = append(attachments, attached...)
 			if err != nil {
 				// %v hides the usage error, so that an invalid line does not cause exit code 2.
 				fail(fmt.Errorf("/%s: %v", command.Name, err))
@@ -133,6 +198,10 @@ func (o chatOptions) pipe(ctx context.Context, with conversation) error {
 			fail(err)
 		}
 	}
+	return o.failed(ctx, failures, unanswered)
+}
+
+func (o chatOptions) failed(ctx context.Context, failures int, unanswered error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -168,8 +237,8 @@ func (o chatOptions) runCommand(ctx context.Context, with conversation, command 
 			return nil, err
 		}
 		return nil, show.State(o.out, state)
-	case "approve":
-		return nil, errors.New("only on a terminal (use \"starter approve\")")
+	case "answer", "deny":
+		return nil, errors.New("only on a terminal (use \"starter approve\", \"starter deny\" or \"starter result\")")
 	case "events":
 		return nil, eventsOptions{app: o.app}.print(with.Events(ctx, ""))
 	case "attach":

@@ -313,6 +313,24 @@ func TestChatInAPipe(t *testing.T) {
 		require.Equal(t, outcome{}, got)
 		require.Equal(t, event.SystemPrompt{Content: "Be brief."}, f.inputs[0][0].Body)
 	})
+	t.Run("switches contexts", func(t *testing.T) {
+		f, trip := newFake(t), newFakeOf(t, "trip", answered("trip:r0001", 2, "Rome"))
+		trip.recordBodies(event.SessionStarted{})
+		c := &fakeClient{context: f, others: []*fakeContext{trip}, list: []client.Summary{{ContextName: "trip", Status: wire.StatusIdle}}}
+		got := starterWith(t, t.Context(), c, strings.NewReader("/switch trip\nWhere to?\n/contexts\n/new trip\n/switch demo\n/switch ä\n/switch\n"), "chat", "-n", "demo")
+		require.Equal(t, exit.Failure, got.code)
+		require.Contains(t, got.out, "Rome\nCONTEXT  STATUS")
+		require.Contains(t, got.errOut, "starter: /new: context trip exists (use /switch trip, or another name)\n")
+		require.Contains(t, got.errOut, "starter: /switch: no context demo (use /new demo; /contexts lists the contexts)\n")
+		require.Contains(t, got.errOut, "starter: /switch: context \"ä\": a name has ")
+		require.Contains(t, got.errOut, "starter: /switch: NAME: missing (/contexts lists the contexts)\n")
+		require.Len(t, trip.inputs, 1)
+	})
+	t.Run("begins a new context", func(t *testing.T) {
+		f, trip := newFake(t), newFakeOf(t, "trip", answered("trip:r0001", 1, "Rome"))
+		got := starterWith(t, t.Context(), &fakeClient{context: f, others: []*fakeContext{trip}}, strings.NewReader("/new trip\nWhere to?\n"), "chat", "-n", "demo")
+		require.Equal(t, outcome{0, "Rome\n", ""}, got)
+	})
 	t.Run("uses the name chat by default", func(t *testing.T) {
 		f := newFake(t)
 		f.Rename("chat")

@@ -39,9 +39,10 @@ type conversation interface {
 	UnattendedSince(ctx context.Context) (time.Time, error)
 	Interrupt(ctx context.Context) error
 	Close(ctx context.Context, reason string) error
-	Import(ctx context.Context, events []event.Event) error
+	Import(ctx context.Context, log iter.Seq2[event.Event, error], o client.ImportOptions) (client.Imported, error)
 	Verify(ctx context.Context) (client.Verification, error)
 	Fork(ctx context.Context, eventID, newName string) error
+	Blob(ctx context.Context, ref string) ([]byte, error)
 	Attachment(ctx context.Context, id string) (event.FileAttachment, error)
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/base64"
 	"os"
 	"path/filepath"
 	"strings"
@@ -44,6 +45,65 @@ func TestExportWritesTheSelectedFormat(t *testing.T) {
 			require.Equal(t, got.out, string(written))
 		})
 	}
+}
+
+// attached has an image in the blob store, and one that the store has lost.
+func attached(t *testing.T) *fakeContext {
+	f := newFake(t)
+	image := []byte("PNG of a quay")
+	f.files = map[string][]byte{event.RefOf(image): image}
+	f.recordBodies(event.FileAttachment{Source: event.Source{Type: event.SourceBlob, Ref: event.RefOf(image)}, MediaType: "image/png", Size: 13},
+		event.UserMessage{Content: "What is this?"})
+	return f
+}
+
+func TestExportCarriesAttachments(t *testing.T) {
+	inline := base64.StdEncoding.EncodeToString([]byte("PNG of a quay"))
+	for format, want := range map[string]string{
+		"jsonl":    `"source":{"type":"blob","data":"` + inline + `"}`,
+		"openai":   `{"type":"image_url","image_url":{"url":"data:image/png;base64,` + inline + `"}}`,
+		"markdown": "![image](data:image/png;base64," + inline + ")",
+	} {
+		got := starter(t, attached(t), "", "export", "-n", "demo", "--format", format)
+		require.Zero(t, got.code, got.errOut)
+		require.Contains(t, got.out, want)
+		require.Empty(t, got.errOut)
+
+		got = starter(t, attached(t), "", "export", "-n", "demo", "--format", format, "--no-attachments")
+		require.Zero(t, got.code, got.errOut)
+		require.NotContains(t, got.out, inline)
+		require.Contains(t, got.out, "sha256/")
+		require.Equal(t, "left out the bytes of 1 reference\n", got.errOut)
+
+		f := attached(t)
+		f.recordBodies(event.FileAttachment{Source: event.Source{Type: event.SourceBlob, Ref: event.RefOf([]byte("lost"))}, MediaType: "image/png", Size: 4},
+			event.UserMessage{Content: "And this?"})
+		file := filepath.Join(t.TempDir(), "demo")
+		got = starter(t, f, "", "export", "-n", "demo", "--format", format, "-o", file)
+		require.Equal(t, outcome{exit.Failure, "", "starter: export context demo: the blob store lacks the bytes of 1 reference (\"starter verify -n demo\" lists the events)\n"}, got)
+		written, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Contains(t, string(written), want)
+		require.Contains(t, string(written), event.RefOf([]byte("lost")))
+
+		f = attached(t)
+		f.files = nil
+		got = starter(t, f, "", "export", "-n", "demo", "--format", format)
+		require.Equal(t, exit.Failure, got.code)
+		require.Contains(t, got.errOut, "event demo:000")
+		require.Contains(t, got.errOut, "; or add --no-attachments")
+	}
+}
+
+func TestImportListsMissingBytes(t *testing.T) {
+	f := newFake(t)
+	f.lacks = []string{"demo:0001"}
+	const log = `{"_tag":"UserMessage","content":"Hello"}`
+	require.Equal(t, outcome{exit.Failure, "", "starter: the blob store lacks the bytes\n"}, starter(t, f, log, "import", "-n", "demo", "-"))
+	require.Equal(t, outcome{0, "", "imported 1 event into context demo\nthe blob store lacks the bytes of demo:0001\n"},
+		starter(t, f, log, "import", "-n", "demo", "-", "--allow-missing"))
+	require.Equal(t, outcome{0, `{"contextName":"demo","events":1,"missing":["demo:0001"]}` + "\n", ""},
+		starter(t, f, log, "import", "-n", "demo", "-", "--allow-missing", "--json"))
 }
 
 func TestFailedExportLeavesTheFileUnchanged(t *testing.T) {

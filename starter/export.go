@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -12,7 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/formats/chat"
 	"github.com/seed-9ed7edd4/chronicle/internal/terminal"
 )
@@ -22,6 +25,8 @@ type exportOptions struct {
 	name   string
 	format string
 	file   string
+	// noAttachments leaves references in the output.
+	noAttachments bool
 }
 
 func newExportCommand(a *app) *cobra.Command {
@@ -35,6 +40,11 @@ func newExportCommand(a *app) *cobra.Command {
   openai    the messages, in the format of the OpenAI Chat Completions API
   markdown  the conversation, for readers
 
+The output contains the attached files and, in JSONL, the tool results that the
+blob store keeps. Files by URL, or on the disk of a worker, remain references. If
+bytes are missing in the blob store, the export is completed with references to
+them, and the command fails.
+
 ` + exitReference,
 		Example: `  starter export -n demo -o demo.jsonl
   starter export -n demo --format openai | jq .messages`,
@@ -44,6 +54,7 @@ func newExportCommand(a *app) *cobra.Command {
 	nameFlag(command, &o.name, "", nameUsage)
 	flags := command.Flags()
 	flags.StringVar(&o.format, "format", string(chat.JSONL), "output `FORMAT`: jsonl, openai or markdown")
+	flags.BoolVar(&o.noAttachments, "no-attachments", false, "write references to the blob store instead of the bytes that it keeps")
 	flags.StringVarP(&o.file, "output", "o", "", "output `FILE`, replaced only after a complete export (default: standard output)")
 	return command
 }
@@ -65,13 +76,53 @@ func runExport(ctx context.Context, o exportOptions) error {
 	}
 	defer c.Shutdown()
 	log := from.Events(ctx, "")
+	files := exportedBlobs{options: o, read: func(ref string) ([]byte, error) { return from.Blob(ctx, ref) }}
 	if o.file == "" {
 		if !o.outTerminal {
 			log = o.counted(log)
 		}
-		return write(o.out, format, log)
+		err = write(o.out, format, log, files.blob)
+	} else {
+		err = replace(o.file, func(w io.Writer) error { return write(w, format, o.counted(log), files.blob) })
 	}
-	return replace(o.file, func(w io.Writer) error { return write(w, format, o.counted(log)) })
+	if err != nil {
+		return err
+	}
+	return files.report()
+}
+
+// exportedBlobs reads the bytes of references, and counts those that are left out.
+type exportedBlobs struct {
+	options          exportOptions
+	read             func(ref string) ([]byte, error)
+	omitted, missing int
+}
+
+func (b *exportedBlobs) blob(ref string) ([]byte, error) {
+	if b.options.noAttachments {
+		b.omitted++
+		return nil, nil
+	}
+	data, err := b.read(ref)
+	switch {
+	case errors.Is(err, blobs.ErrNotFound), errors.Is(err, blobs.ErrCorrupt):
+		b.missing++
+		return nil, nil
+	case errors.Is(err, client.ErrNoArchive):
+		return nil, fmt.Errorf("%w; or add --no-attachments", err)
+	}
+	return data, err
+}
+
+func (b *exportedBlobs) report() error {
+	if b.omitted > 0 {
+		b.options.note("left out the bytes of %s", count(b.omitted, "reference"))
+	}
+	if b.missing > 0 {
+		return fmt.Errorf("export context %s: the blob store lacks the bytes of %s (\"starter verify -n %s\" lists the events)",
+			b.options.name, count(b.missing, "reference"), b.options.name)
+	}
+	return nil
 }
 
 // checkOutput accepts "", which is standard output.
@@ -89,11 +140,11 @@ func checkOutput(name string) error {
 	return nil
 }
 
-func write(w io.Writer, format chat.Format, log iter.Seq2[event.Event, error]) error {
+func write(w io.Writer, format chat.Format, log iter.Seq2[event.Event, error], blobs chat.Blobs) error {
 	if format == chat.Markdown {
-		return chat.Write(terminal.NewWriter(w), format, log)
+		return chat.Write(terminal.NewWriter(w), format, log, blobs)
 	}
-	return chat.Write(terminal.NewJSONWriter(w), format, log)
+	return chat.Write(terminal.NewJSONWriter(w), format, log, blobs)
 }
 
 // The old content remains unless write succeeds.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/internal/clienttest"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/wire"
@@ -48,6 +49,11 @@ type fakeContext struct {
 	loses bool
 	// recent is the number of newest events for deduplication; 0 is all.
 	recent int
+
+	// files are the bytes in the blob store; nil: the client has no store.
+	files map[string][]byte
+	// lacks are the events whose bytes an import misses.
+	lacks []string
 
 	inputs [][]event.Event
 	asked  []string // calls other than Send
@@ -227,12 +233,33 @@ func (f *fakeContext) Close(_ context.Context, reason string) error {
 	return f.err
 }
 
-func (f *fakeContext) Import(_ context.Context, events []event.Event) error {
-	f.asked = append(f.asked, "import")
-	if f.err == nil {
-		f.Replace(events)
+func (f *fakeContext) Import(_ context.Context, log iter.Seq2[event.Event, error], o client.ImportOptions) (client.Imported, error) {
+	if f.err != nil {
+		return client.Imported{}, f.err
 	}
-	return f.err
+	var events []event.Event
+	for e, err := range log {
+		if err != nil {
+			return client.Imported{}, err
+		}
+		events = append(events, e)
+	}
+	if len(f.lacks) > 0 && !o.AllowMissing {
+		return client.Imported{}, client.ErrMissingBytes
+	}
+	f.asked = append(f.asked, "import")
+	f.Replace(events)
+	return client.Imported{Events: len(events), Missing: f.lacks}, nil
+}
+
+func (f *fakeContext) Blob(_ context.Context, ref string) ([]byte, error) {
+	if f.files == nil {
+		return nil, client.ErrNoArchive
+	}
+	if data, ok := f.files[ref]; ok {
+		return data, nil
+	}
+	return nil, fmt.Errorf("blob %s %w", ref, blobs.ErrNotFound)
 }
 
 func (f *fakeContext) Verify(context.Context) (client.Verification, error) {

@@ -285,7 +285,6 @@ func TestMessages(t *testing.T) {
 	run(newFake(t, nil), "", "set", "timeout", "2m", "-n", "demo")
 	fmt.Fprintf(&printed, "%s\n\n", show.NoWorkerYet("contexts"))
 	fmt.Fprintf(&printed, "%s\n\n", restarted)
-	fmt.Fprintf(&printed, "%s\n\n", chatOptions{app: &app{}, name: "demo"}.farewell())
 
 	section("Events")
 	factor, temperature, tokens, ms := 2.0, 0.3, 500, int64(20000)
@@ -348,6 +347,7 @@ func TestMessages(t *testing.T) {
 			{Name: "fetch"}, {Name: "mcp__files__read", Canonical: "mcp:files/read"}, {Name: "read_result"},
 		}},
 		event.ToolsOffered{Patterns: []string{"mcp:files/*"}},
+		event.ToolsOffered{Patterns: []string{"mcp:files/*"}, Withheld: []event.WithheldTool{{Name: "mcp:files/sum", Reason: "the input schema is of type \"array\""}}},
 		event.HookApplied{Hook: "pii", Stage: event.HookBefore, Outcome: event.HookChanged, Reason: "names removed", Change: &event.HookChange{
 			Messages: []event.ReplacedMessage{{EventID: "demo:0002", Content: "I am [name]"}}, Settings: &event.RequestSettings{Temperature: &temperature},
 		}},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"text/tabwriter"
 	"time"
 
@@ -87,7 +88,11 @@ func (o listOptions) printTable(ctx context.Context, c contextClient) error {
 		o.note("no contexts")
 		return nil
 	}
-	table := tabwriter.NewWriter(o.out, 0, 0, 2, ' ', 0)
+	return printContexts(o.out, summaries)
+}
+
+func printContexts(w io.Writer, summaries []client.Summary) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "CONTEXT\tSTATUS\tTURNS\tSTARTED\tMODEL")
 	for _, s := range summaries {
 		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\n",

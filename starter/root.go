@@ -43,6 +43,8 @@ type app struct {
 	self string
 	// noticeAfter replaces the constant [noticeAfter] unless 0.
 	noticeAfter time.Duration
+	// progress is how far the turn of [app.turn] has come.
+	progress progress
 	// grace is the time that the command has to end after a signal, if longer than [grace]. It
 	// holds a time.Duration.
 	grace atomic.Int64

@@ -71,6 +71,7 @@ func TestScriptSendsAnArrayAsOneInput(t *testing.T) {
 func TestScriptReportsInvalidLinesAndSendsTheOthers(t *testing.T) {
 	f := newFake(t, []event.Body{}, []event.Body{})
 	stdin := hello + "nonsense\n\n" +
+		`{"_tag":"SetTools","tools":["grep"],"aprove":["*"]}` + "\n" +
 		`[{"_tag":"UserMessage","content":"not sent"},{"_tag":"SessionEnded","reason":"x"}]` + "\n" +
 		strings.TrimSpace(hello)
 	got := starter(t, f, stdin, "script", "-n", "demo")
@@ -78,8 +79,9 @@ func TestScriptReportsInvalidLinesAndSendsTheOthers(t *testing.T) {
 	require.Len(t, f.inputs, 2)
 	require.Len(t, got.tags(t), 2)
 	require.Contains(t, got.errOut, "line 2: not sent: ")
-	require.Contains(t, got.errOut, "line 4: not sent: event 2 of 2: ")
-	require.Contains(t, got.errOut, "script: 2 of 5 lines not sent")
+	require.Contains(t, got.errOut, `line 4: not sent: SetToolsEvent: unknown field "aprove" (did you mean "approve"?)`)
+	require.Contains(t, got.errOut, "line 5: not sent: event 2 of 2: ")
+	require.Contains(t, got.errOut, "script: 3 of 6 lines not sent")
 }
 
 func TestALineOfStandardInputIsBounded(t *testing.T) {

@@ -92,8 +92,13 @@ func runSend(ctx context.Context, o sendOptions) error {
 		err = o.ask(ctx, to, events)
 	}
 	if ctx.Err() != nil {
-		o.note("stopped waiting; the answer continues (follow it with \"%[1]s events -n %[2]s --follow\", "+
-			"stop it with \"%[1]s interrupt -n %[2]s\")", o.program(), o.name)
+		state := map[progress]string{
+			turnUnrecorded: "if Temporal has accepted the message, a worker answers it",
+			turnRecorded:   "the message is recorded, and a worker answers it",
+			turnAnswering:  "the answer continues",
+		}[o.progress]
+		o.note("stopped waiting; %s (follow it with \"%[2]s events -n %[3]s --follow\", "+
+			"stop it with \"%[2]s interrupt -n %[3]s\")", state, o.program(), o.name)
 		return ctx.Err()
 	}
 	return err

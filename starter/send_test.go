@@ -244,14 +244,24 @@ func TestWaitingForAWorkerPrintsANotice(t *testing.T) {
 	}
 }
 
-func TestSendNotesOnASignalThatTheAnswerContinues(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	f := newFake(t)
-	f.err = context.Canceled
-	got := starterWith(t, ctx, &fakeClient{context: f}, strings.NewReader(""), "send", "-n", "demo", "-m", "Hi")
-	require.Equal(t, exit.Interrupted, got.code)
-	require.Contains(t, got.errOut, "starter interrupt -n demo")
+func TestSendNotesOnASignalWhatContinues(t *testing.T) {
+	unaccepted := newFake(t)
+	unaccepted.err = context.Canceled
+	started := event.LLMRequestStarted{RequestID: "demo:r0001", ThroughEventID: "demo:0001", Attempt: 1}
+	for want, f := range map[string]*fakeContext{
+		"if Temporal has accepted the message, a worker answers it": unaccepted,
+		"the message is recorded, and a worker answers it":          newFake(t, []event.Body{}),
+		"the answer continues":                                      newFake(t, []event.Body{started}),
+	} {
+		t.Run(want, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			got := starterWith(t, ctx, &fakeClient{context: f}, strings.NewReader(""), "send", "-n", "demo", "-m", "Hi")
+			require.Equal(t, exit.Interrupted, got.code)
+			require.Contains(t, got.errOut, "stopped waiting; "+want+" (follow it with ")
+			require.Contains(t, got.errOut, "starter interrupt -n demo")
+		})
+	}
 }
 
 func TestExitCodes(t *testing.T) {
@@ -297,15 +307,25 @@ func TestInvalidSettingsAreUsageErrors(t *testing.T) {
 		{send("null"), "--settings: not a JSON object"},
 		{send("seed=7"), "--settings: not a JSON object"},
 		{send(`{"seed":7} {}`), "--settings: not a JSON object"},
-		{send(`{"top_p":0.5}`), `--settings: unknown field "top_p"`},
+		{send(`{"top_p":0.5}`), `--settings: unknown field "top_p" (did you mean "topP"?)`},
+		{send(`{"Seed":5}`), `--settings: unknown field "Seed" (did you mean "seed"?)`},
+		{send(`{"seed":5,"seed":6}`), `--settings: repeated field "seed"`},
+		{send(`{"id":"x"}`), `--settings: unknown field "id"`},
+		{send(`{"responseFormat":{"typ":7}}`), `--settings: responseFormat: unknown field "typ" (did you mean "type"?)`},
 		{send(`{"_tag":"UserMessage"}`), `--settings: unknown field "_tag"`},
 		{send(`{"topP":"0.5"}`), "--settings: topP: want a number, got a string"},
-		{send(`{"seed":1.5}`), "--settings: seed: want a whole number, got the number 1.5"},
+		{send(`{"seed":1.5}`), "--settings: seed: want a whole number, got a number 1.5"},
 		{send(`{"stop":"END"}`), "--settings: stop: want a list of strings, got a string"},
 		{send(`{"responseFormat":{"type":7}}`), "--settings: responseFormat.type: want a string, got a number"},
 		{send(`{"topP":2}`), "--settings: topP: want 0 to 1, got 2"},
 		{send(`{"responseFormat":` + invalid + `}`), "responseFormat.schema: invalid JSON Schema: root: the schema refers to itself without an end"},
 		{[]string{"set", "request", "-n", "demo", "--response-schema", schema}, "--response-schema: invalid JSON Schema: /type: "},
+		{[]string{"tools", "-n", "demo", "--set", `{"toolz":[]}`}, `--set: unknown field "toolz" (did you mean "tools"?)`},
+		{[]string{"tools", "-n", "demo", "--set", `{"tools":["a"],"aprove":["*"]}`}, `--set: unknown field "aprove" (did you mean "approve"?)`},
+		{[]string{"tools", "-n", "demo", "--set", `{"tools":"a"}`}, `--set: tools: want a list, got a string`},
+		{[]string{"tools", "-n", "demo", "--set", `7`}, `--set: want an object, got the number 7`},
+		{[]string{"tools", "-n", "demo", "--set", `{"tools":[]}`}, `--set: has no tools (use --none to remove all tools)`},
+		{[]string{"tools", "-n", "demo", "--client-tool", `{"name":"ask","schema":{}}`}, `--client-tool: unknown field "schema"`},
 		{[]string{"tools", "-n", "demo", "--client-tool", `{"name":"ask","parameters":{"type":5}}`}, "starter tools: tools.0.parameters: invalid JSON Schema: /type: "},
 		{[]string{"set", "request", "-n", "demo", "--label", "a=1", "--label", "b=2", "--label", "a=3"}, `--label "a=3": the name is set twice`},
 		{[]string{"usage", "-n", ""}, "-n: missing (want the NAME of a context)"},

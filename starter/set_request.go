@@ -3,10 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
-	"maps"
 	"os"
-	"reflect"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -146,40 +143,27 @@ func ifChanged[T any](command *cobra.Command, flag string, field **T, value *T) 
 	}
 }
 
-// parseSettings decodes the JSON of request settings. Unlike in an event, an unknown field is an error.
+// parseSettings decodes the JSON of request settings.
 func parseSettings(flag, text string) (*event.RequestSettings, error) {
-	const want = `want JSON like {"topP":0.9,"seed":7}`
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(text), &fields); err != nil || fields == nil {
-		return nil, usagef("%s: not a JSON object (%s)", flag, want)
+	settings := new(event.RequestSettings)
+	if !strings.HasPrefix(strings.TrimSpace(text), "{") || !json.Valid([]byte(text)) {
+		return nil, usagef(`%s: not a JSON object (want JSON like {"topP":0.9,"seed":7})`, flag)
 	}
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		if !slices.Contains(settingNames(), name) {
-			return nil, usagef("%s: unknown field %q (%s)", flag, event.Redact(name, 64), want)
-		}
-	}
-	fields["_tag"], _ = json.Marshal(event.TagSetRequestSettings)
-	data, err := json.Marshal(fields)
-	if err != nil {
-		return nil, err
-	}
-	events, err := event.DecodeInput(data)
-	var field *event.FieldError
-	if errors.As(err, &field) {
-		return nil, usagef("%s: %s: %s", flag, field.Field, field.Problem)
+	err := event.DecodeSettings([]byte(text), settings)
+	if err == nil {
+		err = event.New(event.SetRequestSettings(*settings)).Validate()
 	}
 	if err != nil {
-		return nil, usagef("%s: %w", flag, err)
+		return nil, usagef("%s: %w", flag, untagged(err))
 	}
-	settings := event.RequestSettings(events[0].Body.(event.SetRequestSettings))
-	return &settings, nil
+	return settings, nil
 }
 
-// settingNames returns the names of the fields of request settings.
-func settingNames() (names []string) {
-	for _, field := range reflect.VisibleFields(reflect.TypeFor[event.RequestSettings]()) {
-		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		names = append(names, name)
+// untagged returns the error about a field without the tag of its event.
+func untagged(err error) error {
+	var field *event.FieldError
+	if errors.As(err, &field) {
+		return &event.FieldError{Field: field.Field, Problem: field.Problem}
 	}
-	return names
+	return err
 }

@@ -18,22 +18,23 @@ type streams struct {
 	out                                  io.Writer
 	err                                  io.Writer
 	inTerminal, outTerminal, errTerminal bool
-	// width of the terminal out, in cells; 0 if unknown.
-	width int
-	color bool
+	// width and height of the terminal out, in cells; 0 if unknown.
+	width, height int
+	color         bool
 }
 
 // systemStreams returns the streams of the process. NO_COLOR (https://no-color.org) and
 // TERM=dumb disable colors.
 func systemStreams() streams {
-	// On error, width is 0.
-	width, _, _ := term.GetSize(int(os.Stdout.Fd()))
+	// On error, both are 0.
+	width, height, _ := term.GetSize(int(os.Stdout.Fd()))
 	return streams{
 		in: os.Stdin, out: os.Stdout, err: os.Stderr,
 		inTerminal:  term.IsTerminal(int(os.Stdin.Fd())),
 		outTerminal: term.IsTerminal(int(os.Stdout.Fd())),
 		errTerminal: term.IsTerminal(int(os.Stderr.Fd())),
 		width:       width,
+		height:      height,
 		color:       os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb",
 	}
 }

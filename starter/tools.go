@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -119,6 +119,9 @@ func (o *toolsOptions) body(command *cobra.Command, names []string) (body event.
 		if _, err := input(body); err != nil {
 			return body, nameFlags(err)
 		}
+		if o.set != "" {
+			return body, usagef("--set: has no tools (use --none to remove all tools)")
+		}
 		return body, usagef("TOOL: missing (want the name of a tool, --client-tool, --set or --none)")
 	}
 	return body, nil
@@ -129,8 +132,8 @@ func (o *toolsOptions) decode(flag, want, text string, into any) error {
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(data, into); err != nil {
-		return usagef("%s: want %s", flag, want)
+	if err := event.DecodeSettings(data, into); err != nil {
+		return usagef("%s: %w", flag, err)
 	}
 	return nil
 }
@@ -140,6 +143,8 @@ type tools struct {
 	ContextName string          `json:"contextName"`
 	Tools       *event.SetTools `json:"tools"`
 	Calls       []reducer.Call  `json:"calls,omitempty"`
+	// Withheld are tools that match, but could not be offered in the newest turn.
+	Withheld []event.WithheldTool `json:"withheld,omitempty"`
 }
 
 func showTools(ctx context.Context, o toolsOptions) error {
@@ -153,8 +158,11 @@ func showTools(ctx context.Context, o toolsOptions) error {
 		return err
 	}
 	found := tools{ContextName: o.name, Tools: session.Reduced.Config.Tools, Calls: openCalls(session)}
+	if offered := session.Offered; offered != nil && slices.Equal(offered.Patterns, found.Tools.Patterns()) {
+		found.Withheld = offered.Withheld
+	}
 	if o.json {
 		return o.printJSON(found)
 	}
-	return show.Tools(o.out, found.Tools, found.Calls)
+	return show.Tools(o.out, found.Tools, found.Withheld, found.Calls)
 }

@@ -30,11 +30,31 @@ func (a *app) turn(ctx context.Context, to asker, events []event.Event) iter.Seq
 		defer stopNotice()
 		for e, err := range to.Ask(ctx, inputs[last]...) {
 			stopNotice()
+			a.progress = max(a.progress, progressOf(e.Body))
 			if !yield(e, err) {
 				return
 			}
 		}
 	}
+}
+
+// progress is how far a turn has come.
+type progress int
+
+const (
+	turnUnrecorded progress = iota
+	turnRecorded
+	turnAnswering
+)
+
+func progressOf(body event.Body) progress {
+	switch body.(type) {
+	case nil: // an error
+		return turnUnrecorded
+	case event.LLMRequestStarted, event.TextDelta, event.ReasoningDelta:
+		return turnAnswering
+	}
+	return turnRecorded
 }
 
 // After stop has returned, nothing is printed.

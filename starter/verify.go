@@ -22,8 +22,8 @@ func newVerifyCommand(a *app) *cobra.Command {
 		Use:   "verify -n NAME [--json]",
 		Short: "Validate the stored log of a context",
 		Long: `Read the complete log of a context, in the archive and in the Temporal
-histories, and report missing or damaged parts. The command changes nothing and
-needs no worker.
+histories, with the files and tool results in the blob store, and report missing
+or damaged parts. The command changes nothing and needs no worker.
 
 ` + exitReference,
 		Args: noArguments,

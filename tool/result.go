@@ -16,13 +16,12 @@ import (
 
 // ReadResult names the tool with which models read results above [MaxResult]. A [Set] always
 // offers it with other tools: a changed list of tools would invalidate the provider's prompt cache.
-const ReadResult = "read_result"
+const ReadResult = event.ToolReadResult
 
 const (
-	maxStoredBytes = 16 << 20                    // of a result
-	storeTimeout   = time.Minute                 // of storing or reading a result
-	resultHeader   = "chronicle tool result 1\n" // of stored results, so that ReadResult reads no other blob
-	defaultLimit   = 16_000                      // bytes that ReadResult returns at once
+	maxStoredBytes = 16 << 20    // of a result
+	storeTimeout   = time.Minute // of storing or reading a result
+	defaultLimit   = 16_000      // bytes that ReadResult returns at once
 	maxLimit       = 24_000
 )
 
@@ -91,7 +90,7 @@ func (s *Set) store(ctx context.Context, text string) (string, error) {
 	// The function has returned, so a cancellation no longer matters.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	ref, err := s.options.Store.Put(ctx, []byte(resultHeader+text))
+	ref, err := s.options.Store.Put(ctx, []byte(event.StoredResultHeader+text))
 	return strings.TrimPrefix(string(ref), refPrefix), err
 }
 
@@ -100,12 +99,8 @@ const refPrefix = "sha256/"
 // abridged returns the beginning and the end of a text, at most max bytes in total, and how to read
 // the rest. Empty ref: the rest is lost.
 func abridged(text, ref string, max int) string {
-	how := "they were not stored"
-	if ref != "" {
-		how = fmt.Sprintf("read them with the tool %s, ref %q and an offset", ReadResult, ref)
-	}
 	note := func(head, tail int) string {
-		return fmt.Sprintf("\n\n[The result has %d bytes. Bytes %d to %d are left out: %s.]\n\n", len(text), head, len(text)-tail, how)
+		return event.AbridgedNote(len(text), head, len(text)-tail, ref)
 	}
 	room := max - len(note(len(text), 0))
 	head := text[:boundary(text, room*3/4)]
@@ -162,7 +157,7 @@ func (s *Set) stored(ctx context.Context, ref string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	data, err := s.options.Store.Get(ctx, parsed)
-	text, isResult := strings.CutPrefix(string(data), resultHeader)
+	text, isResult := strings.CutPrefix(string(data), event.StoredResultHeader)
 	switch {
 	case errors.Is(err, blobs.ErrNotFound) || err == nil && !isResult:
 		return "", errors.New("no result has this ref (copy it from the shortened result)")

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gocloud.dev/blob/memblob"
 
+	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/tool"
 )
@@ -79,6 +80,7 @@ func TestLargeResultsAreShortenedAndCanBeRead(t *testing.T) {
 		require.Equal(t, len(test.text)-len(tail), left.to)
 
 		ref := refPattern.FindStringSubmatch(shown)[1]
+		require.Equal(t, "sha256/"+ref, event.New(event.ToolResult{ToolCallID: "c", Value: json.RawMessage(quoted(t, shown))}).BlobRef())
 		read, offset := "", 0
 		for offset < len(test.text) {
 			part := call(t, set, "read_result", fmt.Sprintf(`{"ref":%q,"offset":%d}`, ref, offset))

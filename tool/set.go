@@ -65,7 +65,7 @@ func (s *Set) Names() (names []string) {
 }
 
 // Offer returns the tools that a context names, in the order of its patterns and, within a pattern,
-// of their names. [ReadResult] follows if there are any. For a name that the worker does not have,
+// of their names. [ReadResult] follows if there are any, then those that are [Withheld]. For a name that the worker does not have,
 // the error is a [*activities.ModelError] with [event.FailureBadRequest].
 func (s *Set) Offer(ctx context.Context, r activities.OfferRequest) ([]activities.Tool, error) {
 	patterns := r.Config.Patterns()
@@ -78,6 +78,7 @@ func (s *Set) Offer(ctx context.Context, r activities.OfferRequest) ([]activitie
 	}
 	var offered []activities.Tool
 	byName := map[string]string{}
+	withheld := map[string]activities.Tool{}
 	for _, pattern := range patterns {
 		isFound := false
 		for _, t := range known {
@@ -85,6 +86,10 @@ func (s *Set) Offer(ctx context.Context, r activities.OfferRequest) ([]activitie
 				continue
 			}
 			isFound = true
+			if t.spec.Withheld != "" {
+				withheld[t.spec.Canonical] = t.spec
+				continue
+			}
 			switch other := byName[t.spec.Name]; other {
 			case "":
 				byName[t.spec.Name] = t.spec.Canonical
@@ -104,6 +109,9 @@ func (s *Set) Offer(ctx context.Context, r activities.OfferRequest) ([]activitie
 	}
 	if len(offered) > event.MaxTools {
 		return nil, badRequest(r, "%d tools are out of range (at most %d; name fewer)", len(offered), event.MaxTools)
+	}
+	for _, name := range slices.Sorted(maps.Keys(withheld)) {
+		offered = append(offered, withheld[name])
 	}
 	return offered, nil
 }

@@ -147,6 +147,19 @@ func TestSourcesSeeOnlyTheirPatterns(t *testing.T) {
 	require.Equal(t, failed("the server is unavailable"), set.Call(t.Context(), request("mcp_files_read", "{}")))
 }
 
+func TestWithheldToolsFollowTheOthers(t *testing.T) {
+	files := &servers{t: t, tools: append(named(t, "mcp:files/read"), tool.Withheld("mcp:files/add", "of type array"), tool.Withheld("mcp:files/sum", "of type string"))}
+	set, err := tool.NewSet(tool.Options{Sources: map[string]tool.Source{"mcp:": files}}, named(t, "weather")...)
+	require.NoError(t, err)
+	offered, err := set.Offer(t.Context(), using("mcp:*", "mcp:files/*", "weather"))
+	require.NoError(t, err)
+	require.Equal(t, []string{"mcp:files/read", "weather", "read_result", "mcp:files/add", "mcp:files/sum"}, canonicalNames(offered))
+	require.Equal(t, "of type string", offered[4].Withheld)
+	offered, err = set.Offer(t.Context(), using("mcp:files/sum"))
+	require.NoError(t, err)
+	require.Equal(t, []string{"mcp:files/sum"}, canonicalNames(offered), "read_result serves only other tools")
+}
+
 // If a pattern offered a tool but did not match it in a rule, calls of the tool would need no
 // approval. In the opposite case, the rule would have no effect.
 func TestTheWildcardsOfToolsAndOfRulesMeanTheSame(t *testing.T) {

@@ -101,6 +101,12 @@ func New[In, Out any](name, description string, function func(ctx context.Contex
 	return t, nil
 }
 
+// Withheld returns a tool of a [Source] that cannot be offered, for the log of the context. Models and callers do not
+// find it.
+func Withheld(canonical, reason string) Tool {
+	return Tool{spec: activities.Tool{Canonical: canonical, Withheld: reason}}
+}
+
 // Must returns t, or panics if err is not nil. It is for tools in package variables.
 func Must(t Tool, err error) Tool {
 	if err != nil {
@@ -143,7 +149,7 @@ func compile(parameters event.Object) (*argumentsSchema, error) {
 	if err := schema.IsObject(string(parameters)); err != nil {
 		return nil, fmt.Errorf("parameters: %w", err)
 	}
-	compiled, err := schema.Compile(parameters)
+	compiled, err := schema.CompileParameters(parameters)
 	if err != nil {
 		return nil, fmt.Errorf("parameters: invalid JSON Schema: %w", err)
 	}

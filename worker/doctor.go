@@ -37,7 +37,7 @@ func (a *app) deployment(at endpoints, r *runningWorker) *doctor.Deployment {
 // registerReport lets `starter doctor` ask this worker for its findings.
 func (a *app) registerReport(w worker.Registry, at endpoints, r *runningWorker) {
 	report := func(ctx context.Context, in doctor.ReportInput) ([]doctor.Finding, error) {
-		checks := append(a.deployment(at, r).MachineChecks(), providers.Checks(*r.providers.Load(), in.Call)...)
+		checks := slices.Concat(a.deployment(at, r).MachineChecks(), providers.Checks(*r.providers.Load(), in.Call), mcpChecks(r.mcp))
 		findings := slices.Collect(doctor.Run(ctx, checks))
 		for i := range findings {
 			findings[i].Worker = identity()

@@ -19,3 +19,6 @@ var AttachmentReader = attachmentReader
 
 // CacheLimit exports cacheLimit.
 var CacheLimit = cacheLimit
+
+// CheckMCP exports checkMCP.
+var CheckMCP = checkMCP

@@ -3,6 +3,7 @@ package main_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,6 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/doctor"
+	"github.com/seed-9ed7edd4/chronicle/tool/mcp"
+	main "github.com/seed-9ed7edd4/chronicle/worker"
 )
 
 // asMCPServer makes the test binary an MCP server with a tool that returns its environment.
@@ -35,6 +39,19 @@ func serveMCP() {
 	_ = s.Run(context.Background(), &sdk.StdioTransport{})
 }
 
+func TestTheDoctorNamesWhatAnMCPServerDoesNotOffer(t *testing.T) {
+	require.Equal(t, doctor.Result{
+		Severity: doctor.Warning, Fix: "correct the tools in the server",
+		Measured: "2 tools; sum is not offered: of type array; worked around: mcp_id_type 4, mcp_stdout_noise 2",
+	}, main.CheckMCP(mcp.Status{
+		Tools: 2, Withheld: []mcp.Withheld{{Name: "sum", Reason: "of type array"}}, Quirks: map[string]int{"mcp_stdout_noise": 2, "mcp_id_type": 4},
+	}))
+	require.Equal(t, doctor.OK, main.CheckMCP(mcp.Status{Tools: 1, Quirks: map[string]int{"mcp_id_type": 1}}).Severity)
+	failed := main.CheckMCP(mcp.Status{Error: errors.New("the server exited")})
+	require.Equal(t, doctor.Error, failed.Severity)
+	require.Equal(t, "the server exited", failed.Measured)
+}
+
 func TestContextsUseTheToolsOfMCPServers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -48,7 +65,8 @@ func TestContextsUseTheToolsOfMCPServers(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(file, config, 0o600))
 	worker := dev(t, t.TempDir(), "--mcp", file)
-	demo, err := dial(t, worker.ready()).Open("demo")
+	facts := worker.ready()
+	demo, err := dial(t, facts).Open("demo")
 	require.NoError(t, err)
 	var call event.ToolCall
 	var result event.ToolResult
@@ -65,6 +83,9 @@ func TestContextsUseTheToolsOfMCPServers(t *testing.T) {
 	}
 	require.Equal(t, "mcp__test__environment", call.ToolName)
 	require.Equal(t, fmt.Sprintf(`"%s HOME PATH TOKEN [removed]"`, asMCPServer), string(result.Value), string(result.Error))
+	_, findings := diagnose(t, facts)
+	require.Equal(t, doctor.OK, findings["mcp.test"].Severity)
+	require.Equal(t, "1 tool", findings["mcp.test"].Measured)
 	worker.signal(syscall.SIGTERM)
 	require.Zero(t, worker.exit(), worker.stderr.String())
 	require.NotContains(t, worker.stderr.String(), "hunter2")

@@ -76,7 +76,7 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at e
 	}
 
 	logs := archive.New(r.blobs)
-	if r.mcp, err = a.startMCP(at.mcp, log); err != nil {
+	if r.mcp, err = a.startMCP(at.mcp, at.telemetry.Meters(), log); err != nil {
 		return nil, err
 	}
 	if r.tools, err = s.tools(r.blobs, eventlog.New(c, at.temporal.Namespace, logs), r.files, r.mcp, log); err != nil {

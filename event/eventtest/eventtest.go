@@ -282,6 +282,9 @@ func ToolsOffered() *rapid.Generator[event.ToolsOffered] {
 		if rapid.Bool().Draw(t, "has read") {
 			b.Tools = append(b.Tools, event.OfferedTool{Name: "read", Canonical: "mcp:files/read", Idempotent: true, TimeoutMs: 9, Attempts: 3})
 		}
+		if rapid.Bool().Draw(t, "has withheld") {
+			b.Withheld = []event.WithheldTool{{Name: "mcp:files/sum", Reason: text(t)}}
+		}
 		return b
 	})
 }

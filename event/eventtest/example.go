@@ -72,7 +72,7 @@ func Examples() []event.Body {
 		event.ToolsOffered{RequestID: request, Attempt: 1, Patterns: []string{"mcp:files/*"}, Tools: []event.OfferedTool{{
 			Name: "mcp__files__read", Canonical: "mcp:files/read", Description: "Read a file", Parameters: `{"type":"object"}`, Idempotent: true,
 			TimeoutMs: 60_000, Attempts: 3,
-		}}},
+		}}, Withheld: []event.WithheldTool{{Name: "mcp:files/sum", Reason: "the input schema is of type \"array\""}}},
 		event.ApprovalRequested{ToolCallID: "call_0", RequestID: request, ExpiresAt: Epoch},
 		event.HookApplied{RequestID: request, Attempt: 1, Hook: "pii", Stage: event.HookBefore, Outcome: event.HookChanged, Reason: "names removed",
 			Change: &event.HookChange{

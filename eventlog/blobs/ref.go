@@ -30,7 +30,4 @@ func (r *Ref) UnmarshalText(text []byte) (err error) {
 }
 
 // RefOf returns the reference of bytes.
-func RefOf(data []byte) Ref {
-	sum := sha256.Sum256(data)
-	return Ref(refPrefix + hex.EncodeToString(sum[:]))
-}
+func RefOf(data []byte) Ref { return Ref(event.RefOf(data)) }

@@ -4,19 +4,20 @@
 // [Read] imports events or messages, detects which of the two it is given, and
 // assigns ids in the log of the named context:
 //
-//	err := chat.Write(file, chat.JSONL, log)
+//	err := chat.Write(file, chat.JSONL, log, blobs)
 //	…
 //	for e, err := range chat.Read(file, "copy", time.Now()) {
 //		// copy:0001, copy:0002, …
 //	}
 //
 // [Read] accepts:
-//   - JSON lines written by [Write]. Imported under the original name, the result
-//     is byte-identical to the original, lifecycle events included. Under another
-//     name, events are renamed by [event.Event.MovedTo].
+//   - JSON lines written by [Write]. Read under the original name, the result, after
+//     [event.Event.TakeBlob], is byte-identical to the original, lifecycle events included.
+//     Under another name, events are renamed by [event.Event.MovedTo].
 //   - JSON lines from other programs that use the same tags, with incomplete
 //     envelopes or missing events. Missing fields are assigned, unknown fields are
-//     kept, references to ids are updated (place.go), and deltas are skipped.
+//     kept, references to ids are updated (place.go), and deltas are skipped. A line
+//     without an id and a time is input, see [event.DecodeInput].
 //   - A Chat Completions conversation, either {"messages":[…]} or the bare array
 //     (openai_read.go). It carries no times, so every event gets the import time.
 //
@@ -25,7 +26,8 @@
 // field, if it concerns one. Raw keys are rejected ([event.RefuseKeys]) and never repeated in an error.
 //
 // Events are streamed line by line. Messages are held in memory: the input is one JSON document,
-// and in the output, an answer can precede messages that the log recorded before it.
+// and in the output, an answer can precede messages that the log recorded before it. [Write] reads
+// the bytes of one reference, or of the references of one message, at a time.
 //
 // # OpenAI messages
 //
@@ -50,5 +52,6 @@
 //   - Fields that a log cannot represent are dropped: speaker names, image detail,
 //     logprobs and the like.
 //
-// Attachments stored elsewhere become notes in the text, one per line, except images by URL.
+// Attachments stored elsewhere, or whose bytes are left out, become notes in the text, one per line, except images
+// by URL. Abridged tool results are written as models received them.
 package chat

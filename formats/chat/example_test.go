@@ -43,7 +43,7 @@ const visit = `{"messages":[
 
 func ExampleWrite() {
 	log := chat.Read(strings.NewReader(visit), "demo", time.Time{})
-	if err := chat.Write(os.Stdout, chat.Markdown, log); err != nil {
+	if err := chat.Write(os.Stdout, chat.Markdown, log, nil); err != nil {
 		fmt.Println(err)
 	}
 	// Output:
@@ -59,7 +59,7 @@ func ExampleWrite() {
 	// > Is it warm there?
 	//
 	// - Attached: `https://example.com/tower.png, image/png`
-	// - Attached: `map.pdf (blob), application/pdf, 3 bytes`
+	// - Attached: `map.pdf (blob), application/pdf, 3 bytes` [file](data:application/pdf;base64,UERG)
 	//
 	// ## Assistant
 	//

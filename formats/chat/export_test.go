@@ -2,10 +2,17 @@ package chat
 
 import (
 	"io"
+	"testing"
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
+
+// LimitDocuments changes MaxDocumentBytes for a test.
+func LimitDocuments(t *testing.T, bytes int) {
+	maxDocument = bytes
+	t.Cleanup(func() { maxDocument = MaxDocumentBytes })
+}
 
 // PlaceAfter places an event after count others.
 func PlaceAfter(count int, e event.Event) error {

@@ -10,6 +10,7 @@ import (
 	"iter"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
@@ -17,13 +18,18 @@ import (
 
 // Messages are block quotes, whose content is rendered as Markdown (CommonMark). Tool calls and
 // results are fenced code blocks. Content cannot break out of either.
-func writeMarkdown(w *bufio.Writer, log iter.Seq2[event.Event, error]) error {
+//
+// Files follow their message: images and other files as data URLs, texts as code blocks.
+func writeMarkdown(w *bufio.Writer, log iter.Seq2[event.Event, error], blobs Blobs) error {
 	c, err := conversationOf(log)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "# %s\n", c.contextName)
 	for _, m := range c.messages {
+		if m.Attachments, err = resolved(m, blobs); err != nil {
+			return err
+		}
 		writeMessage(w, m, c.reasoning[m.EventID])
 	}
 	return nil // bufio.Writer reports write errors on Flush
@@ -57,11 +63,30 @@ func writeMessage(w io.Writer, m reducer.Message, reasoning string) {
 		if i == 0 {
 			fmt.Fprintln(w)
 		}
-		fmt.Fprintf(w, "- Attached: %s\n", codeSpan(describe(a)))
+		fmt.Fprintf(w, "- Attached: %s%s\n", codeSpan(describe(a)), embedded(a))
+	}
+	for _, a := range m.Attachments {
+		if text, isNote := textOf(a); !isNote {
+			fmt.Fprintf(w, "\nContent of %s:\n", codeSpan(nameOf(a)))
+			writeCode(w, "", strings.TrimPrefix(text, head(a)+"\n"))
+		}
 	}
 	for _, call := range m.ToolCalls {
 		fmt.Fprintf(w, "\nCalls %s as %s:\n", codeSpan(call.Name), codeSpan(call.ID))
 		writeCode(w, "json", indented(cmp.Or(call.Arguments, noArguments)))
+	}
+}
+
+// embedded returns an image or a link with the bytes of a file; "" for text and for a file without bytes.
+func embedded(a reducer.Attachment) string {
+	data := bytesOf(a.Source)
+	switch media := event.MediaOf(a.MediaType); {
+	case len(data) == 0, media == event.MediaText && utf8.Valid(data):
+		return ""
+	case media == event.MediaImage:
+		return " ![image](" + dataURL(a.MediaType, data) + ")"
+	default:
+		return " [file](" + dataURL(a.MediaType, data) + ")"
 	}
 }
 

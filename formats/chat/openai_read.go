@@ -74,8 +74,8 @@ func (in input) document() ([]byte, error) {
 		if isWhole {
 			return nil, in.Errorf("found data after the conversation (a file holds one conversation)")
 		}
-		if len(data)+in.Number-last+len(in.Text) > MaxDocumentBytes {
-			return nil, in.Errorf("conversation exceeds %d bytes", MaxDocumentBytes)
+		if len(data)+in.Number-last+len(in.Text) > maxDocument {
+			return nil, in.Errorf("conversation exceeds %d bytes", maxDocument)
 		}
 		data = append(data, strings.Repeat("\n", in.Number-last)...)
 		data = append(data, in.Text...)

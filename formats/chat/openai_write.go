@@ -2,6 +2,7 @@ package chat
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
@@ -14,19 +15,25 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-func writeOpenAI(w *bufio.Writer, log iter.Seq2[event.Event, error]) error {
+func writeOpenAI(w *bufio.Writer, log iter.Seq2[event.Event, error], blobs Blobs) error {
 	c, err := conversationOf(log)
 	if err != nil {
 		return err
 	}
-	t := openAIWriter{conversation: c, model: modelOf(c.messages), out: []message{}}
-	for _, m := range c.messages {
-		t.add(m)
+	t := openAIWriter{conversation: c, model: modelOf(c.messages), blobs: blobs, w: w}
+	if err := t.begin(); err != nil {
+		return err
 	}
-	t.finishResults()
-	encoder := json.NewEncoder(w)
-	encoder.SetEscapeHTML(false)
-	return encoder.Encode(document{Model: t.model, Messages: t.out})
+	for _, m := range c.messages {
+		if err := t.add(m); err != nil {
+			return err
+		}
+	}
+	if err := t.finishResults(); err != nil {
+		return err
+	}
+	_, err = w.WriteString("]}\n")
+	return err
 }
 
 // modelOf returns the newest OpenRouter model with provider state; "" for none.
@@ -56,19 +63,51 @@ func detailsOf(s *event.ProviderState) json.RawMessage {
 type openAIWriter struct {
 	conversation
 	model string
-	out   []message
+	blobs Blobs
+	w     *bufio.Writer
+	count int // of messages written
 	// open holds the calls of the newest answer that have no result yet.
 	open []string
 	// strays holds results without a call; they are written once open is complete.
 	strays []string
 }
 
-func (t *openAIWriter) add(m reducer.Message) {
-	if m.Role == reducer.RoleTool {
-		t.addResult(m)
-		return
+// begin writes the document up to its first message.
+func (t *openAIWriter) begin() error {
+	head, err := json.Marshal(document{Model: t.model, Messages: []message{}})
+	if err == nil {
+		_, err = t.w.Write(bytes.TrimSuffix(head, []byte("]}")))
 	}
-	t.finishResults()
+	return err
+}
+
+func (t *openAIWriter) write(m message) error {
+	if t.count++; t.count > 1 {
+		if err := t.w.WriteByte(','); err != nil {
+			return err
+		}
+	}
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(m); err != nil {
+		return err
+	}
+	_, err := t.w.Write(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
+	return err
+}
+
+func (t *openAIWriter) add(m reducer.Message) error {
+	if m.Role == reducer.RoleTool {
+		return t.addResult(m)
+	}
+	if err := t.finishResults(); err != nil {
+		return err
+	}
+	var err error
+	if m.Attachments, err = resolved(m, t.blobs); err != nil {
+		return err
+	}
 	out := message{Role: string(m.Role), Content: contentOf(m), Reasoning: t.reasoning[m.EventID]}
 	if isDetails(m.ProviderState, t.model) {
 		out.Details = detailsOf(m.ProviderState)
@@ -82,28 +121,35 @@ func (t *openAIWriter) add(m reducer.Message) {
 	if len(out.ToolCalls) > 0 && m.Content == "" {
 		out.Content = nil
 	}
-	t.out = append(t.out, out)
+	return t.write(out)
 }
 
-func (t *openAIWriter) addResult(m reducer.Message) {
+func (t *openAIWriter) addResult(m reducer.Message) error {
 	i := slices.Index(t.open, m.ToolCallID)
 	if i < 0 {
 		t.strays = append(t.strays, "[Result of a tool call that is not part of this conversation: "+m.Content+"]")
-		return
+		return nil
 	}
 	t.open = slices.Delete(t.open, i, i+1)
-	t.out = append(t.out, message{Role: string(reducer.RoleTool), Content: m.Content, ToolCallID: m.ToolCallID})
+	return t.write(message{Role: string(reducer.RoleTool), Content: m.Content, ToolCallID: m.ToolCallID})
 }
 
 // finishResults adds a placeholder result for each open call, then the stray results.
-func (t *openAIWriter) finishResults() {
+func (t *openAIWriter) finishResults() error {
+	var out []message
 	for _, id := range t.open {
-		t.out = append(t.out, message{Role: string(reducer.RoleTool), Content: event.OutcomeUnknown, ToolCallID: id})
+		out = append(out, message{Role: string(reducer.RoleTool), Content: event.OutcomeUnknown, ToolCallID: id})
 	}
 	for _, text := range t.strays {
-		t.out = append(t.out, message{Role: string(reducer.RoleUser), Content: text})
+		out = append(out, message{Role: string(reducer.RoleUser), Content: text})
 	}
 	t.open, t.strays = nil, nil
+	for _, m := range out {
+		if err := t.write(m); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // contentOf returns a plain string if there is only text, because every server
@@ -167,13 +213,14 @@ func partOf(a reducer.Attachment) (p part, ok bool) {
 
 // textOf returns the content of a text file, or a note about any other file.
 func textOf(a reducer.Attachment) (text string, isNote bool) {
-	head := "[Attached: " + nameOf(a) + "]"
 	data := bytesOf(a.Source)
 	if event.MediaOf(a.MediaType) != event.MediaText || len(data) == 0 || !utf8.Valid(data) {
-		return head, true
+		return head(a), true
 	}
-	return head + "\n" + string(data), false
+	return head(a) + "\n" + string(data), false
 }
+
+func head(a reducer.Attachment) string { return "[Attached: " + nameOf(a) + "]" }
 
 func bytesOf(s event.Source) []byte {
 	if s.Type != event.SourceURL {

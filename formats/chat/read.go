@@ -2,6 +2,7 @@ package chat
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"io"
@@ -13,13 +14,16 @@ import (
 )
 
 const (
-	// MaxLineBytes is the maximum length of a line with an event, more than a context can store.
+	// MaxLineBytes is the maximum length of a line with an event, without the bytes of a file or a stored tool
+	// result. It is more than a context can store.
 	MaxLineBytes = 16 << 20
-	// MaxDocumentBytes is the maximum length of a conversation.
-	MaxDocumentBytes = 32 << 20
+	// MaxDocumentBytes is the maximum length of a conversation with its files.
+	MaxDocumentBytes = 256 << 20
 	// MaxEvents is the maximum number of events in a log.
 	MaxEvents = 1_000_000
 )
+
+var maxDocument = MaxDocumentBytes // changed by tests
 
 const wanted = `want events, one JSON object per line, or a conversation like {"messages":[{"role":"user","content":"Hello"}]}`
 
@@ -35,7 +39,7 @@ func Read(r io.Reader, contextName string, at time.Time) iter.Seq2[event.Event, 
 			return
 		}
 		p := placing{to: contextName, at: at.UTC(), others: map[string]int{}}
-		err := decode(input{lines.New(r, MaxDocumentBytes)}, func(e event.Event) error {
+		err := decode(input{lines.New(r, maxDocument)}, func(e event.Event) error {
 			e, err := p.place(e)
 			if err == nil && !yield(e, nil) {
 				err = errEnough
@@ -70,13 +74,20 @@ func decode(in input, take func(event.Event) error) error {
 
 func decodeEvents(in input, take func(event.Event) error) error {
 	for more := true; more; more = in.next() {
-		if len(in.Text) > MaxLineBytes {
+		if len(in.Text) > MaxLineBytes+maxFileBytes {
 			return in.Errorf("%d bytes; an event has at most %d", len(in.Text), MaxLineBytes)
 		}
 		var e event.Event
 		// json.Unmarshal would hide the event's more helpful syntax errors.
-		if err := e.UnmarshalJSON(in.Text); err != nil {
+		err := e.UnmarshalJSON(in.Text)
+		if isRecorded := e.ID != "" || !e.Timestamp.IsZero(); err == nil && !isRecorded && e.Tag().IsInput() {
+			_, err = event.DecodeInput(in.Text)
+		}
+		if err != nil {
 			return in.Errorf("%w", err)
+		}
+		if len(in.Text) > MaxLineBytes && len(in.Text)-fileBytes(e) > MaxLineBytes {
+			return in.Errorf("%d bytes; an event has at most %d", len(in.Text), MaxLineBytes)
 		}
 		if e.Tag().Class() == event.ClassEphemeral {
 			continue
@@ -86,6 +97,21 @@ func decodeEvents(in input, take func(event.Event) error) error {
 		}
 	}
 	return in.Err()
+}
+
+// maxFileBytes is the maximum length of a file in base64.
+var maxFileBytes = base64.StdEncoding.EncodedLen(event.MaxAttachmentBytes)
+
+// fileBytes returns the length of the file or of the stored tool result in the JSON of an event.
+func fileBytes(e event.Event) int {
+	if file, ok := e.Body.(event.FileAttachment); ok {
+		return base64.StdEncoding.EncodedLen(len(file.Source.Data))
+	}
+	_, data, err := e.TakeBlob()
+	if err != nil {
+		return 0
+	}
+	return base64.StdEncoding.EncodedLen(len(data))
 }
 
 // input reads the lines that are not blank, without surrounding space.

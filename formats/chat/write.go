@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -24,17 +25,24 @@ const (
 
 func Formats() []Format { return []Format{JSONL, OpenAI, Markdown} }
 
-// Write stops at the first error of the log and returns it; it may have written part of the output.
-func Write(w io.Writer, format Format, log iter.Seq2[event.Event, error]) error {
+// Blobs returns the bytes of a reference ([event.Event.BlobRef]). Nil bytes leave the reference in the output.
+type Blobs func(ref string) ([]byte, error)
+
+// Write writes a log with the bytes that it refers to, one reference at a time; nil blobs write only references. It
+// stops at the first error of the log or of blobs and returns it; it may have written part of the output.
+func Write(w io.Writer, format Format, log iter.Seq2[event.Event, error], blobs Blobs) error {
+	if blobs == nil {
+		blobs = func(string) ([]byte, error) { return nil, nil }
+	}
 	out := bufio.NewWriter(w)
 	var err error
 	switch format {
 	case JSONL:
-		err = writeEvents(out, log)
+		err = writeEvents(out, log, blobs)
 	case OpenAI:
-		err = writeOpenAI(out, log)
+		err = writeOpenAI(out, log, blobs)
 	case Markdown:
-		err = writeMarkdown(out, log)
+		err = writeMarkdown(out, log, blobs)
 	default:
 		err = fmt.Errorf("unknown format %q (want one of %q)", format, Formats())
 	}
@@ -44,10 +52,17 @@ func Write(w io.Writer, format Format, log iter.Seq2[event.Event, error]) error 
 	return out.Flush()
 }
 
-func writeEvents(w *bufio.Writer, log iter.Seq2[event.Event, error]) error {
+func writeEvents(w *bufio.Writer, log iter.Seq2[event.Event, error], blobs Blobs) error {
 	for e, err := range log {
 		if err != nil {
 			return err
+		}
+		if ref := e.BlobRef(); ref != "" {
+			data, err := blobs(ref)
+			if err != nil {
+				return fmt.Errorf("event %s: %w", e.ID, err)
+			}
+			e, _ = e.WithBlob(data)
 		}
 		line, err := e.MarshalJSON()
 		if err != nil {
@@ -86,6 +101,24 @@ func conversationOf(log iter.Seq2[event.Event, error]) (conversation, error) {
 	}
 	c.messages = reducer.Reduce(reducer.Initial(), events...).Messages
 	return c, nil
+}
+
+// resolved returns the attachments of a message with the bytes that they refer to.
+func resolved(m reducer.Message, blobs Blobs) ([]reducer.Attachment, error) {
+	attachments := slices.Clone(m.Attachments)
+	for i, a := range attachments {
+		if !a.Source.IsRef() {
+			continue
+		}
+		data, err := blobs(a.Source.Ref)
+		if err != nil {
+			return nil, fmt.Errorf("attachment of event %s: %w", m.EventID, err)
+		}
+		if data != nil {
+			attachments[i].Source = event.Source{Type: event.SourceBlob, Data: data}
+		}
+	}
+	return attachments, nil
 }
 
 // nameOf omits a file name that the source shows.

@@ -21,7 +21,7 @@ func TestALogErrorIsReturnedInEveryFormat(t *testing.T) {
 		t.Run(string(format), func(t *testing.T) {
 			err := chat.Write(io.Discard, format, func(yield func(event.Event, error) bool) {
 				_ = yield(event.New(event.UserMessage{Content: "Hello"}), nil) && yield(event.Event{}, gone)
-			})
+			}, nil)
 			require.Equal(t, gone, err)
 		})
 	}
@@ -33,15 +33,15 @@ func TestAWriteErrorIsReturnedInEveryFormat(t *testing.T) {
 		t.Run(string(format), func(t *testing.T) {
 			in, out := io.Pipe()
 			require.NoError(t, in.CloseWithError(full))
-			require.Equal(t, full, chat.Write(out, format, logOf(event.New(event.UserMessage{Content: "Hello"}))))
+			require.Equal(t, full, chat.Write(out, format, logOf(event.New(event.UserMessage{Content: "Hello"})), nil))
 			long := event.New(event.UserMessage{Content: strings.Repeat("x", 1<<16)})
-			require.Equal(t, full, chat.Write(out, format, logOf(long, long)))
+			require.Equal(t, full, chat.Write(out, format, logOf(long, long), nil))
 		})
 	}
 }
 
 func TestAnUnknownFormatIsRejected(t *testing.T) {
-	require.EqualError(t, chat.Write(io.Discard, "yaml", logOf()), `unknown format "yaml" (want one of ["jsonl" "openai" "markdown"])`)
+	require.EqualError(t, chat.Write(io.Discard, "yaml", logOf(), nil), `unknown format "yaml" (want one of ["jsonl" "openai" "markdown"])`)
 }
 
 func TestEventsAreStreamedWhileWriting(t *testing.T) {
@@ -50,7 +50,7 @@ func TestEventsAreStreamedWhileWriting(t *testing.T) {
 	require.NoError(t, chat.Write(&out, chat.JSONL, func(yield func(event.Event, error) bool) {
 		require.True(t, yield(long, nil))
 		require.Greater(t, out.Len(), 1<<15)
-	}))
+	}, nil))
 }
 
 func TestAnExportContainsWhatACompactionRemoved(t *testing.T) {
@@ -60,7 +60,7 @@ func TestAnExportContainsWhatACompactionRemoved(t *testing.T) {
 	compacted.ID = "demo:0002"
 	for _, format := range chat.Formats() {
 		var out bytes.Buffer
-		require.NoError(t, chat.Write(&out, format, logOf(said, compacted)))
+		require.NoError(t, chat.Write(&out, format, logOf(said, compacted), nil))
 		require.Contains(t, out.String(), "Hello", format)
 		if format != chat.JSONL {
 			require.NotContains(t, out.String(), "They greet.", format)

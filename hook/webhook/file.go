@@ -112,9 +112,9 @@ func labelOf(i int, name string) string {
 
 func unknownKey(text string, key []string) error {
 	if len(key) == 1 {
-		return fmt.Errorf("unknown key %q %s", key[0], tomlfile.Suggest(key[0], Key))
+		return fmt.Errorf("unknown key %q %s", key[0], event.Suggest(key[0], Key))
 	}
-	err := fmt.Errorf("unknown key %q %s", strings.Join(key[1:], "."), tomlfile.Suggest(key[1],
+	err := fmt.Errorf("unknown key %q %s", strings.Join(key[1:], "."), event.Suggest(key[1],
 		"name", "url", "stages", "beside", "deltas", "timeout", "retries", "on_failure", "from", "skip_after", "secret"))
 	var file struct {
 		Hooks []map[string]any `toml:"hooks"`

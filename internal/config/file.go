@@ -102,7 +102,7 @@ func unknownKey(key toml.Key, name string, of *Table, tables []*Table) error {
 			known = append(known, t.name)
 		}
 	}
-	return fmt.Errorf("unknown key %q %s", key.String(), tomlfile.Suggest(strings.TrimPrefix(of.name+"."+name, "."), known...))
+	return fmt.Errorf("unknown key %q %s", key.String(), event.Suggest(strings.TrimPrefix(of.name+"."+name, "."), known...))
 }
 
 // checkType returns an error unless a value is valid for a flag. The caller prefixes the error with the key.

@@ -48,7 +48,9 @@ func (f *Fault) Error() string { return f.Reason }
 
 // Compile compiles a JSON Schema. Without "$schema", its draft is 2020-12. Errors are of type
 // [*Fault].
-func Compile(source []byte) (s *Schema, err error) {
+func Compile(source []byte) (*Schema, error) { return compile(source, nil) }
+
+func compile(source []byte, engine jsonschema.RegexpEngine) (s *Schema, err error) {
 	document, err := parse(source)
 	if err != nil {
 		return nil, &Fault{err.Error()}
@@ -67,6 +69,7 @@ func Compile(source []byte) (s *Schema, err error) {
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft2020)
 	compiler.UseLoader(noLoader{})
+	compiler.UseRegexpEngine(engine)
 	if err = compiler.AddResource(url, document); err == nil {
 		s.compiled, err = compiler.Compile(url)
 	}
@@ -75,6 +78,9 @@ func Compile(source []byte) (s *Schema, err error) {
 	}
 	all, done := map[*jsonschema.Schema]bool{}, map[*jsonschema.Schema]bool{}
 	s.count(reflect.ValueOf(s.compiled), all)
+	if engine != nil {
+		withoutUnchecked(all)
+	}
 	var loops []string
 	for schema := range all {
 		if loop := findLoop(schema, done, map[*jsonschema.Schema]bool{}); loop != nil {

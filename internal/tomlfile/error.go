@@ -3,8 +3,6 @@ package tomlfile
 import (
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 )
 
 // Error is an error in a line of a file.
@@ -24,41 +22,4 @@ func At(name string, err error) error {
 		return fmt.Errorf("%s:%d: %w", name, at.Line, err)
 	}
 	return fmt.Errorf("%s: %w", name, err)
-}
-
-// maxDistance is the largest Levenshtein distance between an unknown key and the key that Suggest names.
-const maxDistance = 3
-
-// Suggest returns the known key that resembles an unknown one, or lists all known ones:
-// (did you mean "url"?).
-func Suggest(key string, known ...string) string {
-	if len(known) == 0 {
-		return ""
-	}
-	nearest := slices.MinFunc(known, func(a, b string) int { return distance(a, key) - distance(b, key) })
-	if distance(nearest, key) <= maxDistance {
-		return fmt.Sprintf("(did you mean %q?)", nearest)
-	}
-	return fmt.Sprintf("(want one of %s)", strings.Join(known, ", "))
-}
-
-// distance returns the Levenshtein distance in bytes.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			substituted := diagonal
-			if a[i] != b[j] {
-				substituted++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(substituted, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

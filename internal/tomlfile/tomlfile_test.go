@@ -76,10 +76,8 @@ func TestLines(t *testing.T) {
 	require.Zero(t, tomlfile.NewLines("a = [").Of("a"))
 }
 
-func TestErrorsHaveALineAndASuggestion(t *testing.T) {
+func TestErrorsHaveALine(t *testing.T) {
 	_, err := tomlfile.Decode("# A comment.\n[[hooks]]\nname = \"a\"\nretries = \"two\"", new(file))
 	require.EqualError(t, tomlfile.At("hooks.toml", err), "hooks.toml:4: hooks[1].retries: want an integer, got a string")
 	require.EqualError(t, tomlfile.At("hooks.toml", errors.New("empty")), "hooks.toml: empty")
-	require.Equal(t, `(did you mean "retries"?)`, tomlfile.Suggest("retires", "name", "retries"))
-	require.Equal(t, `(want one of name, retries)`, tomlfile.Suggest("temperature", "name", "retries"))
 }

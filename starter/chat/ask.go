@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -19,7 +20,7 @@ const recentEvents = 20
 
 // key handles Enter, Ctrl-C, Ctrl-D and the arrows; other keys edit the line.
 func (m *Model) key(key tea.KeyPressMsg) tea.Cmd {
-	if cmd, ok := m.approvalKey(key); ok {
+	if cmd, ok := m.promptKey(key); ok {
 		return cmd
 	}
 	if key.Text != "" {
@@ -39,7 +40,7 @@ func (m *Model) key(key tea.KeyPressMsg) tea.Cmd {
 		}
 		if m.transcript.busy {
 			m.transcript.interrupting = true
-			return m.interrupt
+			return m.interrupt()
 		}
 		m.line.clear()
 		m.statusText = "Ctrl-D exits"
@@ -61,9 +62,13 @@ func (m *Model) key(key tea.KeyPressMsg) tea.Cmd {
 }
 
 func (m *Model) enter() tea.Cmd {
-	command, text, isCommand := ParseLine(m.line.enter())
+	typed := m.line.enter()
+	command, text, isCommand := ParseLine(typed)
 	if isCommand {
 		return m.run(command)
+	}
+	if m.prompt.mode == enterAnswer {
+		return m.answer(text, typed)
 	}
 	if text == "" && len(m.attachments) == 0 {
 		return nil
@@ -90,14 +95,20 @@ func (m *Model) run(command Command) tea.Cmd {
 	case "system":
 		return m.set(event.SystemPrompt{Content: command.Argument})
 	case "state":
-		return m.state
+		return m.state()
 	case "events":
 		return m.events(m.transcript.lastID)
-	case "approve":
-		m.approval.isLater = false
+	case "answer":
+		m.prompt.isLater = false
 		if i, _ := m.transcript.waitingCall(); i < 0 {
-			m.statusText = "no call waits for an approval"
+			m.statusText = "no call waits for you"
 		}
+	case "new", "switch":
+		return m.switchTo(command)
+	case "contexts":
+		return m.contexts()
+	case "deny":
+		return m.decline(command.Argument)
 	default:
 		m.statusText = "unknown command /" + command.Name + " " + UnknownAdvice
 	}
@@ -106,8 +117,9 @@ func (m *Model) run(command Command) tea.Cmd {
 
 // set sends a setting; the log shows its effect.
 func (m *Model) set(setting event.Body) tea.Cmd {
+	to := m.config.Context
 	return func() tea.Msg {
-		_, err := m.config.Context.Send(m.ctx, event.New(setting))
+		_, err := to.Send(m.ctx, event.New(setting))
 		if err != nil && !errors.Is(err, client.ErrRefused) { // the log shows a rejection
 			return notice{err: fmt.Errorf("not set: %w", err)}
 		}
@@ -120,24 +132,28 @@ type notice struct {
 	err  error
 }
 
-func (m *Model) state() tea.Msg {
-	state, err := m.config.Context.State(m.ctx)
-	if err != nil {
-		return notice{err: err}
+func (m *Model) state() tea.Cmd {
+	of := m.config.Context
+	return func() tea.Msg {
+		state, err := of.State(m.ctx)
+		if err != nil {
+			return notice{err: err}
+		}
+		var text strings.Builder
+		err = show.State(&text, state)
+		return notice{text: strings.TrimRight(text.String(), "\n"), err: err}
 	}
-	var text strings.Builder
-	err = show.State(&text, state)
-	return notice{text: strings.TrimRight(text.String(), "\n"), err: err}
 }
 
 func (m *Model) events(lastID string) tea.Cmd {
+	of := m.config.Context
 	return func() tea.Msg {
 		from := ""
 		if last := event.Counter(lastID); last > recentEvents {
-			from = event.FormatID(m.config.Context.Name(), last-recentEvents)
+			from = event.FormatID(of.Name(), last-recentEvents)
 		}
 		var lines []string
-		for e, err := range m.config.Context.Events(m.ctx, from) {
+		for e, err := range of.Events(m.ctx, from) {
 			if err != nil {
 				return notice{err: err}
 			}
@@ -148,11 +164,14 @@ func (m *Model) events(lastID string) tea.Cmd {
 }
 
 // interrupt reports only errors; the log shows the rest.
-func (m *Model) interrupt() tea.Msg {
-	if err := m.config.Context.Interrupt(m.ctx); err != nil {
-		return notice{err: fmt.Errorf("interrupt: %w", err)}
+func (m *Model) interrupt() tea.Cmd {
+	of := m.config.Context
+	return func() tea.Msg {
+		if err := of.Interrupt(m.ctx); err != nil {
+			return notice{err: fmt.Errorf("interrupt: %w", err)}
+		}
+		return nil
 	}
-	return nil
 }
 
 func (m *Model) attach(place string) tea.Cmd {
@@ -176,9 +195,10 @@ func attachmentName(e event.Event) string {
 type sent struct{ err error }
 
 func (m *Model) send(input []event.Event) tea.Cmd {
+	to := m.config.Context
 	return func() tea.Msg {
 		for _, part := range Inputs(input) {
-			_, err := m.config.Context.Send(m.ctx, part...)
+			_, err := to.Send(m.ctx, part...)
 			if errors.Is(err, client.ErrRefused) {
 				break // the log shows the rejection
 			}
@@ -218,6 +238,7 @@ func (m *Model) takeSent(msg sent) tea.Cmd {
 
 // logUpdate holds the events since the previous update: at least one, or the end of the log.
 type logUpdate struct {
+	log    <-chan client.Entry
 	events []client.Entry
 	ended  bool
 }
@@ -226,9 +247,11 @@ type followAgain struct{}
 
 // follow follows the log from the last event shown.
 func (m *Model) follow() tea.Cmd {
-	log := m.config.Context.Follow(m.ctx, client.FollowOptions{From: m.transcript.lastID, Deltas: true})
+	var ctx context.Context
+	ctx, m.unfollow = context.WithCancel(m.ctx)
+	log := m.config.Context.Follow(ctx, client.FollowOptions{From: m.transcript.lastID, Deltas: true})
 	// The buffer holds deltas that arrive while the screen is drawn.
-	m.log = client.Entries(m.ctx, log, 256)
+	m.log = client.Entries(ctx, log, 256)
 	return nextUpdate(m.log)
 }
 
@@ -236,9 +259,9 @@ func nextUpdate(log <-chan client.Entry) tea.Cmd {
 	return func() tea.Msg {
 		l, ok := <-log
 		if !ok {
-			return logUpdate{ended: true}
+			return logUpdate{log: log, ended: true}
 		}
-		update := logUpdate{events: []client.Entry{l}}
+		update := logUpdate{log: log, events: []client.Entry{l}}
 		for {
 			select {
 			case l, ok := <-log:
@@ -255,7 +278,7 @@ func nextUpdate(log <-chan client.Entry) tea.Cmd {
 }
 
 func (m *Model) takeLog(update logUpdate) tea.Cmd {
-	if m.leaving {
+	if m.leaving || update.log != m.log { // of the previous context
 		return nil
 	}
 	err := errors.New("the stream ended")
@@ -279,5 +302,6 @@ func (m *Model) takeLog(update logUpdate) tea.Cmd {
 		m.lost = true
 		m.transcript.note(notice{err: fmt.Errorf("follow the log: %w (retrying every %s)", err, retryFollow)})
 	}
+	m.unfollow()
 	return tea.Tick(retryFollow, func(time.Time) tea.Msg { return followAgain{} })
 }

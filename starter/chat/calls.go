@@ -26,20 +26,25 @@ type call struct {
 	// isClient means that a client sends the result.
 	isClient bool
 	progress string
-	// isDecided is set from the user's decision until the log has it.
-	isDecided bool
+	// isAsked means that the question for its result was printed.
+	isAsked bool
+	// isSent is set from the user's decision or answer until the log has it.
+	isSent bool
 }
 
 func (t *transcript) callOf(c reducer.Call) call {
-	out := call{id: c.ID, tool: c.Name, arguments: c.Arguments, isClient: slices.Contains(t.clientTools, c.Name)}
+	out := call{id: c.ID, tool: c.Name, arguments: c.Arguments, isClient: t.isClients(c.Name)}
 	if c.State == reducer.CallApproval {
 		out.expires = c.Deadline
 	}
 	return out
 }
 
-// waits reports whether the user has to decide about the call.
-func (c call) waits() bool { return !c.expires.IsZero() && !c.isDecided }
+// waits reports whether the user can decide about the call or answer it.
+func (c call) waits() bool { return !c.isSent && (c.isApproval() || c.isClient) }
+
+// isApproval reports whether the call waits for an approval.
+func (c call) isApproval() bool { return !c.expires.IsZero() }
 
 func (c call) text() string { return strings.TrimSpace(c.tool + " " + string(c.arguments)) }
 
@@ -47,7 +52,7 @@ func (c call) text() string { return strings.TrimSpace(c.tool + " " + string(c.a
 func (t *transcript) takeCall(body event.ToolCall) {
 	t.finishTail()
 	t.calls = append(t.calls, call{
-		id: body.ToolCallID, tool: body.ToolName, arguments: body.Parameters, isClient: slices.Contains(t.clientTools, body.ToolName),
+		id: body.ToolCallID, tool: body.ToolName, arguments: body.Parameters, isClient: t.isClients(body.ToolName),
 	})
 }
 
@@ -60,6 +65,9 @@ func (t *transcript) takeResult(body event.ToolResult) bool {
 	line := show.Short(t.calls[i].text(), t.width)
 	if took := time.Duration(body.DurationMs) * time.Millisecond; took > 0 {
 		line += " · " + took.String()
+	}
+	if t.calls[i].isClient && len(body.Value) > 0 {
+		line += ": " + show.Short(resultText(body.Value), 2*t.width)
 	}
 	if body.IsError || len(body.Error) > 0 {
 		t.print(t.style.Red("✗ " + line + ": " + show.Short(resultText(body.Error), 2*t.width)))
@@ -112,7 +120,8 @@ func (t *transcript) takeDecision(body event.ApprovalDecided) {
 		if body.Reason != "" {
 			text += ": " + body.Reason
 		}
-		c.expires, c.isDecided = time.Time{}, false
+		// The log has the error of a denied call next.
+		c.expires, c.isSent = time.Time{}, body.Decision == event.Deny
 		t.remark(text)
 	}
 }
@@ -124,11 +133,28 @@ func (t *transcript) takeProgress(body event.ToolProgress) {
 }
 
 func (t *transcript) takeTools(body event.SetTools) {
-	t.clientTools = nil
+	t.clientTools = map[string]event.Object{}
 	for _, tool := range body.Tools {
 		if tool.IsClient() {
-			t.clientTools = append(t.clientTools, tool.Name)
+			t.clientTools[tool.Name] = tool.Parameters
 		}
+	}
+}
+
+func (t *transcript) isClients(tool string) bool {
+	_, ok := t.clientTools[tool]
+	return ok
+}
+
+func (t *transcript) questionOf(c call) question {
+	return newQuestion(c.tool, t.clientTools[c.tool], c.arguments)
+}
+
+// printQuestion prints the question of a call in full, once.
+func (t *transcript) printQuestion(i int) {
+	if c := &t.calls[i]; !c.isAsked {
+		c.isAsked = true
+		t.print(t.style.Yellow("? " + spaced(t.questionOf(*c).lines())))
 	}
 }
 
@@ -136,7 +162,7 @@ func (t *transcript) callAt(id string) int {
 	return slices.IndexFunc(t.calls, func(c call) bool { return c.id == id })
 }
 
-// waitingCall returns the index of the oldest call to decide about, and the number of such calls.
+// waitingCall returns the index of the oldest call that waits for the user, and the number of such calls.
 func (t *transcript) waitingCall() (first, count int) {
 	first = -1
 	for i, c := range t.calls {
@@ -150,17 +176,19 @@ func (t *transcript) waitingCall() (first, count int) {
 	return first, count
 }
 
-// callRows omits the calls that wait for an approval: their line is printed already.
+// callRows omits the calls that wait for the user and are printed already.
 func (t *transcript) callRows() []string {
 	var rows []string
-	running := slices.DeleteFunc(slices.Clone(t.calls), call.waits)
+	running := slices.DeleteFunc(slices.Clone(t.calls), func(c call) bool { return c.waits() && (c.isApproval() || c.isAsked) })
 	for _, c := range running[:min(maxCalls, len(running))] {
 		state := c.progress
 		switch {
-		case c.isDecided:
+		case c.isSent && c.isApproval():
 			state = "sending the decision"
+		case c.isSent:
+			state = "sending the answer"
 		case c.isClient:
-			state = "waits for a client: result " + c.id
+			state = "waits for an answer"
 		}
 		text := spaced(show.Short(c.text(), t.width))
 		if state = show.Short(state, t.width); state != "" {

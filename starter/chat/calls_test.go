@@ -66,7 +66,7 @@ func TestToolCallsAreLines(t *testing.T) {
 	s.record(event.AssistantMessage{RequestID: request, Content: "Half is paid.", ThroughEventID: "demo:0007"},
 		event.LLMRequestCompleted{RequestID: request})
 	s.untilPrinted("Half is paid.\n")
-	require.NotContains(t, s.printed, "restarts")
+	require.NotContains(t, s.printed(), "restarts")
 	require.NotContains(t, s.view(), "▸")
 }
 
@@ -97,7 +97,7 @@ func TestToolsOfferedDoNotSplitAnAnswer(t *testing.T) {
 func TestAWaitingCallIsShownOnce(t *testing.T) {
 	s := asking(t)
 	require.NotContains(t, s.view(), "▸")
-	require.Equal(t, 1, strings.Count(s.printed+s.view(), "waits for approval"))
+	require.Equal(t, 1, strings.Count(s.printed()+s.view(), "waits for approval"))
 }
 
 func TestAnApprovalIsAnsweredWithKeys(t *testing.T) {
@@ -134,10 +134,10 @@ func TestAnApprovalIsAnsweredWithKeys(t *testing.T) {
 		s := asking(t)
 		s.untilReady()
 		s.press(tea.KeyEscape, 0)
-		require.Contains(t, s.view(), "/approve shows the approval again")
+		require.Contains(t, s.view(), "/answer asks again")
 		s.enter("yes, but how?")
 		require.Equal(t, event.UserMessage{Content: "yes, but how?"}, s.takeSent()[0].Body)
-		s.enter("/approve")
+		s.enter("/answer")
 		s.untilViewed("approve pay? y yes · n no")
 	})
 	t.Run("other keys decide nothing", func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"iter"
+	"os"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -32,35 +33,49 @@ type Config struct {
 	Past []event.Event
 	// Style formats text; the zero value uses no colors.
 	Style show.Style
-	// Width is the initial width of the terminal in cells; 0 means 80.
-	Width int
+	// Width and Height are the initial size of the terminal in cells; 0 means 80 and 24.
+	Width, Height int
 	// TaskQueue is mentioned when no worker responds.
 	TaskQueue string
 	// RecordTimeout is how long an input may take to be recorded before the screen shows why;
 	// 0 means 5 seconds.
 	RecordTimeout time.Duration
-	// Farewell tells a user who exits what happens to the running answer.
-	Farewell string
+	// Program is the command line of the program, for advice. EndsAll: the worker ends with the screen.
+	Program string
+	EndsAll bool
 	// User is recorded as the person who approves or denies a tool call; "": no one is recorded.
 	User   string
 	Attach func(place string) (event.Event, error)
+	// Switch opens the context of a command /switch or /new, and reads its log.
+	Switch func(ctx context.Context, command Command) (Context, []event.Event, error)
+	// Contexts returns a table of contexts.
+	Contexts func(ctx context.Context) (string, error)
 }
 
 // Run shows the screen until the user exits or ctx is done. If ctx is done, it returns the error of ctx.
 func Run(ctx context.Context, in io.Reader, out io.Writer, config Config) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	silent := io.Discard
+	if terminal, ok := out.(*os.File); ok {
+		silent = silentTerminal{terminal}
+	}
+	if _, err := io.WriteString(out, showScreen); err != nil {
+		return err
+	}
+	defer func() { _, _ = io.WriteString(out, hideScreen) }()
 	// Without WithColorProfile, bubbletea detects the colors. Within tmux, it runs "tmux info" for that since
 	// https://github.com/charmbracelet/colorprofile/pull/24. No option turns off only that command.
-	colors := colorprofile.Ascii
-	if config.Style.Color {
-		colors = colorprofile.ANSI
-	}
-	program := tea.NewProgram(New(ctx, config), tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out),
-		tea.WithoutSignalHandler(), tea.WithColorProfile(colors))
+	program := tea.NewProgram(New(ctx, out, config), tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(silent),
+		tea.WithoutSignalHandler(), tea.WithColorProfile(colorprofile.ANSI))
 	_, err := program.Run()
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	return err
 }
+
+// silentTerminal lets bubbletea set up the terminal and watch its size, but not write to it.
+type silentTerminal struct{ *os.File }
+
+func (silentTerminal) Write(p []byte) (int, error) { return len(p), nil }

@@ -29,7 +29,7 @@ func TestNoTextOnTheScreenControlsTheTerminal(t *testing.T) {
 		t.Helper()
 		// The cursor is a reversed cell.
 		view := strings.NewReplacer("\x1b[7m", "", ansi.ResetStyle, "").Replace(s.model.View().Content)
-		for _, text := range []string{s.printed, view} {
+		for _, text := range []string{s.printed(), view} {
 			require.Equal(t, terminal.Clean(text), text)
 		}
 	}

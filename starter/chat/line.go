@@ -6,11 +6,16 @@ import (
 
 	"charm.land/bubbles/v2/textinput"
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/seed-9ed7edd4/chronicle/internal/terminal"
+	"github.com/seed-9ed7edd4/chronicle/starter/show"
 )
 
-const prompt = "› "
+const (
+	prompt  = "› "
+	maxName = 24 // of a context in the prompt, in characters
+)
 
 // The input field is a single row and replaces newlines and tabs by spaces, so they are
 // represented by Unicode control pictures.
@@ -47,7 +52,15 @@ func newLine(width int) line {
 }
 
 // setWidth reserves room for the prompt and the cursor.
-func (l *line) setWidth(width int) { l.input.SetWidth(max(1, width-len([]rune(prompt))-1)) }
+func (l *line) setWidth(width int) {
+	l.input.SetWidth(max(1, width-ansi.StringWidth(l.input.Prompt)-1))
+}
+
+// name shows the name of the context before the prompt.
+func (l *line) name(name string, width int) {
+	l.input.Prompt = show.Short(name, maxName) + " " + prompt
+	l.setWidth(width)
+}
 
 func (l *line) update(msg tea.Msg) (cmd tea.Cmd) {
 	l.input, cmd = l.input.Update(msg)

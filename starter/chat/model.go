@@ -3,6 +3,8 @@ package chat
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -20,10 +22,12 @@ import (
 type Model struct {
 	// ctx bounds all requests to the context. It is a field because bubbletea does not pass
 	// a context to a model.
-	ctx    context.Context
-	config Config
+	ctx     context.Context
+	config  Config
+	display display
 	// width and height of the terminal in cells.
 	width, height int
+	isResized     bool // since the screen was drawn
 
 	transcript transcript
 	line       line
@@ -31,10 +35,12 @@ type Model struct {
 	// spinning is set while a spinner tick is scheduled.
 	spinning bool
 
-	// log is the followed log; lost is set after the stream broke until the next event.
-	log   <-chan client.Entry
-	lost  bool
-	reach reach
+	// log is the followed log, until unfollow is called; lost is set after the stream broke until the
+	// next event.
+	log      <-chan client.Entry
+	unfollow context.CancelFunc
+	lost     bool
+	reach    reach
 	// unsent holds inputs in the order typed. They are sent one at a time to keep that
 	// order; the first is being sent.
 	unsent [][]event.Event
@@ -42,17 +48,10 @@ type Model struct {
 	pending []pending
 	// attachments belong to the next message.
 	attachments []event.Event
-	approval    approval
+	prompt      callPrompt
 	// statusText is shown until the next key.
 	statusText string
-
-	// printing is set while a print command runs. There is one at a time because bubbletea
-	// runs commands concurrently.
-	printing bool
-	// shown is the number of rows of the latest view. Before the first, bubbletea assumes a view
-	// that fills the terminal, until https://github.com/charmbracelet/bubbletea/issues/1740 is fixed.
-	shown   int
-	leaving bool
+	leaving    bool
 }
 
 // These are used until the terminal reports its size.
@@ -61,22 +60,20 @@ const (
 	defaultHeight = 24
 )
 
-// New returns a screen; it is inactive until Init is called.
-func New(ctx context.Context, config Config) *Model {
-	width := cmp.Or(config.Width, defaultWidth)
+// New returns a screen, which is drawn to out; it is inactive until Init is called.
+func New(ctx context.Context, out io.Writer, config Config) *Model {
+	config.Width, config.Height = cmp.Or(config.Width, defaultWidth), cmp.Or(config.Height, defaultHeight)
 	return &Model{
 		ctx:        ctx,
 		config:     config,
-		width:      width,
-		height:     defaultHeight,
-		shown:      defaultHeight,
-		transcript: newTranscript(config, width),
-		line:       newLine(width),
+		display:    display{out: out},
+		width:      config.Width,
+		height:     config.Height,
+		transcript: newTranscript(config),
+		line:       newLine(config.Width),
 		spinner:    spinner.New(spinner.WithSpinner(spinner.MiniDot)),
 	}
 }
-
-type printed struct{}
 
 func (m *Model) Init() tea.Cmd {
 	return tea.Batch(textinput.Blink, m.follow(), m.afterChange())
@@ -90,7 +87,8 @@ func (m *Model) take(msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = max(msg.Width, 10), msg.Height
-		m.transcript.width = m.width
+		m.isResized = true
+		m.transcript.setWidth(m.width)
 		m.line.setWidth(m.width)
 		return nil
 	case tea.KeyPressMsg:
@@ -106,9 +104,6 @@ func (m *Model) take(msg tea.Msg) tea.Cmd {
 		var cmd tea.Cmd
 		m.spinner, cmd = m.spinner.Update(msg)
 		return cmd
-	case printed:
-		m.printing = false
-		return nil
 	case logUpdate:
 		return m.takeLog(msg)
 	case followAgain:
@@ -129,24 +124,22 @@ func (m *Model) take(msg tea.Msg) tea.Cmd {
 		m.transcript.note(msg)
 		return nil
 	case promptReady:
-		if m.approval.call == msg.call {
-			m.approval.isReady = true
-		}
+		m.takeReady(msg)
 		return nil
-	case undecided:
-		m.takeUndecided(msg)
+	case switched:
+		return m.takeSwitched(msg)
+	case notSent:
+		m.takeNotSent(msg)
 		return nil
 	default:
 		return m.line.update(msg)
 	}
 }
 
-// afterChange performs what the state of the screen requires after any change: it prints finished
-// text, starts the spinner and exits.
+// afterChange performs what the state of the screen requires after any change: it draws the screen,
+// starts the spinner and exits.
 func (m *Model) afterChange() tea.Cmd {
-	cmds := []tea.Cmd{m.showApproval()}
-	shown := m.shown
-	m.shown = len(m.rows())
+	cmds := []tea.Cmd{m.showPrompt()}
 	if m.transcript.busy && !m.spinning {
 		m.spinning = true
 		cmds = append(cmds, m.spinner.Tick)
@@ -154,42 +147,21 @@ func (m *Model) afterChange() tea.Cmd {
 	if m.transcript.busy && !m.reach.isScheduled {
 		cmds = append(cmds, m.scheduleCheck())
 	}
-	if m.printing {
-		return tea.Batch(cmds...)
-	}
-	if rows := m.transcript.finished(); len(rows) > 0 {
-		m.printing = true
-		cmds = append(cmds, printAbove(rows, m.shown < shown))
-	} else if m.leaving {
+	m.display.draw(m.transcript.finished(), m.rows(), m.isResized)
+	m.isResized = false
+	if m.leaving {
 		cmds = append(cmds, tea.Quit)
 	}
 	return tea.Batch(cmds...)
 }
 
-// drawTime is longer than the interval at which bubbletea draws the view, a 60th of a second.
-const drawTime = time.Second / 30
-
-// printAbove prints rows above the view, one by one: bubbletea loses the view if text and view
-// together are taller than the terminal (no upstream issue is known), and ignores an empty text. If the
-// view shrinks, it must be drawn first: otherwise printing scrolls too far, until
-// https://github.com/charmbracelet/bubbletea/issues/1736 is fixed.
-func printAbove(rows []string, shrinks bool) tea.Cmd {
-	var cmds []tea.Cmd
-	if shrinks {
-		cmds = append(cmds, tea.Tick(drawTime, func(time.Time) tea.Msg { return nil }))
-	}
-	for _, row := range rows {
-		cmds = append(cmds, tea.Println(cmp.Or(row, ansi.ResetStyle)))
-	}
-	return tea.Sequence(append(cmds, func() tea.Msg { return printed{} })...)
-}
-
+// View returns what [display] has drawn below the finished text. bubbletea does not draw it.
 func (m *Model) View() tea.View { return tea.NewView(strings.Join(m.rows(), "\n")) }
 
 // rows returns the unfinished part of the conversation and the input line.
 func (m *Model) rows() []string {
-	if m.leaving && !m.printing {
-		return nil
+	if m.leaving {
+		return []string{""}
 	}
 	style := m.config.Style
 	parts := m.transcript.unfinished()
@@ -200,21 +172,25 @@ func (m *Model) rows() []string {
 		parts = append(parts, style.Dim(m.spinner.View()+" "+m.transcript.doing()))
 	}
 	if m.transcript.busy && m.reach.isUnreachable {
-		parts = append(parts, style.Dim(m.fit("Temporal is unreachable; waiting for it")))
+		parts = append(parts, style.Dim("Temporal is unreachable; waiting for it"))
 	}
 	for _, a := range m.attachments {
-		parts = append(parts, style.Dim(m.fit("with the next message: "+attachmentName(a))))
+		parts = append(parts, style.Dim("with the next message: "+attachmentName(a)))
 	}
 	if m.statusText != "" {
-		parts = append(parts, style.Dim(m.fit(m.statusText)))
+		parts = append(parts, style.Dim(m.statusText))
 	}
 	if prompt := m.promptRows(); prompt != nil {
 		parts = append(parts, prompt...)
 	} else {
 		parts = append(parts, m.line.view())
 	}
-	// One row remains for the text to be printed above the view.
-	return parts[max(0, len(parts)-max(1, m.height-1)):]
+	// A view that fills the terminal could not be erased after the terminal becomes lower.
+	parts = parts[max(0, len(parts)-max(1, m.height-1)):]
+	for i := range parts {
+		parts[i] = m.fit(strings.ReplaceAll(parts[i], "\n", " "))
+	}
+	return parts
 }
 
 func (m *Model) fit(text string) string { return ansi.Truncate(text, m.width, "â€¦") }
@@ -222,10 +198,34 @@ func (m *Model) fit(text string) string { return ansi.Truncate(text, m.width, "â
 // leave exits once everything is printed.
 func (m *Model) leave() {
 	m.transcript.flush()
-	if m.transcript.busy {
-		m.transcript.remark(m.config.Farewell)
+	if text := m.farewell(); text != "" {
+		m.transcript.remark(text)
 	}
 	m.leaving = true
+}
+
+// farewell describes what happens to the running turn after the screen has ended; "" for no turn.
+func (m *Model) farewell() string {
+	waiting, _ := m.transcript.waitingCall()
+	var text string
+	switch {
+	case len(m.unsent) > 0:
+		return "The last message may be lost: Temporal has not accepted it."
+	case !m.transcript.busy:
+		return ""
+	case m.transcript.interrupting:
+		text = "A worker stops the answer"
+	case waiting >= 0:
+		text = "A tool call waits for you"
+	case m.transcript.answering:
+		text = "The answer continues"
+	default:
+		text = "The message is stored, and a worker answers it"
+	}
+	if m.config.EndsAll {
+		return "The worker stops with this chat. " + text + " when the worker starts again."
+	}
+	return fmt.Sprintf("%s. To return: %s chat -n %s", text, m.config.Program, m.config.Context.Name())
 }
 
 const retryFollow = time.Second

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/starter/chat"
+	"github.com/seed-9ed7edd4/chronicle/starter/show"
 )
 
 // timeout is a generous hang bound; recordTimeout is short.
@@ -37,22 +38,22 @@ func TestAnAnswer(t *testing.T) {
 		s.record(event.UserMessage{Content: "Hi"}, started(1), delta(0, "one\ntw"))
 		s.untilPrinted("› Hi\none\n")
 		s.untilViewed("tw\n")
-		require.NotContains(t, s.printed, "tw")
+		require.NotContains(t, s.printed(), "tw")
 		s.record(event.AssistantMessage{RequestID: request, Content: "one\ntwo", ThroughEventID: "demo:0001"},
 			event.LLMRequestCompleted{RequestID: request})
 		s.untilPrinted("one\ntwo\n")
-		require.Equal(t, 1, strings.Count(s.printed, "two"))
+		require.Equal(t, 1, strings.Count(s.printed(), "two"))
 	})
 	t.Run("never fills more than a few rows of the view", func(t *testing.T) {
 		s := open(t)
 		s.record(event.UserMessage{Content: "Hi"}, started(1), delta(0, strings.Repeat("word ", 200)+"end"))
 		s.untilViewed("end")
 		require.LessOrEqual(t, strings.Count(s.view(), "\n"), 8)
-		s.until("nothing is lost", func() bool { return strings.Count(s.printed+s.view(), "word") == 200 })
+		s.until("nothing is lost", func() bool { return strings.Count(s.printed()+s.view(), "word") == 200 })
 	})
 	t.Run("leaves a row of a small window free", func(t *testing.T) {
 		s := open(t)
-		s.update(tea.WindowSizeMsg{Width: 40, Height: 4})
+		s.resize(40, 4)
 		s.record(event.UserMessage{Content: "Hi"}, started(1), delta(0, strings.Repeat("word ", 200)+"end"))
 		s.untilViewed("end")
 		require.Equal(t, 2, strings.Count(s.view(), "\n"))
@@ -64,8 +65,8 @@ func TestAnAnswer(t *testing.T) {
 		s.untilViewed("bad")
 		s.record(event.TextDelta{RequestID: request, Attempt: 2, Delta: "good", Reset: true})
 		s.untilViewed("good")
-		require.NotContains(t, s.view()+s.printed, "bad")
-		require.NotContains(t, s.printed, "void")
+		require.NotContains(t, s.view()+s.printed(), "bad")
+		require.NotContains(t, s.printed(), "void")
 	})
 	t.Run("that restarts says so if a part was printed", func(t *testing.T) {
 		s := open(t)
@@ -83,7 +84,7 @@ func TestAnAnswer(t *testing.T) {
 		require.Contains(t, s.view(), "thinking · Ctrl-C interrupts")
 		s.record(delta(2, "Hello\n"))
 		s.untilPrinted("thought\nHello\n")
-		require.NotContains(t, s.view()+s.printed, "I greet")
+		require.NotContains(t, s.view()+s.printed(), "I greet")
 	})
 	t.Run("that was interrupted before its text leaves a note", func(t *testing.T) {
 		s := open(t)
@@ -115,6 +116,18 @@ func TestAnAnswer(t *testing.T) {
 	})
 }
 
+func TestMarkdownIsRenderedUnlessColorsAreOff(t *testing.T) {
+	const text = "# Plan\n- **one**\n"
+	for want, style := range map[string]show.Style{"Plan\n• one\n": {Color: true}, text: {}} {
+		s := openWith(t, style, event.UserMessage{Content: "Hi"}, event.AssistantMessage{Content: text})
+		s.untilPrinted(want)
+		s.record(event.UserMessage{Content: "Again"}, started(3), delta(0, "# Plan\n- **o"))
+		s.untilPrinted("Again\n" + strings.SplitAfter(want, "\n")[0])
+		s.record(delta(1, "ne**\n"))
+		s.untilPrinted("Again\n" + want)
+	}
+}
+
 func TestANewLineWhileAnAnswerRuns(t *testing.T) {
 	t.Run("is sent at once, waits in view, and follows the unfinished answer", func(t *testing.T) {
 		s := open(t)
@@ -126,7 +139,7 @@ func TestANewLineWhileAnAnswerRuns(t *testing.T) {
 		s.untilViewed("› second")
 		s.recordAs(sent.ClientEventID, event.UserMessage{Content: "second"})
 		s.until("in view once", func() bool { return strings.Count(s.view(), "› second") == 1 })
-		require.NotContains(t, s.printed, "second")
+		require.NotContains(t, s.printed(), "second")
 		s.record(event.AssistantMessage{RequestID: request, Content: "unfini", ThroughEventID: "demo:0001", Partial: true},
 			event.LLMRequestInterrupted{RequestID: request, PartialResponse: "unfini", Reason: event.ReasonNewUserInput})
 		s.untilPrinted("unfini\n⏹ interrupted: new user input\n\n› second\n")
@@ -279,7 +292,7 @@ func TestKeys(t *testing.T) {
 		s.press('d', tea.ModCtrl)
 		s.record(event.LLMRequestInterrupted{RequestID: request, Reason: event.ReasonCancelled})
 		s.until("left", func() bool { return s.quit })
-		require.True(t, strings.HasSuffix(s.printed, "unfinished\nCome back.\n"), s.printed)
+		require.True(t, strings.HasSuffix(s.printed(), "unfinished\nThe answer continues. To return: starter\nchat -n demo\n"), s.printed())
 		require.Empty(t, s.view())
 	})
 	t.Run("up and down bring back lines and what was being typed", func(t *testing.T) {
@@ -328,16 +341,34 @@ func TestCommands(t *testing.T) {
 }
 
 func TestJoining(t *testing.T) {
-	t.Run("shows a summary of the last messages", func(t *testing.T) {
+	t.Run("shows the last messages in whole", func(t *testing.T) {
+		long := strings.TrimSpace(strings.Repeat("All of it. ", 30))
+		s := open(t, event.UserMessage{Content: "one\ntwo"}, event.AssistantMessage{Content: long, Partial: true})
+		s.untilPrinted("demo: 2 messages. /help")
+		require.Contains(t, s.printed(), "\n› one\ntwo\n")
+		require.Contains(t, strings.ReplaceAll(s.printed(), "\n", " "), long+" [partial] ")
+	})
+	t.Run("does not wait for the answer to an imported message", func(t *testing.T) {
+		s := open(t, event.UserMessage{Content: "one"}, event.AssistantMessage{Content: "two"})
+		s.untilPrinted("two\n")
+		require.NotContains(t, s.view(), "waiting")
+	})
+	t.Run("shows two screens of messages and counts the others", func(t *testing.T) {
 		var past []event.Body
-		for i := range 7 {
-			past = append(past, event.UserMessage{Content: fmt.Sprintf("question\n%d", i+1)})
+		for i := range 30 { // two rows each, on a screen of 24
+			past = append(past, event.UserMessage{Content: fmt.Sprintf("question %d.", i+1)})
 		}
-		s := open(t, append(past, event.AssistantMessage{Content: "no idea", Partial: true})...)
-		s.untilPrinted("assistant: no idea [partial]\n")
-		require.Contains(t, s.printed, "8 messages, showing the last 5")
-		require.Contains(t, s.printed, "user: question 4\n")
-		require.NotContains(t, s.printed, "question 3")
+		s := open(t, past...)
+		s.untilPrinted("demo: 30 messages, showing the last 24. ")
+		require.NotContains(t, s.printed(), "question 6.")
+		require.Contains(t, s.printed(), "question 7.")
+	})
+	t.Run("shows the end of a message of many screens", func(t *testing.T) {
+		s := open(t, event.UserMessage{Content: "Count"}, event.AssistantMessage{Content: strings.Repeat("row\n", 100) + "end"})
+		s.untilPrinted("demo: 2 messages, showing the last 1. ")
+		require.Contains(t, s.printed(), "[53 rows of the last message above]\nrow\n")
+		require.Equal(t, 47, strings.Count(s.printed(), "row\n"))
+		require.Contains(t, s.printed(), "\nend\n")
 	})
 	t.Run("a running answer shows all of it when it completes", func(t *testing.T) {
 		s := open(t, event.UserMessage{Content: "Hi"}, started(1))
@@ -346,7 +377,7 @@ func TestJoining(t *testing.T) {
 			event.AssistantMessage{RequestID: request, Content: "whole", ThroughEventID: "demo:0001"},
 			event.LLMRequestCompleted{RequestID: request})
 		s.untilPrinted("whole\n")
-		require.NotContains(t, s.printed, "not the beginning")
+		require.NotContains(t, s.printed(), "not the beginning")
 	})
 }
 
@@ -354,5 +385,66 @@ func TestABrokenLogStreamIsReportedOnce(t *testing.T) {
 	s := open(t)
 	close(s.fake.log)
 	s.untilPrinted("✗ follow the log: ")
-	require.Contains(t, strings.ReplaceAll(s.printed, "\n", " "), "connection refused")
+	require.Contains(t, strings.ReplaceAll(s.printed(), "\n", " "), "connection refused")
+}
+
+func TestTheFarewellSaysWhatHappens(t *testing.T) {
+	message := event.UserMessage{Content: "Hi"}
+	for name, test := range map[string]struct {
+		past []event.Body
+		do   func(*screen)
+		want string
+	}{
+		"no turn":              {nil, func(*screen) {}, ""},
+		"an answer":            {[]event.Body{message, started(1)}, func(*screen) {}, "The answer continues."},
+		"an interrupted one":   {[]event.Body{message, started(1)}, func(s *screen) { s.press('c', tea.ModCtrl) }, "A worker stops the answer."},
+		"before the answer":    {[]event.Body{message}, func(*screen) {}, "The message is stored, and a worker answers it."},
+		"a stored message":     {nil, func(s *screen) { s.enter("Hi"); s.takeSent(); s.untilViewed("waiting for a worker") }, "The message is stored, and a worker answers it."},
+		"a message being sent": {nil, func(s *screen) { s.enter("Hi") }, "The last message may be lost: Temporal has not accepted it."},
+		"a tool call": {
+			[]event.Body{message, started(1), called("call_1", `{}`), approvalRequested("call_1")}, func(*screen) {}, "A tool call waits for you.",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, test.past...)
+			test.do(s)
+			s.resize(120, 24)
+			before := len(s.printed())
+			s.press('d', tea.ModCtrl)
+			s.until("left", func() bool { return s.quit })
+			said := strings.TrimSpace(s.printed()[before:])
+			require.Equal(t, test.want, strings.TrimSuffix(said, " To return: starter chat -n demo"))
+		})
+	}
+}
+
+func TestSwitching(t *testing.T) {
+	s := open(t)
+	s.other = newFakeContext("trip")
+	for i, body := range []event.Body{
+		event.UserMessage{Content: "Where to?"}, event.LLMRequestStarted{RequestID: "trip:r0001", ThroughEventID: "trip:0001", Attempt: 1},
+		event.AssistantMessage{RequestID: "trip:r0001", Content: "Rome", ThroughEventID: "trip:0001"}, event.LLMRequestCompleted{RequestID: "trip:r0001"},
+	} {
+		e := event.New(body)
+		e.ID = event.FormatID("trip", i+1)
+		s.other.past = append(s.other.past, e)
+	}
+	s.record(event.UserMessage{Content: "Hi"}, started(1), delta(0, "unfinished"))
+	s.untilViewed("unfinished")
+	s.enter("/switch nowhere")
+	s.untilPrinted("✗ switch: no such context\n")
+	s.untilViewed("unfinished")
+	s.enter("/switch trip")
+	s.untilPrinted("unfinished\nThe turn of demo continues.\ntrip: 2 messages.")
+	s.untilPrinted("› Where to?\nRome\n")
+	require.Equal(t, "trip ›", strings.TrimSpace(s.view()))
+	s.fake = s.other
+	s.enter("And then?")
+	require.Equal(t, event.UserMessage{Content: "And then?"}, s.takeSent()[0].Body)
+	e := event.New(event.UserMessage{Content: "And then?"})
+	e.ID = "trip:0005"
+	s.fake.log <- e
+	s.untilPrinted("› And then?\n")
+	s.enter("/contexts")
+	s.untilPrinted("CONTEXT  STATUS\ndemo     idle\n")
 }

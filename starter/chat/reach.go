@@ -42,11 +42,11 @@ func (m *Model) checkReachable() tea.Cmd {
 		m.reach.gotEvents = false
 		return m.scheduleCheck()
 	}
-	from := m.transcript.lastID
+	of, from := m.config.Context, m.transcript.lastID
 	return func() tea.Msg {
 		ctx, cancel := context.WithTimeout(m.ctx, reachTimeout)
 		defer cancel()
-		for _, err := range m.config.Context.Events(ctx, from) {
+		for _, err := range of.Events(ctx, from) {
 			return checkResult{isUnreachable: err != nil && !errors.Is(err, client.ErrNoContext)}
 		}
 		return checkResult{}

@@ -3,7 +3,6 @@ package chat_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"reflect"
 	"strings"
@@ -17,11 +16,13 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/starter/chat"
+	"github.com/seed-9ed7edd4/chronicle/starter/show"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 // fakeContext passes the screen's requests to the test, which must receive each in time.
 type fakeContext struct {
+	name       string
 	log        chan event.Event
 	past       []event.Event
 	sent       chan []event.Event
@@ -30,7 +31,7 @@ type fakeContext struct {
 	interrupts chan struct{}
 }
 
-func (*fakeContext) Name() string { return "demo" }
+func (f *fakeContext) Name() string { return f.name }
 
 func (f *fakeContext) Send(ctx context.Context, events ...event.Event) (client.Receipt, error) {
 	select {
@@ -83,41 +84,67 @@ func (f *fakeContext) Interrupt(context.Context) error {
 	return nil
 }
 
-// screen runs a model as bubbletea does: commands concurrently, messages sequentially. It
-// keeps the printed text.
+func newFakeContext(name string) *fakeContext {
+	return &fakeContext{
+		name: name, log: make(chan event.Event), sent: make(chan []event.Event), interrupts: make(chan struct{}, 10),
+	}
+}
+
+// screen runs a model as bubbletea does: commands concurrently, messages sequentially.
 type screen struct {
 	t        *testing.T
 	fake     *fakeContext
+	other    *fakeContext // that can be switched to
 	model    tea.Model
+	terminal *emulator
 	messages chan tea.Msg
-	printed  string
 	quit     bool
 	counter  int
 }
 
-func open(t *testing.T, past ...event.Body) *screen {
+func open(t *testing.T, past ...event.Body) *screen { return openWith(t, show.Style{}, past...) }
+
+func openWith(t *testing.T, style show.Style, past ...event.Body) *screen {
 	s := &screen{
 		t:        t,
+		terminal: newEmulator(t, 80, 24, true),
 		messages: make(chan tea.Msg),
-		fake: &fakeContext{
-			log: make(chan event.Event), sent: make(chan []event.Event), interrupts: make(chan struct{}, 10),
-		},
+		fake:     newFakeContext("demo"),
 	}
 	for _, body := range past {
 		s.fake.past = append(s.fake.past, s.event(body))
 	}
-	s.model = chat.New(t.Context(), chat.Config{
-		Context: s.fake, Past: s.fake.past, Farewell: "Come back.", TaskQueue: "contexts", RecordTimeout: recordTimeout, User: "cleo",
+	s.model = chat.New(t.Context(), s.terminal, chat.Config{
+		Context: s.fake, Past: s.fake.past, Style: style, Program: "starter", TaskQueue: "contexts", RecordTimeout: recordTimeout, User: "cleo",
 		Attach: func(place string) (event.Event, error) {
 			if place == "missing" {
 				return event.Event{}, errors.New("missing: no such file")
 			}
 			return event.New(event.FileAttachment{FileName: place, MediaType: "text/plain"}), nil
 		},
+		Switch: func(_ context.Context, command chat.Command) (chat.Context, []event.Event, error) {
+			if s.other == nil || command.Argument != s.other.Name() {
+				return nil, nil, errors.New("no such context")
+			}
+			return s.other, s.other.past, nil
+		},
+		Contexts: func(context.Context) (string, error) { return "CONTEXT  STATUS\ndemo     idle", nil },
 	})
 	s.start(s.model.Init())
-	s.update(tea.WindowSizeMsg{Width: 40, Height: 12})
+	s.resize(40, 12)
 	return s
+}
+
+func (s *screen) resize(width, height int) {
+	s.terminal.resize(width, height)
+	s.update(tea.WindowSizeMsg{Width: width, Height: height})
+}
+
+// printed returns the text above the view.
+func (s *screen) printed() string {
+	above, below := s.terminal.text()
+	require.Equal(s.t, s.view(), strings.Join(below, "\n"))
+	return strings.Join(above, "\n") + "\n"
 }
 
 // event assigns a body its place in the log; deltas have none.
@@ -159,15 +186,7 @@ func (s *screen) deliver(msg tea.Msg) {
 }
 
 func (s *screen) update(msg tea.Msg) {
-	switch {
-	case msg == nil:
-		return
-	case fmt.Sprintf("%T", msg) == "tea.printLineMessage":
-		// bubbletea ignores an empty text, and loses the view above which it prints a tall one.
-		row := reflect.ValueOf(msg).Field(0).String()
-		require.NotEmpty(s.t, row)
-		require.NotContains(s.t, row, "\n")
-		s.printed += strings.ReplaceAll(row, ansi.ResetStyle, "") + "\n"
+	if msg == nil {
 		return
 	}
 	if _, ok := msg.(tea.QuitMsg); ok {
@@ -188,14 +207,14 @@ func (s *screen) until(what string, holds func() bool) {
 		case msg := <-s.messages:
 			s.update(msg)
 		case <-deadline:
-			require.Failf(s.t, "never: "+what, "printed:\n%s\nview:\n%s", s.printed, s.view())
+			require.Failf(s.t, "never: "+what, "printed:\n%s\nview:\n%s", s.printed(), s.view())
 		}
 	}
 }
 
 func (s *screen) untilPrinted(text string) {
 	s.t.Helper()
-	s.until("printed "+text, func() bool { return strings.Contains(s.printed, text) })
+	s.until("printed "+text, func() bool { return strings.Contains(s.printed(), text) })
 }
 
 func (s *screen) untilViewed(text string) {

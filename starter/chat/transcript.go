@@ -3,6 +3,7 @@ package chat
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,17 +13,15 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/terminal"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
+	"github.com/seed-9ed7edd4/chronicle/starter/markdown"
 	"github.com/seed-9ed7edd4/chronicle/starter/show"
 )
 
-const pastMessages = 5
+// pastScreens is how many screens of earlier messages are shown.
+const pastScreens = 2
 
-// maxTail and maxWaiting bound the rows of an unfinished answer and of the lines waiting for
-// it, so that the view fits into a small window.
-const (
-	maxTail    = 5
-	maxWaiting = 3
-)
+// maxWaiting bounds the rows of the lines that wait for an answer, so that the view fits into a small window.
+const maxWaiting = 3
 
 // transcript converts the log to text: finished text, which is printed once, and text that
 // still changes.
@@ -32,17 +31,17 @@ type transcript struct {
 
 	// out are finished rows to be printed.
 	out []string
-	// live assembles the answer, tail is its unfinished end, and isPartlyPrinted is set if
-	// a part of it was printed.
+	// live assembles the answer, answer renders it, and isPartlyPrinted is set if a part of it was
+	// printed.
 	live            show.Answer
-	tail            string
+	answer          markdown.Renderer
 	isPartlyPrinted bool
 	// thinkingSince is when the model began to reason; zero if it does not.
 	thinkingSince time.Time
 	// calls are the tool calls of the running request without a result, oldest first.
 	calls []call
-	// clientTools are the names of the tools of clients.
-	clientTools []string
+	// clientTools are the schemas of the tools of clients, by name.
+	clientTools map[string]event.Object
 	// offered are lines about the tools of an attempt whose answer is being shown.
 	offered []string
 	// waiting are lines that arrived during an answer; they are shown below it.
@@ -62,13 +61,18 @@ type waitingLine struct {
 	text    string
 }
 
-func newTranscript(config Config, width int) transcript {
-	t := transcript{style: config.Style, width: width}
+func newTranscript(config Config) transcript {
+	t := transcript{style: config.Style}
+	t.answer.IsPlain = !config.Style.Color
+	t.setWidth(config.Width)
 	name := config.Context.Name()
 	past := reducer.Load(name, reducer.Reduce, config.Past...)
 	t.lastID = past.LastEventID()
 	t.answering = past.Request != nil
-	t.busy = t.answering || past.Trigger != "" && !past.Ended
+	// An imported message has its answer in the log, although no request has answered it.
+	messages := past.Reduced.Messages
+	isAnswered := len(messages) > 0 && messages[len(messages)-1].Role == reducer.RoleAssistant
+	t.busy = t.answering || past.Trigger != "" && !past.Ended && !isAnswered
 	if t.answering {
 		t.through = event.Counter(past.Request.Through)
 	}
@@ -81,26 +85,65 @@ func newTranscript(config Config, width int) transcript {
 			t.calls = append(t.calls, t.callOf(c))
 		}
 	}
-	t.summarize(name, past.Reduced.Messages)
+	t.printPast(name, messages, pastScreens*config.Height)
 	for _, c := range t.calls {
-		if c.waits() {
+		if c.isApproval() {
 			t.printWaiting(c)
 		}
 	}
 	return t
 }
 
-func (t *transcript) summarize(name string, messages []reducer.Message) {
+// printPast prints the newest messages in whole, in at most maxRows rows.
+func (t *transcript) printPast(name string, messages []reducer.Message, maxRows int) {
 	if len(messages) == 0 {
 		t.remark(name + ": new conversation. /help lists the commands, Ctrl-D exits.")
 		return
 	}
-	shown := messages[max(0, len(messages)-pastMessages):]
-	t.remark(fmt.Sprintf("%s: %s, showing the last %d. /help lists the commands, Ctrl-D exits.",
-		name, show.Count(len(messages), "message", "messages"), len(shown)))
-	for _, m := range shown {
-		t.remark(fmt.Sprintf("  %s: %s", m.Role, show.Message(m)))
+	var rows []string
+	first, omitted := len(messages), 0
+	for first > 0 && omitted == 0 {
+		t.printMessage(messages[first-1])
+		message := t.finished()
+		if omitted = max(0, len(rows)+len(message)-maxRows); omitted > 0 && len(rows) > 0 {
+			break
+		}
+		rows, first = slices.Concat(message[omitted:], rows), first-1
 	}
+	text := name + ": " + show.Count(len(messages), "message", "messages")
+	if first > 0 {
+		text += fmt.Sprintf(", showing the last %d", len(messages)-first)
+	}
+	t.remark(text + ". /help lists the commands, Ctrl-D exits.")
+	if omitted > 0 && first == len(messages)-1 {
+		t.remark("[" + show.Count(omitted, "row", "rows") + " of the last message above]")
+	}
+	t.out = append(t.out, rows...)
+}
+
+func (t *transcript) printMessage(m reducer.Message) {
+	switch {
+	case m.Summary, m.Role != reducer.RoleUser && m.Role != reducer.RoleAssistant:
+		t.remark(show.Message(m))
+		return
+	case m.Role == reducer.RoleUser:
+		t.print("\n" + t.style.Bold(prompt+spaced(m.Content)))
+	case m.Content != "":
+		t.print(t.render(m.Content))
+	}
+	// The rest of the message is short.
+	m.Content = ""
+	if text := strings.TrimSpace(show.Message(m)); text != "" {
+		t.remark(text)
+	}
+}
+
+func (t *transcript) setWidth(width int) { t.width, t.answer.Width = width, width }
+
+// render returns the rows of a complete text.
+func (t *transcript) render(text string) string {
+	r := markdown.Renderer{Width: t.width, IsPlain: t.answer.IsPlain}
+	return strings.Join(append(r.Write(text), r.End()...), "\n")
 }
 
 func (t *transcript) take(e event.Event) {
@@ -119,7 +162,7 @@ func (t *transcript) take(e event.Event) {
 		t.busy, t.answering = true, true
 		t.stream("", t.live.AddReasoning(body))
 		// Reasoning after the text has begun is not shown.
-		if t.thinkingSince.IsZero() && t.tail == "" && !t.isPartlyPrinted {
+		if t.thinkingSince.IsZero() && t.answer.IsEmpty() && !t.isPartlyPrinted {
 			t.thinkingSince = time.Now()
 		}
 	case event.UserMessage:
@@ -173,7 +216,7 @@ func (t *transcript) take(e event.Event) {
 		t.printAfterAnswer(e.ID, t.style.Dim(show.Note(body)))
 	case event.ToolsOffered:
 		t.offered = append(t.offered, t.style.Dim(show.Note(body)))
-		if t.tail == "" && !t.isPartlyPrinted {
+		if t.answer.IsEmpty() && !t.isPartlyPrinted {
 			t.releaseOffered()
 		}
 	case event.SessionStarted, event.BudgetExceeded: // the failure of the request follows
@@ -193,13 +236,12 @@ func (t *transcript) takeUser(id string, body event.UserMessage) {
 func (t *transcript) takeAnswer(id string, body event.AssistantMessage) {
 	if body.RequestID == "" {
 		// Supplied by a client, not generated.
-		t.printAfterAnswer(id, spaced(body.Content))
+		t.printAfterAnswer(id, t.render(body.Content))
 		return
 	}
 	t.endThinking()
 	t.stream(t.live.Complete(body))
-	t.finishTail()
-	t.isPartlyPrinted = false // another answer can follow after tool calls
+	t.finishAnswer()
 	t.releaseOffered()
 }
 
@@ -219,29 +261,24 @@ func (t *transcript) endThinking() {
 // isRestart means that text replaces what was shown of the answer.
 func (t *transcript) stream(text string, isRestart bool) {
 	if isRestart {
-		t.tail = ""
+		t.answer.Reset()
 		if t.isPartlyPrinted {
 			t.remark("[the answer restarts; disregard the part above]")
 		}
 		t.isPartlyPrinted = false
 	}
-	t.tail += spaced(text)
-	if i := strings.LastIndexByte(t.tail, '\n'); i >= 0 {
-		t.print(t.tail[:i])
-		t.tail, t.isPartlyPrinted = t.tail[i+1:], true
-	}
-	if rows := t.wrap(t.tail); len(rows) > maxTail {
-		last := len(rows) - 1
-		t.print(strings.Join(rows[:last], "\n"))
-		t.tail, t.isPartlyPrinted = rows[last], true
-	}
+	t.printRows(t.answer.Write(text))
+}
+
+func (t *transcript) printRows(rows []string) {
+	t.out = append(t.out, rows...)
+	t.isPartlyPrinted = t.isPartlyPrinted || len(rows) > 0
 }
 
 // end prints the lines that waited for the end of the answer.
 func (t *transcript) end(body event.Body, mark string) {
 	t.endThinking()
-	t.finishTail()
-	t.isPartlyPrinted = false
+	t.finishAnswer()
 	t.live.End(event.RequestOf(body))
 	t.releaseOffered()
 	if mark != "" {
@@ -296,12 +333,14 @@ func (t *transcript) releaseOffered() {
 	t.offered = nil
 }
 
-func (t *transcript) finishTail() {
-	if t.tail != "" {
-		t.print(t.tail)
-		t.isPartlyPrinted = true
-	}
-	t.tail = ""
+// finishTail prints the answer so far.
+func (t *transcript) finishTail() { t.printRows(t.answer.Break()) }
+
+// finishAnswer prints the answer, which another one can follow.
+func (t *transcript) finishAnswer() {
+	t.finishTail()
+	t.answer.Reset()
+	t.isPartlyPrinted = false
 }
 
 func (t *transcript) flush() {
@@ -345,8 +384,8 @@ func (t *transcript) unfinished() []string {
 		reasoning := strings.Split(strings.TrimSpace(spaced(t.live.Reasoning())), "\n")
 		rows = append(rows, t.style.Dim(ansi.Truncate(reasoning[len(reasoning)-1], t.width, "…")))
 	}
-	if t.tail != "" {
-		rows = t.wrap(t.tail)
+	if !t.answer.IsEmpty() {
+		rows = t.answer.Tail()
 	}
 	rows = append(rows, t.callRows()...)
 	for _, w := range t.waiting[max(0, len(t.waiting)-maxWaiting):] {
@@ -363,8 +402,12 @@ func (t *transcript) doing() string {
 	case !t.thinkingSince.IsZero():
 		return "thinking · Ctrl-C interrupts"
 	case len(t.calls) > 0:
-		if i, _ := t.waitingCall(); i >= 0 {
+		switch i, _ := t.waitingCall(); {
+		case i < 0:
+		case t.calls[i].isApproval():
 			return "waiting for your approval · Ctrl-C interrupts"
+		default:
+			return "waiting for your answer · Ctrl-C interrupts"
 		}
 		return "calling tools · Ctrl-C interrupts"
 	case t.answering:
@@ -374,7 +417,7 @@ func (t *transcript) doing() string {
 	}
 }
 
-// bubbletea truncates rows that are wider than the terminal.
+// wrap splits a text into rows, because wider ones are truncated.
 func (t *transcript) wrap(text string) []string {
 	return strings.Split(ansi.Wrap(text, t.width, ""), "\n")
 }

@@ -11,8 +11,9 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// Tools prints the tools of a context and the calls that have no result yet. A nil set means no tools.
-func Tools(w io.Writer, set *event.SetTools, calls []reducer.Call) error {
+// Tools prints the tools of a context, those that could not be offered, and the calls that have no result yet. A nil
+// set means no tools.
+func Tools(w io.Writer, set *event.SetTools, withheld []event.WithheldTool, calls []reducer.Call) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(table, "%s\t%s\n", name, terminal.Line(fmt.Sprintf(format, args...)))
@@ -26,6 +27,9 @@ func Tools(w io.Writer, set *event.SetTools, calls []reducer.Call) error {
 			} else {
 				row("tool", "%s", t.Pattern)
 			}
+		}
+		for _, t := range withheld {
+			row("not offered", "%s: %s", t.Name, t.Reason)
 		}
 		for _, rule := range set.Approve {
 			words := rule.Tool

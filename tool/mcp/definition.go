@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -16,45 +18,68 @@ import (
 
 const (
 	maxTools           = 127 // of a server; with [tool.ReadResult], the maximum of a request
+	maxWithheld        = 32  // tools that are named with the reason
 	idempotentAttempts = 3   // of a call that may be repeated
 )
 
-// definitions returns the tools that can be offered, in the order of their names.
-func (s *server) definitions(listed []*sdk.Tool, known *secrets) []tool.Tool {
-	var tools []tool.Tool
-	seen := map[string]bool{}
+// definitions returns the tools that can be offered, in the order of their names, and the others.
+func (s *server) definitions(listed []*sdk.Tool, known *secrets) (tools []tool.Tool, withheld []Withheld) {
+	seen := map[string]*sdk.Tool{}
+	others := 0
 	for _, t := range listed {
+		name := cleanLine(truncate(known.scrub(t.Name), maxToolName))
 		defined, err := s.definition(t, known)
-		if err == nil && seen[defined.Spec().Name] {
+		earlier := seen[defined.Spec().Canonical]
+		switch {
+		case err == nil && earlier != nil && reflect.DeepEqual(earlier, t):
+			continue // listed again
+		case err == nil && earlier != nil:
 			err = errors.New("another tool of the server has this name")
-		}
-		if err != nil {
-			s.logger.Warn("a tool of an MCP server is not offered", "server", s.config.Name,
-				"tool", cleanLine(truncate(t.Name, maxToolName)), "error", event.Redact(err.Error(), maxErrorBytes))
+		case len(tools) == maxTools || err != nil && len(withheld) == maxWithheld:
+			others++
 			continue
 		}
-		seen[defined.Spec().Name] = true
-		tools = append(tools, defined)
+		if err == nil {
+			seen[defined.Spec().Canonical] = t
+			tools = append(tools, defined)
+			continue
+		}
+		reason := event.Redact(cleanLine(err.Error()), maxErrorBytes)
+		s.logger.Warn("a tool of an MCP server is not offered", "server", s.config.Name, "tool", name, "error", reason)
+		withheld = append(withheld, Withheld{Name: name, Reason: reason})
+	}
+	if others > 0 {
+		reason := fmt.Sprintf("at most %d tools of a server are offered, and at most %d others named", maxTools, maxWithheld)
+		s.logger.Warn("an MCP server has too many tools; the rest is not offered", "server", s.config.Name, "rest", others, "max", maxTools)
+		withheld = append(withheld, Withheld{Name: fmt.Sprintf("%d more", others), Reason: reason})
 	}
 	slices.SortFunc(tools, func(a, b tool.Tool) int { return strings.Compare(a.Spec().Canonical, b.Spec().Canonical) })
-	return tools
+	return tools, withheld
 }
 
 // definition bounds the untrusted description and schema, and removes control and invisible
 // characters.
 func (s *server) definition(t *sdk.Tool, known *secrets) (tool.Tool, error) {
-	if !isToolName(t.Name) {
-		return tool.Tool{}, errors.New("invalid name (1 to 128 bytes without spaces, control characters and *)")
+	name := fittedName(t.Name)
+	if name == "" {
+		return tool.Tool{}, errors.New("it has no name")
+	}
+	if name != t.Name {
+		s.quirk(quirkTool)
 	}
 	description := clean(known.scrub(t.Description), event.MaxDescriptionBytes)
 	if description == "" {
-		description = "Tool " + t.Name + " of the MCP server " + s.config.Name
+		description = "Tool " + name + " of the MCP server " + s.config.Name
 	}
-	parameters, err := parametersOf(t.InputSchema, known)
+	schema, isRepaired, err := repaired(t.InputSchema)
 	if err != nil {
 		return tool.Tool{}, err
 	}
-	options := []tool.Option{tool.Canonical(canonicalName(s.config.Name, t.Name)), tool.Parameters(parameters)}
+	if isRepaired {
+		s.quirk(quirkSchema)
+	}
+	parameters := encoded(mapStrings(schema, func(text string) string { return terminal.Clean(known.scrub(text)) }))
+	options := []tool.Option{tool.Canonical(canonicalName(s.config.Name, name)), tool.Parameters(event.Object(parameters))}
 	if s.config.Timeout != 0 {
 		options = append(options, tool.Timeout(s.config.Timeout))
 	}
@@ -65,18 +90,4 @@ func (s *server) definition(t *sdk.Tool, known *secrets) (tool.Tool, error) {
 		return s.call(ctx, t.Name, arguments, func(text string) { tool.Progress(ctx, text) })
 	}
 	return tool.New(sentName(s.config.Name, t.Name), description, call, options...)
-}
-
-func parametersOf(inputSchema any, known *secrets) (event.Object, error) {
-	schema, isObject := inputSchema.(map[string]any)
-	if !isObject || schema["type"] != "object" {
-		return nil, errors.New(`the input schema is not of type "object"`)
-	}
-	schema = mapStrings(schema, func(text string) string { return terminal.Clean(known.scrub(text)) }).(map[string]any)
-	// Some providers reject $schema; OpenAI rejects a schema without properties.
-	delete(schema, "$schema")
-	if schema["properties"] == nil {
-		schema["properties"] = map[string]any{}
-	}
-	return json.Marshal(schema)
 }

@@ -15,6 +15,11 @@
 // with increasing delays. Guarantees:
 //   - The failure of a server affects only its own calls, which become error results. Its tools
 //     are still offered if they were listed once.
+//   - Servers that deviate from MCP are worked around where possible, and each deviation is counted by kind
+//     ([Options].OnQuirk): text between messages, ids of other types, results without content or with unknown content,
+//     listings without an end, schemas of earlier drafts, event streams that end. [Servers.Status] names the tools that
+//     still cannot be offered.
+//   - The error of a call says whether the call was made.
 //   - A changed list of tools is offered from the next turn on. Until then, calls of a tool that is
 //     gone are errors.
 //   - A program sees no key of the worker: its environment is PATH, HOME and what its config

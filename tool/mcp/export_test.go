@@ -2,9 +2,10 @@ package mcp
 
 import (
 	"context"
+	"io"
+	"maps"
+	"slices"
 	"time"
-
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 var (
@@ -14,11 +15,15 @@ var (
 	Clean        = clean
 )
 
-// Dial makes a server connect with the transports that a function returns.
-func (s *Servers) Dial(name string, transport func() (sdk.Transport, error)) {
-	s.find(name).dial = func(_ context.Context, known *secrets) (*link, error) {
-		t, err := transport()
-		return &link{transport: t, secrets: known}, err
+// Dial makes a server connect through the pipes that a function returns.
+func (s *Servers) Dial(name string, pipe func() (io.ReadWriteCloser, error)) {
+	found := s.find(name)
+	found.dial = func(_ context.Context, known *secrets) (*link, error) {
+		p, err := pipe()
+		if err != nil {
+			return nil, err
+		}
+		return &link{transport: found.pipes(p, p, known), secrets: known}, nil
 	}
 }
 
@@ -87,3 +92,17 @@ type LineWriter = lineWriter
 func NewLineWriter(scrub func(string) string, log func(string, int)) *LineWriter {
 	return newLineWriter(scrub, log)
 }
+
+var Repaired = repaired
+
+// Keywords returns the keywords that are repaired.
+func Keywords() []string { return slices.Sorted(maps.Keys(keywords)) }
+
+type Scanner = scanner
+
+// NewScanner returns a scanner whose noise is dropped.
+func NewScanner(message func([]byte) bool) *Scanner {
+	return &scanner{message: message, noise: func([]byte) {}, deliver: func() {}, tooLong: func() {}}
+}
+
+func (s *Scanner) End() { s.end() }

@@ -89,17 +89,13 @@ func TestResultsContainNoSecretOfDigits(t *testing.T) {
 	s := newServer()
 	addTool(s, &sdk.Tool{Name: "echo"}, func(r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		result := &sdk.CallToolResult{StructuredContent: json.RawMessage(`{"pin":12345678901234567890,"short":31415926,"n":1.5}`)}
-		if strings.Contains(string(r.Params.Arguments), "text") {
-			result.Content = []sdk.Content{&sdk.TextContent{Text: string(result.StructuredContent.(json.RawMessage))}}
-		}
 		return result, nil
 	})
 	getenv := func(name string) string {
 		return map[string]string{"PIN": "12345678901234567890", "SHORT": "31415926"}[name]
 	}
 	w := newWorker(t, getenv, mcp.Server{Name: "a", URL: serveHTTP(t, handlerOf(s)), Headers: map[string]string{"X-Pin": "env:PIN", "X-Short": "env:SHORT"}})
-	require.Equal(t, `{"n":1.5,"pin":"[removed]","short":"[removed]"}`, w.value(t, "mcp__a__echo", `{"text":true}`))
-	require.Contains(t, w.value(t, "mcp__a__echo", `{}`), `\"short\":\"[removed]\"`, "JSON with a note, as a string")
+	require.Equal(t, `{"n":1.5,"pin":"[removed]","short":"[removed]"}`, w.value(t, "mcp__a__echo", `{}`))
 }
 
 func TestAChangedListOfAnHTTPServerIsRead(t *testing.T) {

@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"log/slog"
+	"net"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -46,17 +49,18 @@ func newWorker(t *testing.T, getenv func(string) string, servers ...mcp.Server) 
 	return w
 }
 
-// offer returns the tools of a request, without the built-in one.
-func (w *worker) offer(ctx context.Context, patterns ...string) ([]activities.Tool, error) {
-	var config event.SetTools
+func offerOf(patterns ...string) activities.OfferRequest {
+	r := activities.OfferRequest{ContextName: "demo"}
 	for _, pattern := range patterns {
-		config.Tools = append(config.Tools, event.Tool{Pattern: pattern})
+		r.Config.Tools = append(r.Config.Tools, event.Tool{Pattern: pattern})
 	}
-	offered, err := w.set.Offer(ctx, activities.OfferRequest{ContextName: "demo", Config: config})
-	if n := len(offered); n > 0 && offered[n-1].Name == tool.ReadResult {
-		offered = offered[:n-1]
-	}
-	return offered, err
+	return r
+}
+
+// offer returns the tools that a request offers, without the built-in one.
+func (w *worker) offer(ctx context.Context, patterns ...string) ([]activities.Tool, error) {
+	offered, err := w.set.Offer(ctx, offerOf(patterns...))
+	return slices.DeleteFunc(offered, func(t activities.Tool) bool { return t.Withheld != "" || t.Name == tool.ReadResult }), err
 }
 
 func namesOf(tools []activities.Tool) (names []string) {
@@ -138,9 +142,9 @@ func (l *log) await(ctx context.Context, t *testing.T, text string) {
 
 // inMemory connects the server with a name to s, which runs in this process.
 func (w *worker) inMemory(t *testing.T, name string, s *sdk.Server) {
-	w.Dial(name, func() (sdk.Transport, error) {
-		ours, theirs := sdk.NewInMemoryTransports()
-		_, err := s.Connect(t.Context(), theirs, nil)
+	w.Dial(name, func() (io.ReadWriteCloser, error) {
+		ours, theirs := net.Pipe()
+		_, err := s.Connect(t.Context(), &sdk.IOTransport{Reader: theirs, Writer: theirs}, nil)
 		return ours, err
 	})
 }

@@ -49,7 +49,18 @@ func serverOf(sent string) string {
 	return server
 }
 
-func isToolName(name string) bool {
-	return name != "" && len(name) <= maxToolName && utf8.ValidString(name) &&
-		!strings.ContainsFunc(name, func(r rune) bool { return r == '*' || !unicode.IsPrint(r) || unicode.IsSpace(r) })
+// fittedName returns the name of a tool for [event.SetTools]: _ replaces * and control characters, and the name
+// is cut to maxToolName.
+func fittedName(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if r == '*' || r == utf8.RuneError || !unicode.IsPrint(r) {
+			return '_'
+		}
+		return r
+	}, strings.TrimSpace(name))
+	for len(name) > maxToolName {
+		_, size := utf8.DecodeLastRuneInString(name)
+		name = name[:len(name)-size]
+	}
+	return name
 }

@@ -9,8 +9,6 @@ import (
 	"syscall"
 	"time"
 
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/seed-9ed7edd4/chronicle/internal/child"
 )
 
@@ -74,10 +72,6 @@ func reasonOf(err error) error {
 		return execErr.Err
 	}
 	return err
-}
-
-func (p *process) transport() sdk.Transport {
-	return &sdk.IOTransport{Reader: p.stdout, Writer: p.stdin}
 }
 
 func (p *process) done() <-chan struct{} { return p.child.Done() }

@@ -1,128 +1,128 @@
 package mcp
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
-	"reflect"
-	"slices"
 	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// valueOf returns the text or structured value of a result, without the server's secrets. If the
-// tool failed, the error contains its message.
-func valueOf(result *sdk.CallToolResult, known *secrets) (any, error) {
-	text, hasOnlyText := textOf(result.Content)
-	text = known.scrub(text)
-	switch {
-	case result.IsError && text == "":
-		return nil, errors.New("the tool failed without a message")
-	case result.IsError:
-		return nil, errors.New(text)
-	case result.StructuredContent == nil:
-		return text, nil
+// valueOf returns the text or structured value of a result, without the server's secrets. If the tool failed, the
+// error contains its message.
+func (s *server) valueOf(result *sdk.CallToolResult, known *secrets) (any, error) {
+	raw := json.RawMessage(result.Content[0].(*sdk.TextContent).Text) // see [wire.result]
+	var fields struct{ Content, StructuredContent, IsError, ResultType, ToolResult json.RawMessage }
+	if !isObject(raw) || json.Unmarshal(raw, &fields) != nil {
+		fields.Content = raw
 	}
-	value := result.StructuredContent
-	if hasOnlyText {
-		if value = withDigits(result); !mayBeRounded(value) {
-			return known.scrubAll(value), nil // servers should send the same value as text, so the text is omitted
+	if textIn(fields.ResultType) == "input_required" {
+		return nil, errors.New("the tool asks for input, which this client cannot give")
+	}
+	isStructured := !isEmpty(fields.StructuredContent)
+	if !isStructured && isEmpty(fields.Content) {
+		fields.Content = fields.ToolResult // of the protocol version 2024-10-07
+	}
+	b := blocks{isOnlyText: true}
+	b.addAll(fields.Content)
+	isBool := fields.IsError == nil || string(fields.IsError) == "true" || string(fields.IsError) == "false"
+	if !isObject(raw) || !isBool || b.isOdd || isEmpty(fields.Content) && !isStructured {
+		s.quirk(quirkContent)
+	}
+	text := known.scrub(strings.Join(b.parts, "\n"))
+	var structured any
+	if isStructured {
+		decoder := json.NewDecoder(strings.NewReader(string(fields.StructuredContent)))
+		decoder.UseNumber()
+		if err := decoder.Decode(&structured); err != nil {
+			return nil, fmt.Errorf("the structured content cannot be decoded: %w", err)
 		}
+		structured = known.scrubAll(structured)
 	}
-	encoded, err := json.Marshal(known.scrubAll(value))
-	if err != nil {
-		return nil, fmt.Errorf("the result cannot be encoded as JSON: %w", err)
+	isError := isTrue(fields.IsError)
+	switch {
+	case isError && text != "":
+		return nil, errors.New(text)
+	case isError && isStructured:
+		return nil, errors.New(string(encoded(structured)))
+	case isError:
+		return nil, errors.New("the tool failed without a message")
+	case !isStructured:
+		return text, nil
+	case b.isOnlyText:
+		return structured, nil // servers should send the same value as text, so the text is omitted
 	}
-	parts := []string{text, string(encoded)}
-	if mayBeRounded(value) {
-		parts = append(parts, "[Integers above 2^53 in this JSON may be rounded.]")
-	}
-	return strings.TrimPrefix(strings.Join(parts, "\n"), "\n"), nil
+	return text + "\n" + string(encoded(structured)), nil
 }
 
-// withDigits returns the structured value of a result. The SDK rounds numbers, so if the text is the
-// JSON of the value, as servers should send it, the numbers are those of the text. Remove this
-// when a release of the SDK fixes https://github.com/modelcontextprotocol/go-sdk/issues/1236.
-func withDigits(result *sdk.CallToolResult) any {
-	if len(result.Content) != 1 {
-		return result.StructuredContent
-	}
-	text := result.Content[0].(*sdk.TextContent).Text
-	var rounded, exact any
-	decoder := json.NewDecoder(strings.NewReader(text))
-	decoder.UseNumber()
-	if json.Unmarshal([]byte(text), &rounded) == nil && reflect.DeepEqual(rounded, result.StructuredContent) && decoder.Decode(&exact) == nil {
-		return exact
-	}
-	return result.StructuredContent
+// blocks is the content of a result as text; models receive notes in place of media.
+type blocks struct {
+	parts      []string
+	isOnlyText bool
+	isOdd      bool // not as specified
 }
 
-// mayBeRounded reports whether the SDK may have rounded an integer in a decoded JSON value.
-func mayBeRounded(value any) bool {
-	switch value := value.(type) {
-	case float64:
-		return math.Abs(value) >= 1<<53
-	case []any:
-		return slices.ContainsFunc(value, mayBeRounded)
-	case map[string]any:
-		for _, field := range value {
-			if mayBeRounded(field) {
-				return true
+func (b *blocks) addAll(content json.RawMessage) {
+	var all []json.RawMessage
+	if !isEmpty(content) && json.Unmarshal(content, &all) != nil {
+		b.isOdd = true
+		all = []json.RawMessage{content}
+	}
+	for _, block := range all {
+		b.add(block)
+	}
+}
+
+func (b *blocks) add(raw json.RawMessage) {
+	var block struct {
+		Type, Text, Data, MIMEType, Resource json.RawMessage
+		URI, Name, Description               json.RawMessage
+	}
+	if !isObject(raw) || json.Unmarshal(raw, &block) != nil {
+		b.isOdd = true
+		if text := textIn(raw); text != "" {
+			b.parts = append(b.parts, text)
+		}
+		return
+	}
+	kind, part := textIn(block.Type), ""
+	switch {
+	case kind == "text", kind == "" && block.Text != nil:
+		b.isOdd = b.isOdd || kind == ""
+		b.parts = append(b.parts, textIn(block.Text))
+		return
+	case (kind == "image" || kind == "audio") && block.Data != nil:
+		part = fmt.Sprintf("[%s %s, %d bytes, not shown]", kind, clean(textIn(block.MIMEType), 100), sizeOf(textIn(block.Data)))
+	case kind == "resource_link" && block.URI != nil:
+		part = "[resource " + clean(textIn(block.URI), 1000)
+		for _, field := range []json.RawMessage{block.Name, block.MIMEType, block.Description} {
+			if text := textIn(field); text != "" {
+				part += ", " + clean(text, 1000)
 			}
 		}
+		part += "]"
+	case kind == "resource" && isObject(block.Resource):
+		part = resourceText(block.Resource)
+	default:
+		b.isOdd = true
+		part = fmt.Sprintf("[content of an unknown type, as JSON]\n%s", raw)
 	}
-	return false
+	b.isOnlyText = false
+	b.parts = append(b.parts, part)
 }
 
-// textOf returns the blocks of a result as text; models receive notes in place of other media.
-func textOf(blocks []sdk.Content) (text string, isOnlyText bool) {
-	var parts []string
-	isOnlyText = true
-	for _, block := range blocks {
-		part := ""
-		switch block := block.(type) {
-		case *sdk.TextContent:
-			parts = append(parts, block.Text)
-			continue
-		case *sdk.ImageContent:
-			part = mediaNote("image", block.MIMEType, len(block.Data))
-		case *sdk.AudioContent:
-			part = mediaNote("audio", block.MIMEType, len(block.Data))
-		case *sdk.ResourceLink:
-			part = linkNote(block)
-		case *sdk.EmbeddedResource:
-			part = resourceText(block.Resource)
-		default:
-			part = "[content of an unknown type, not shown]"
-		}
-		isOnlyText = false
-		parts = append(parts, part)
+func resourceText(raw json.RawMessage) string {
+	var r struct{ URI, MIMEType, Text, Blob json.RawMessage }
+	_ = json.Unmarshal(raw, &r)
+	uri := clean(textIn(r.URI), 1000)
+	if r.Blob != nil {
+		return fmt.Sprintf("[resource %s, %s, %d bytes, not shown]", uri, clean(textIn(r.MIMEType), 100), sizeOf(textIn(r.Blob)))
 	}
-	return strings.Join(parts, "\n"), isOnlyText
+	return fmt.Sprintf("[resource %s]\n%s", uri, textIn(r.Text))
 }
 
-func mediaNote(kind, mimeType string, size int) string {
-	return fmt.Sprintf("[%s %s, %d bytes, not shown]", kind, clean(mimeType, 100), size)
-}
-
-func linkNote(link *sdk.ResourceLink) string {
-	note := "[resource " + clean(link.URI, 1000)
-	for _, part := range []string{link.Name, link.MIMEType, link.Description} {
-		if part != "" {
-			note += ", " + clean(part, 1000)
-		}
-	}
-	return note + "]"
-}
-
-func resourceText(r *sdk.ResourceContents) string {
-	switch {
-	case r == nil:
-		return "[empty resource]"
-	case r.Blob != nil:
-		return fmt.Sprintf("[resource %s, %s, %d bytes, not shown]", clean(r.URI, 1000), clean(r.MIMEType, 100), len(r.Blob))
-	}
-	return fmt.Sprintf("[resource %s]\n%s", clean(r.URI, 1000), r.Text)
+func sizeOf(encoded string) int {
+	return base64.RawStdEncoding.DecodedLen(len(strings.TrimRight(encoded, "=")))
 }

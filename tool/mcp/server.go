@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -51,17 +52,20 @@ type server struct {
 	http   http.RoundTripper
 	logger *slog.Logger
 	timing timing
+	report func(kind string) // of each deviation; see [Options]
 
 	progress progressTable
 
 	mu       sync.Mutex
-	link     *link         // nil unless connected
-	tools    []tool.Tool   // the newest list
-	isListed bool          // tools were listed once
-	failures int           // starts that failed
-	next     time.Time     // when the next start is due; zero: now
-	err      error         // why it is not connected
-	changed  chan struct{} // closed at the next change of the fields above
+	quirks   map[string]int // deviations by kind
+	withheld []Withheld     // of the newest list
+	link     *link          // nil unless connected
+	tools    []tool.Tool    // the newest list
+	isListed bool           // tools were listed once
+	failures int            // starts that failed
+	next     time.Time      // when the next start is due; zero: now
+	err      error          // why it is not connected
+	changed  chan struct{}  // closed at the next change of the fields above
 }
 
 func (s *server) set(change func()) {
@@ -210,6 +214,12 @@ func (s *server) newest() []tool.Tool {
 	return s.tools
 }
 
+func (s *server) newestWithheld() []Withheld {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.withheld
+}
+
 // offered returns the newest list of tools. It waits only for the first start of the server, so a
 // server that cannot start delays only the first request.
 func (s *server) offered(ctx context.Context) ([]tool.Tool, error) {
@@ -265,23 +275,57 @@ func (s *server) await(ctx context.Context, wait time.Duration, holds func() boo
 	}
 }
 
+const (
+	maxPages = 2 * maxTools
+	maxStale = 3 // pages in a row without another tool: an endless list may have a new cursor each time
+)
+
 func (s *server) list(ctx context.Context, l *link) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timing.connect)
 	defer cancel()
 	var tools []*sdk.Tool
-	for tool, err := range l.session.Tools(ctx, nil) {
-		if err != nil {
+	names, cursors, stale := map[string]bool{}, map[string]bool{}, 0
+	for cursor := ""; ; {
+		page, err := l.session.ListTools(ctx, &sdk.ListToolsParams{Cursor: cursor})
+		if err != nil && len(tools) == 0 {
 			return l.reason(fmt.Errorf("list tools: %w", l.explain(ctx, err)))
 		}
-		if tools = append(tools, tool); len(tools) > maxTools {
-			s.logger.Warn("an MCP server has too many tools; the rest is not offered", "server", s.config.Name, "max", maxTools)
-			tools = tools[:maxTools]
+		if err != nil {
+			s.logger.Warn("an MCP server did not list all of its tools", "server", s.config.Name, "error", l.explain(ctx, err).Error())
 			break
 		}
+		known := len(names)
+		for _, t := range page.Tools {
+			names[t.Name] = true
+		}
+		if stale++; len(names) > known {
+			stale = 0
+		}
+		tools = append(tools, page.Tools...)
+		if cursor = page.NextCursor; cursor == "" {
+			break
+		}
+		if cursors[cursor] || stale == maxStale || len(cursors) == maxPages {
+			s.quirk(quirkCursor)
+			s.logger.Warn("an MCP server lists tools without an end; those so far are offered", "server", s.config.Name)
+			break
+		}
+		cursors[cursor] = true
 	}
-	definitions := s.definitions(tools, l.secrets)
-	s.set(func() { s.tools, s.isListed = definitions, true })
+	definitions, withheld := s.definitions(tools, l.secrets)
+	s.set(func() { s.tools, s.withheld, s.isListed = definitions, withheld, true })
 	return nil
+}
+
+// quirk counts a deviation of the server.
+func (s *server) quirk(kind string) {
+	s.report(kind)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.quirks == nil {
+		s.quirks = map[string]int{}
+	}
+	s.quirks[kind]++
 }
 
 // call returns errors for models.
@@ -293,8 +337,8 @@ func (s *server) call(ctx context.Context, name string, arguments json.RawMessag
 			return nil, retryable(&callError{server: s.config.Name, err: err, isUnsent: true})
 		}
 		value, err := s.callOn(ctx, l, name, arguments, progress)
-		// The server has restarted and did not execute the call.
-		if failed == nil && errors.Is(err, sdk.ErrSessionMissing) {
+		// The server has restarted, or is about to, and did not execute the call.
+		if failed == nil && (errors.Is(err, sdk.ErrSessionMissing) || errors.Is(err, errUnsent)) {
 			failed = l
 			continue
 		}
@@ -310,10 +354,11 @@ func (s *server) callOn(ctx context.Context, l *link, name string, arguments jso
 	token, end := s.progress.begin(progress)
 	defer end()
 	params.SetProgressToken(token)
-	result, err := l.session.CallTool(ctx, params)
+	sending, sent := withSent(ctx)
+	result, err := l.session.CallTool(sending, params)
 	switch {
 	case err == nil:
-		return valueOf(result, l.secrets)
+		return s.valueOf(result, l.secrets)
 	case errors.Is(err, sdk.ErrSessionMissing):
 		return nil, sdk.ErrSessionMissing
 	case ctx.Err() != nil:
@@ -322,6 +367,8 @@ func (s *server) callOn(ctx context.Context, l *link, name string, arguments jso
 		}
 		return nil, ctx.Err()
 	}
+	var refusal interface{ isUnsent() bool }
+	isUnsent := !sent.Load() || errors.As(err, &refusal) && refusal.isUnsent()
 	err = l.explain(ctx, err)
 	var rejected *jsonrpc.Error
 	if errors.As(err, &rejected) {
@@ -335,9 +382,15 @@ func (s *server) callOn(ctx context.Context, l *link, name string, arguments jso
 			}
 		})
 		l.lose()
+		if isUnsent {
+			return nil, fmt.Errorf("%w: %w", errUnsent, err)
+		}
 	}
-	return nil, &callError{server: s.config.Name, err: err}
+	return nil, &callError{server: s.config.Name, err: err, isUnsent: isUnsent}
 }
+
+// errUnsent means that the connection was closed before a call was sent.
+var errUnsent = errors.New("the call was not made")
 
 // checkAlive stops a server that does not answer a ping after a call timed out; it is then
 // restarted. While another call runs, the server may only be busy, so it is not stopped.
@@ -375,26 +428,34 @@ func (s *server) connection(life context.Context, known *secrets) (*link, error)
 		if err != nil {
 			return nil, err
 		}
-		transport, err := httpTransport(life, s.config, headers, s.http)
+		transport, err := httpTransport(life, s.config, headers, s.http, s.newWire(), s.timing)
 		return &link{transport: transport, secrets: known}, err
 	}
 	env, err := known.environment(s.config.Env)
 	if err != nil {
 		return nil, err
 	}
-	started, err := startProcess(s.config, env, newLineWriter(known.scrub, s.logLine), s.timing.stop)
+	started, err := startProcess(s.config, env, s.lineWriter("MCP server wrote to its standard error", known), s.timing.stop)
 	if err != nil {
 		return nil, err
 	}
-	return &link{transport: started.transport(), secrets: known, process: started}, nil
+	return &link{transport: s.pipes(started.stdin, started.stdout, known), secrets: known, process: started}, nil
 }
 
-func (s *server) logLine(line string, dropped int) {
-	attributes := []any{"server", s.config.Name, "line", line}
-	if dropped > 0 {
-		attributes = append(attributes, "dropped_lines", dropped)
-	}
-	s.logger.Info("MCP server wrote to its standard error", attributes...)
+func (s *server) pipes(input io.WriteCloser, output io.ReadCloser, known *secrets) *pipes {
+	return &pipes{wire: s.newWire(), input: input, output: output, noise: s.lineWriter("MCP server wrote text that is no message to its standard output", known)}
+}
+
+func (s *server) newWire() *wire { return &wire{quirk: s.quirk} }
+
+func (s *server) lineWriter(message string, known *secrets) *lineWriter {
+	return newLineWriter(known.scrub, func(line string, dropped int) {
+		attributes := []any{"server", s.config.Name, "line", line}
+		if dropped > 0 {
+			attributes = append(attributes, "dropped_lines", dropped)
+		}
+		s.logger.Info(message, attributes...)
+	})
 }
 
 // progressTable finds the call of a progress notification.
@@ -427,11 +488,11 @@ func (t *progressTable) running() int {
 }
 
 func (t *progressTable) report(p *sdk.ProgressNotificationParams, scrub func(string) string) {
-	number, ok := p.ProgressToken.(float64) // as JSON decodes numbers
+	token, _ := idOf(encoded(p.ProgressToken))
 	t.mu.Lock()
-	report := t.calls[int64(number)]
+	report := t.calls[token]
 	t.mu.Unlock()
-	if ok && report != nil {
+	if report != nil {
 		report(progressText(p, scrub))
 	}
 }

@@ -3,8 +3,10 @@ package mcp
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os"
 	"sync"
@@ -15,6 +17,7 @@ type Options struct {
 	Servers []Server            // of [ReadServers], or your own
 	Getenv  func(string) string // for env:NAME, PATH and HOME; nil: [os.Getenv]
 	Logger  *slog.Logger        // of starts, failures and standard error; nil: [slog.Default]
+	OnQuirk func(kind string)   // called for each deviation of a server that was worked around; nil: ignored
 }
 
 // Servers are the MCP servers of a worker. They are safe for concurrent use.
@@ -34,6 +37,10 @@ func New(options Options) (*Servers, error) {
 	if getenv == nil {
 		getenv = os.Getenv
 	}
+	report := options.OnQuirk
+	if report == nil {
+		report = func(string) {}
+	}
 	s := &Servers{logger: cmp.Or(options.Logger, slog.Default()), http: http.DefaultTransport.(*http.Transport).Clone()}
 	s.life, s.end = context.WithCancel(context.Background())
 	for _, config := range options.Servers {
@@ -43,7 +50,7 @@ func New(options Options) (*Servers, error) {
 		if s.find(config.Name) != nil {
 			return nil, fmt.Errorf("server %q: the name is used twice", config.Name)
 		}
-		added := &server{config: config, getenv: getenv, logger: s.logger, http: s.http, timing: defaultTiming, changed: make(chan struct{})}
+		added := &server{config: config, getenv: getenv, logger: s.logger, http: s.http, timing: defaultTiming, report: report, changed: make(chan struct{})}
 		added.dial = added.connection
 		s.servers = append(s.servers, added)
 	}
@@ -68,6 +75,37 @@ func (s *Servers) Close() {
 		server.set(func() { server.err = errStopping })
 	}
 	s.http.CloseIdleConnections()
+}
+
+// Status is the state of a server.
+type Status struct {
+	Name     string
+	Error    error // why it is not connected; nil: it is
+	Tools    int   // that can be offered
+	Withheld []Withheld
+	Quirks   map[string]int // deviations that were worked around, by kind
+}
+
+// Withheld is a tool that cannot be offered to models.
+type Withheld struct {
+	Name   string // as the server gives it, without control characters
+	Reason string
+}
+
+// Status starts the servers, waits for the first list of the one with a name, and returns its state.
+func (s *Servers) Status(ctx context.Context, name string) Status {
+	s.Start()
+	server := s.find(name)
+	if server == nil {
+		return Status{Name: name, Error: errors.New("no server has this name")}
+	}
+	_, err := server.offered(ctx)
+	server.mu.Lock()
+	defer server.mu.Unlock()
+	if server.link == nil {
+		err = cmp.Or(err, server.err)
+	}
+	return Status{Name: name, Error: err, Tools: len(server.tools), Withheld: server.withheld, Quirks: maps.Clone(server.quirks)}
 }
 
 // Names returns the names of the servers.

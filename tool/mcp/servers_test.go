@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
+	"net"
 	"strings"
 	"testing"
 
@@ -98,8 +100,7 @@ func TestTheTextsOfServersAreCleanedAndBounded(t *testing.T) {
 	addTool(s, &sdk.Tool{Name: "huge", InputSchema: map[string]any{
 		"type": "object", "properties": map[string]any{"n": map[string]any{"description": strings.Repeat("x", event.MaxSchemaBytes)}},
 	}}, returns(""))
-	addTool(s, &sdk.Tool{Name: "broken", InputSchema: map[string]any{"type": "object", "properties": 1}}, returns(""))
-	addTool(s, &sdk.Tool{Name: "*", InputSchema: anyObject}, returns(""))
+	addTool(s, &sdk.Tool{Name: "endless", InputSchema: map[string]any{"type": "object", "allOf": []any{map[string]any{"$ref": "#"}}}}, returns(""))
 	w.inMemory(t, "a", s)
 	offered, err := w.offer(deadline(t), "mcp:a/*")
 	require.NoError(t, err)
@@ -107,7 +108,7 @@ func TestTheTextsOfServersAreCleanedAndBounded(t *testing.T) {
 	require.True(t, strings.HasPrefix(offered[0].Description, "Adds[31m numbers.\nxxx"))
 	require.LessOrEqual(t, len(offered[0].Description), event.MaxDescriptionBytes)
 	require.JSONEq(t, `{"type":"object","properties":{"n":{"type":"number","description":"a number"}}}`, string(offered[0].Parameters))
-	for _, name := range []string{"huge", "broken", "*"} {
+	for _, name := range []string{"huge", "endless"} {
 		require.Contains(t, w.log.String(), `msg="a tool of an MCP server is not offered" server=a tool=`+name+" error=")
 	}
 }
@@ -139,11 +140,11 @@ func TestResultsBecomeValuesForModels(t *testing.T) {
 		"structured with a long number": {result: sdk.CallToolResult{Content: []sdk.Content{text(`{"n":9007199254740993}`)}, StructuredContent: json.RawMessage(`{"n":9007199254740993}`)}, want: `{"n":9007199254740993}`},
 		"structured with a long number that the text lacks": {
 			result: sdk.CallToolResult{Content: []sdk.Content{}, StructuredContent: json.RawMessage(`{"all":[{"n":-9007199254740993}]}`)},
-			want:   `"{\"all\":[{\"n\":-9007199254740992}]}\n[Integers above 2^53 in this JSON may be rounded.]"`,
+			want:   `{"all":[{"n":-9007199254740993}]}`,
 		},
 		"structured with a long number in another text": {
 			result: sdk.CallToolResult{Content: []sdk.Content{text("made 9007199254740993")}, StructuredContent: json.RawMessage(`{"n":9007199254740993}`)},
-			want:   `"made 9007199254740993\n{\"n\":9007199254740992}\n[Integers above 2^53 in this JSON may be rounded.]"`,
+			want:   `{"n":9007199254740993}`,
 		},
 		"structured with other numbers": {
 			result: sdk.CallToolResult{Content: []sdk.Content{}, StructuredContent: json.RawMessage(`{"n":[9007199254740991,0.5,-1]}`)},
@@ -255,14 +256,14 @@ func TestAServerThatFailsKeepsItsToolsAndIsStartedAgain(t *testing.T) {
 	sessions := make(chan *sdk.ServerSession, 100)
 	isDown := make(chan bool, 1)
 	isDown <- false
-	w.Dial("a", func() (sdk.Transport, error) {
+	w.Dial("a", func() (io.ReadWriteCloser, error) {
 		down := <-isDown
 		isDown <- down
 		if down {
 			return nil, errors.New("out of memory")
 		}
-		ours, theirs := sdk.NewInMemoryTransports()
-		session, err := s.Connect(t.Context(), theirs, nil)
+		ours, theirs := net.Pipe()
+		session, err := s.Connect(t.Context(), &sdk.IOTransport{Reader: theirs, Writer: theirs}, nil)
 		sessions <- session
 		return ours, err
 	})
@@ -287,7 +288,7 @@ func TestAServerThatFailsKeepsItsToolsAndIsStartedAgain(t *testing.T) {
 func TestAServerThatNeverRanOffersNoTools(t *testing.T) {
 	t.Parallel()
 	w := newWorker(t, nil, mcp.Server{Name: "a", Command: "unused"})
-	w.Dial("a", func() (sdk.Transport, error) { return nil, errors.New("out of memory") })
+	w.Dial("a", func() (io.ReadWriteCloser, error) { return nil, errors.New("out of memory") })
 	offered, err := w.offer(deadline(t), "mcp:a/t", "mcp:a/*")
 	require.NoError(t, err)
 	require.Empty(t, offered)
@@ -298,7 +299,7 @@ func TestAServerThatNeverRanOffersNoTools(t *testing.T) {
 func TestClosedServersAreNotStarted(t *testing.T) {
 	t.Parallel()
 	w := newWorker(t, nil, mcp.Server{Name: "a", Command: "unused"})
-	w.Dial("a", func() (sdk.Transport, error) { t.Error("started"); return nil, errors.New("started") })
+	w.Dial("a", func() (io.ReadWriteCloser, error) { t.Error("started"); return nil, errors.New("started") })
 	w.Close()
 	w.Start()
 	require.Equal(t, `"MCP server a is unavailable: the worker is stopping (the call was not made)"`, w.failure(t, "mcp__a__t", `{}`))

@@ -1,0 +1,4 @@
+package event
+
+// Members is members for tests.
+var Members = members

@@ -1,0 +1,291 @@
+package event
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// DecodeInput decodes an event that clients may send ([Tag.IsInput]), or an array of up to
+// [MaxInputEvents]. Errors in an array name the element, counted from 1.
+//
+// Unlike [Event.UnmarshalJSON], which reads recorded events, it rejects unknown fields of settings, of decisions
+// and of nested objects, names that differ by case, and repeated names. Other events keep unknown fields
+// ([Event.Extra]) unless these resemble one of theirs.
+func DecodeInput(data []byte) ([]Event, error) { return decodeInput(data, decodeOneInput) }
+
+// DecodeEarlierInput decodes an input as version 0.1.0 did: invalid values of fields that it did
+// not define are extra fields, and neither [MaxDepth] nor the rules for unknown fields apply.
+func DecodeEarlierInput(data []byte) ([]Event, error) {
+	return decodeInput(data, decodeOneEarlierInput)
+}
+
+// ValidateInput checks an event as [DecodeInput] does.
+func (e Event) ValidateInput() error {
+	if err := e.Validate(); err != nil {
+		return err
+	}
+	kind := lookup(e.Tag())
+	if kind.class != ClassInput {
+		return reserved(e.Tag())
+	}
+	for _, name := range sortedNames(e.Extra) {
+		if err := kind.checkExtra(name); err != nil {
+			return tagged(e.Tag(), err)
+		}
+	}
+	return nil
+}
+
+// DecodeSettings decodes JSON like that of a field of an input: [RequestSettings], a [Tool], or a body without its
+// tag. It rejects the names that [DecodeInput] rejects. It does not validate the value.
+func DecodeSettings(data []byte, into any) error {
+	if !json.Valid(data) {
+		return &FieldError{Problem: "invalid JSON"}
+	}
+	data = bytes.TrimSpace(data)
+	if err := checkNames("", data, reflect.TypeOf(into).Elem()); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		return typeError("", data, reflect.TypeOf(into).Elem(), err)
+	}
+	return nil
+}
+
+func decodeInput(data []byte, decodeOne func([]byte) (Event, error)) ([]Event, error) {
+	data = bytes.TrimSpace(data)
+	if len(data) == 0 || data[0] != '[' {
+		e, err := decodeOne(data)
+		if err != nil {
+			return nil, err
+		}
+		return []Event{e}, nil
+	}
+	var elements []json.RawMessage
+	if err := json.Unmarshal(data, &elements); err != nil {
+		return nil, &FieldError{Problem: "want a JSON array of events, got " + describe(data)}
+	}
+	if len(elements) == 0 {
+		return nil, &FieldError{Problem: "the array has no events"}
+	}
+	if len(elements) > MaxInputEvents {
+		return nil, &FieldError{Problem: fmt.Sprintf("the array has %d events (at most %d)", len(elements), MaxInputEvents)}
+	}
+	events := make([]Event, 0, len(elements))
+	for i, element := range elements {
+		e, err := decodeOne(element)
+		if err != nil {
+			return nil, fmt.Errorf("event %d of %d: %w", i+1, len(elements), err)
+		}
+		events = append(events, e)
+	}
+	return events, nil
+}
+
+func decodeOneInput(data []byte) (Event, error) {
+	// For invalid JSON, decode returns a [*FieldError]; json.Unmarshal would return its syntax error.
+	e, err := mustBeInput(decode(data, reading{strict: true}))
+	var invalid *FieldError
+	if errors.As(err, &invalid) && invalid.Tag.Class() != 0 && !invalid.Tag.IsInput() {
+		return Event{}, reserved(invalid.Tag) // rather than a missing field
+	}
+	if err == nil && isTooDeep(data, MaxDepth) {
+		return Event{}, &FieldError{Tag: e.Tag(), Problem: fmt.Sprintf("JSON nested more than %d levels deep", MaxDepth)}
+	}
+	return e, err
+}
+
+func decodeOneEarlierInput(data []byte) (Event, error) { return mustBeInput(decodeEarlier(data)) }
+
+func mustBeInput(e Event, err error) (Event, error) {
+	if err != nil {
+		return Event{}, err
+	}
+	if !e.Tag().IsInput() {
+		return Event{}, reserved(e.Tag())
+	}
+	return e, nil
+}
+
+func reserved(tag Tag) error {
+	return &FieldError{Tag: tag, Field: "_tag", Problem: "reserved for the session (clients cannot send it)"}
+}
+
+// isTooDeep expects valid JSON.
+func isTooDeep(data []byte, maxDepth int) bool {
+	if bytes.Count(data, []byte("{"))+bytes.Count(data, []byte("[")) <= maxDepth {
+		return false
+	}
+	depth, inString := 0, false
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '{' || c == '[':
+			if depth++; depth > maxDepth {
+				return true
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return false
+}
+
+// checkInput checks the names in the JSON of an event, at all levels that the types of this package define.
+func (k kind) checkInput(data []byte) error {
+	seen := map[string]bool{}
+	for name, value := range members(data) {
+		if seen[name] {
+			return repeated("", name)
+		}
+		seen[name] = true
+		field, isField := k.fields[name]
+		switch {
+		case isField:
+			if err := checkNames(name, value, field); err != nil {
+				return err
+			}
+		case !slices.Contains(envelopeNames, name):
+			if err := k.checkExtra(name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkExtra rejects an unknown field, unless the event keeps such fields and the name resembles none of its own.
+func (k kind) checkExtra(name string) error {
+	if k.keepsExtra && !slices.ContainsFunc(k.names, func(known string) bool { return resembles(name, known) }) {
+		return nil
+	}
+	return unknown("", name, k.names)
+}
+
+// checkNames rejects unknown and repeated names in the JSON of a value. The decoder reports other errors.
+func checkNames(path string, raw json.RawMessage, t reflect.Type) error {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if other, ok := reflect.Zero(t).Interface().(interface{ object() any }); ok {
+		t = reflect.TypeOf(other.object())
+	}
+	switch {
+	case t.Kind() == reflect.Struct && raw[0] == '{':
+		fields, names := fieldsOf(t)
+		seen := map[string]bool{}
+		for name, value := range members(raw) {
+			field, isField := fields[name]
+			switch {
+			case !isField:
+				return unknown(path, name, names)
+			case seen[name]:
+				return repeated(path, name)
+			}
+			seen[name] = true
+			if err := checkNames(join(path, name), value, field); err != nil {
+				return err
+			}
+		}
+	case t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8 && raw[0] == '[':
+		var elements []json.RawMessage
+		if err := json.Unmarshal(raw, &elements); err != nil {
+			return fieldf(path, "invalid JSON")
+		}
+		for i, element := range elements {
+			if err := checkNames(join(path, strconv.Itoa(i)), element, t.Elem()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func join(path, name string) string { return strings.TrimPrefix(path+"."+name, ".") }
+
+func unknown(path, name string, known []string) error {
+	return fieldf(path, "unknown field %s %s", quote(name), Suggest(name, known...))
+}
+
+func repeated(path, name string) error { return fieldf(path, "repeated field %s", quote(name)) }
+
+// members yields the members of a valid JSON object, also those with a repeated name. It is faster than a
+// [json.Decoder], because it looks only for the ends of names and values.
+func members(object []byte) iter.Seq2[string, json.RawMessage] {
+	return func(yield func(string, json.RawMessage) bool) {
+		for at := bytes.IndexByte(object, '"'); at >= 0; {
+			end := stringEnd(object, at)
+			var name string
+			_ = json.Unmarshal(object[at:end], &name) // valid
+			start := end + bytes.IndexByte(object[end:], ':') + 1
+			end = valueEnd(object, start)
+			if !yield(name, bytes.TrimSpace(object[start:end])) {
+				return
+			}
+			if at = bytes.IndexByte(object[end:], '"'); at >= 0 {
+				at += end
+			}
+		}
+	}
+}
+
+// valueEnd returns the offset of the comma or bracket after the value at an offset of valid JSON.
+func valueEnd(data []byte, at int) int {
+	for depth := 0; at < len(data); {
+		switch data[at] {
+		case '"':
+			at = stringEnd(data, at)
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']', ',':
+			if depth == 0 {
+				return at
+			}
+			if data[at] != ',' {
+				depth--
+			}
+		}
+		at++
+	}
+	return at
+}
+
+// stringEnd returns the offset after the string that begins at an offset of valid JSON.
+func stringEnd(data []byte, at int) int {
+	for begin := at; ; {
+		at += 1 + bytes.IndexByte(data[at+1:], '"')
+		escapes := 0
+		for i := at - 1; i > begin && data[i] == '\\'; i-- {
+			escapes++
+		}
+		if escapes%2 == 0 {
+			return at + 1
+		}
+	}
+}
+
+// fieldsOf returns the types of the JSON fields of a struct, and their names in order.
+func fieldsOf(t reflect.Type) (fields map[string]reflect.Type, names []string) {
+	fields = map[string]reflect.Type{}
+	for _, field := range reflect.VisibleFields(t) {
+		if field.Anonymous {
+			continue // VisibleFields also lists its fields
+		}
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		fields[name] = field.Type
+		names = append(names, name)
+	}
+	return fields, names
+}
