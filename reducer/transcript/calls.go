@@ -35,8 +35,8 @@ type pendingCall struct {
 	requestID string // "" for an agent's call
 	arguments json.RawMessage
 	client    *event.Tool // of a client's call; else nil
-	approval  *Approval // nil: none is required
-	progress  int       // expected index of the next progress
+	approval  *Approval   // nil: none is required
+	progress  int         // expected index of the next progress
 }
 
 func (c *pendingCall) running() Status {
