@@ -299,7 +299,8 @@ func (r *run) receive() {
 	if r.isUrgent() {
 		r.awaitAdopted()
 	}
-	for r.hasInput() && r.pending.bytes < maxTaskBytes && !r.continuesAtOnce() && r.load() {
+	for r.hasInput() && r.pending.bytes < maxTaskBytes && r.task.work < maxTaskWork && !r.continuesAtOnce() && r.load() {
+		r.task.work += 1 + len(r.session.Reduced.Messages)/messagesPerWork
 		in := r.inbox.take()
 		in.append.findKnown(r.session)
 		r.trace.receive(in)

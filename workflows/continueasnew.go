@@ -76,6 +76,7 @@ type task struct {
 	length, size, grown     int
 	signalBytes, plainBytes int // growth of inbox.plainBytes in this task, and its value
 	recorded                int // bytes of events that the task recorded
+	work                    int // approximate time to fold the inputs of the task, in units of 3 µs
 }
 
 func (r *run) observeTask() {
@@ -94,7 +95,7 @@ func (r *run) isTaskFull() bool {
 	if r.isUrgent() {
 		return r.task.recorded >= maxLastTaskBytes
 	}
-	return r.task.recorded >= maxTaskBytes
+	return r.task.recorded >= maxTaskBytes || r.task.work >= maxTaskWork
 }
 
 // continuation is the input of a run that continues another.
