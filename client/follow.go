@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/eventlog"
 	"github.com/seed-9ed7edd4/chronicle/stream"
 )
 
@@ -16,7 +17,13 @@ type FollowOptions struct {
 	// Delay before the first read of the log. A Send by this client ends it, and so does a delta that answers
 	// an event after From. 0: none.
 	Delay time.Duration
+	// Waiting is called when the work that no worker has done may have changed, between two reads of the log and
+	// from another goroutine. Nil: not called.
+	Waiting func(Waiting)
 }
+
+// Waiting is the work of a context that Temporal holds for a worker.
+type Waiting = eventlog.Waiting
 
 // Follow yields the recorded events, each once and in order, and then new ones until ctx is done.
 // It waits for a context that does not exist. With Deltas, live deltas and the progress of tool calls are
@@ -30,7 +37,7 @@ func (c *Context) Follow(ctx context.Context, options FollowOptions) iter.Seq2[e
 			return
 		}
 		defer f.close()
-		f.delay = options.Delay
+		f.delay, f.waiting = options.Delay, options.Waiting
 		f.follow(options.From)(yield)
 	}
 }
@@ -44,6 +51,7 @@ type follower struct {
 	wake        chan struct{}        // ends delay, and the pause between two reads of the log
 	unsubscribe func()
 	delay       time.Duration // before the first read of the log
+	waiting     func(Waiting) // nil: not called
 }
 
 func (c *Context) newFollower(ctx context.Context, deltas bool) (*follower, error) {
@@ -86,7 +94,7 @@ func (f *follower) close() {
 }
 
 func (f *follower) follow(from string) iter.Seq2[event.Event, error] {
-	log := f.context.client.log.Follow(f.ctx, f.context.name, from, f.wake)
+	log := f.context.client.log.Follow(f.ctx, f.context.name, from, eventlog.FollowOptions{Wake: f.wake, Waiting: f.waiting})
 	if f.delay > 0 {
 		log = f.delayed(log)
 	}

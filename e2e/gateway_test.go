@@ -17,6 +17,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
+	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
 type browser struct {
@@ -87,6 +88,7 @@ type view struct {
 	lines    *bufio.Scanner
 	version  string
 	document []byte
+	status   string // the newest status event
 }
 
 func (b *browser) view(version string, document []byte) *view {
@@ -107,9 +109,19 @@ func (b *browser) view(version string, document []byte) *view {
 
 func (v *view) until(text string) {
 	v.b.w.t.Helper()
+	v.read(text, func() bool { return strings.Contains(string(v.document), text) })
+}
+
+func (v *view) untilStatus(part string) {
+	v.b.w.t.Helper()
+	v.read(part, func() bool { return strings.Contains(v.status, part) })
+}
+
+func (v *view) read(what string, isDone func() bool) {
+	v.b.w.t.Helper()
 	kind := ""
-	for !strings.Contains(string(v.document), text) {
-		require.True(v.b.w.t, v.lines.Scan(), "the stream ended before %q: %s", text, v.document)
+	for !isDone() {
+		require.True(v.b.w.t, v.lines.Scan(), "the stream ended before %q: %s %s", what, v.document, v.status)
 		name, value, _ := strings.Cut(v.lines.Text(), ": ")
 		switch name {
 		case "id":
@@ -126,6 +138,7 @@ func (v *view) apply(kind string, data []byte) {
 	v.b.w.t.Helper()
 	switch kind {
 	case "status":
+		v.status = string(data)
 		return
 	case "document":
 		var whole struct{ Document json.RawMessage }
@@ -138,6 +151,37 @@ func (v *view) apply(kind string, data []byte) {
 	require.NoError(v.b.w.t, err)
 	v.document, err = patch.Apply(v.document)
 	require.NoError(v.b.w.t, err)
+}
+
+func TestTheGatewayShowsWhatWaitsForAWorker(t *testing.T) {
+	needsTimelyHeartbeats(t)
+	w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Answer("Once upon", " a time").HoldAfter(1, llmtest.NewGate()), llmtest.Answer("Here I am."))
+	c := w.open("unattended")
+	b := w.browser(c)
+	v := b.view("", nil)
+	status, answer := b.do(http.MethodPost, b.url+"/events", `{"_tag":"UserMessageEvent","content":"Anyone?"}`)
+	require.Equal(t, http.StatusAccepted, status, answer)
+	v.untilStatus(`"content":"Anyone?"`)
+	v.untilStatus("noWorkerSince")
+	require.Contains(t, b.view("", nil).firstStatus(), `"content":"Anyone?"`, "another viewer")
+
+	worker := w.process(contexts.Both)
+	v.until("Once upon")
+	v.untilStatus(`"status":"answering"`)
+	require.NotContains(t, v.status, "Anyone?", "it is recorded")
+	worker.kill()
+	v.untilStatus("noWorkerSince")
+	require.Contains(t, v.status, `"status":"answering"`)
+	w.process(contexts.Both)
+	v.until("Here I am.")
+	v.untilStatus(`"status":"idle"`)
+	require.NotContains(t, v.status, "noWorkerSince")
+	require.Equal(t, 1, strings.Count(string(v.document), "Anyone?"))
+}
+
+func (v *view) firstStatus() string {
+	v.untilStatus("{")
+	return v.status
 }
 
 func TestTheGatewayStreamsAnAnswerAndStopsIt(t *testing.T) {

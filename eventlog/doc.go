@@ -2,7 +2,7 @@
 //
 //	log := eventlog.New(temporal, "default", archive)
 //	for e, err := range log.Events(ctx, "demo", "") { … }                 // the log so far
-//	for e, err := range log.Follow(ctx, "demo", "demo:0007", nil) { … }   // and new events
+//	for e, err := range log.Follow(ctx, "demo", "demo:0007", eventlog.FollowOptions{}) { … } // and new events
 //
 // Each SideEffect marker of the workflow contains a [wire.Record]. Nothing is recomputed, so reading
 // needs neither a worker nor the code that recorded the events. The archive lists the runs of the

@@ -95,6 +95,12 @@ func yielding(yield func(event.Event, error) bool) func(event.Event) error {
 	}
 }
 
+// FollowOptions configure [Log.Follow]. The zero value is valid.
+type FollowOptions struct {
+	Wake    <-chan struct{} // a value ends the pause between two polls; nil: none
+	Waiting func(Waiting)   // called between two events when the waiting work may have changed; nil: not called
+}
+
 // Follow yields the events of a context like Events, then new ones across runs and sessions until
 // ctx is done. It waits for a context that does not exist yet, and while the server or the archive
 // is unavailable. Any other error is the last element.
@@ -102,11 +108,10 @@ func yielding(yield func(event.Event, error) bool) func(event.Event) error {
 // After `temporal workflow reset`, it yields the events of the new branch from the reset point. An
 // event whose id was yielded before replaces that event and all later ones.
 //
-// Contexts that do not exist or have no session are polled. A value from wake, which may be nil,
-// polls at once.
-func (l *Log) Follow(ctx context.Context, contextName, from string, wake <-chan struct{}) iter.Seq2[event.Event, error] {
+// Contexts that do not exist or have no session are polled.
+func (l *Log) Follow(ctx context.Context, contextName, from string, options FollowOptions) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
-		r := &reader{log: l, contextName: contextName, last: event.Counter(from), follow: true}
+		r := &reader{log: l, contextName: contextName, last: event.Counter(from), follow: true, waiting: options.Waiting}
 		var backoff backoff
 		isRetry := false // of a gap
 		isKnown := false // the server has answered
@@ -137,13 +142,15 @@ func (l *Log) Follow(ctx context.Context, contextName, from string, wake <-chan 
 				yield(event.Event{}, err)
 				return
 			}
-			backoff.wait(ctx, wake, isMissing)
+			backoff.wait(ctx, options.Wake, isMissing)
 		}
 	}
 }
 
-func (l *Log) awaitMarker(ctx context.Context, contextName, runID string) error {
-	for page, err := range l.pages(ctx, contextName, runID, bookmark{}, following) {
+// awaitMarker waits until a run records events.
+func (r *reader) awaitMarker(ctx context.Context, runID string) error {
+	work := unprocessed{isChanged: true}
+	for page, err := range r.log.pages(ctx, r.contextName, runID, bookmark{}, following) {
 		if err != nil {
 			return err
 		}
@@ -151,7 +158,9 @@ func (l *Log) awaitMarker(ctx context.Context, contextName, runID string) error 
 			if h.GetEventType() == enumspb.EVENT_TYPE_MARKER_RECORDED {
 				return nil
 			}
+			work.apply(h, nil)
 		}
+		work.report(r.log, r.waiting)
 	}
 	return nil
 }

@@ -78,7 +78,7 @@ func TestFollowWaitsForTheNamespaceOfARestartedServer(t *testing.T) {
 	require.Empty(t, s.errs)
 
 	s.errs = []error{unknown}
-	for _, err := range eventlog.New(s, "", nil).Follow(t.Context(), "demo", "", nil) {
+	for _, err := range eventlog.New(s, "", nil).Follow(t.Context(), "demo", "", eventlog.FollowOptions{}) {
 		require.ErrorIs(t, err, unknown, "a namespace that never existed")
 	}
 }
@@ -88,7 +88,7 @@ func TestFollowEndsWithAPermanentError(t *testing.T) {
 	denied := serviceerror.NewPermissionDenied("not yours", "")
 	s.fail = func(string) error { return denied }
 	n := 0
-	for _, err := range eventlog.New(s, "", nil).Follow(t.Context(), "demo", "", nil) {
+	for _, err := range eventlog.New(s, "", nil).Follow(t.Context(), "demo", "", eventlog.FollowOptions{}) {
 		n++
 		require.ErrorIs(t, err, denied)
 	}
@@ -100,7 +100,7 @@ func TestFollowWaitsForAContextAndEndsWithItsCtx(t *testing.T) {
 	defer cancel()
 	s := &late{server: newServer(t, newRun("A", "", record(t, 1, says("a")...)))}
 	var lines []string
-	for e, err := range eventlog.New(s, "", nil).Follow(ctx, "demo", "", nil) {
+	for e, err := range eventlog.New(s, "", nil).Follow(ctx, "demo", "", eventlog.FollowOptions{}) {
 		require.NoError(t, err)
 		lines = append(lines, line(e))
 		cancel()
@@ -128,7 +128,7 @@ func TestAMissingContextIsPolledEachSecondAndOnWake(t *testing.T) {
 					s.isThere.Store(true)
 					wake <- struct{}{}
 				}()
-				for _, err := range eventlog.New(s, "", logs).Follow(ctx, "demo", "", wake) {
+				for _, err := range eventlog.New(s, "", logs).Follow(ctx, "demo", "", eventlog.FollowOptions{Wake: wake}) {
 					require.NoError(t, err)
 					cancel()
 				}

@@ -26,7 +26,7 @@ func TestFollowersReadTheLogDespiteResetsAndOutages(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(t, rt)
 		var followed []string
-		for e, err := range eventlog.New(w, "", w.archive).Follow(t.Context(), "demo", "", immediately) {
+		for e, err := range eventlog.New(w, "", w.archive).Follow(t.Context(), "demo", "", eventlog.FollowOptions{Wake: immediately}) {
 			require.NoError(rt, err)
 			text := line(e)
 			rt.Log("read", text)

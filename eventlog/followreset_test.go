@@ -100,7 +100,7 @@ func TestFollowEndsWithAGap(t *testing.T) {
 	s.runs[1].isDeleted = true
 	var texts []string
 	var last error
-	for e, err := range eventlog.New(s, "", a).Follow(t.Context(), "demo", "", nil) {
+	for e, err := range eventlog.New(s, "", a).Follow(t.Context(), "demo", "", eventlog.FollowOptions{}) {
 		if last = err; err == nil {
 			texts = append(texts, line(e))
 		}

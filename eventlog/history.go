@@ -114,16 +114,18 @@ func (l *Log) page(ctx context.Context, isLongPoll bool, request *workflowservic
 	}
 }
 
-// runEvents yields an event without an id after each page of a history that it follows.
-func (l *Log) runEvents(ctx context.Context, contextName, runID string, after int, length int64) iter.Seq2[event.Event, error] {
+// runEvents yields an event without an id after each page of a history that it follows, and then the work
+// that no worker has done is known.
+func (l *Log) runEvents(ctx context.Context, contextName, runID string, after int, length int64, work *unprocessed) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		from := l.bookmarks.find(runID, after)
 		counter := from.counter
+		*work = unprocessed{hasRecorded: counter > 0, isChanged: true}
 		earlier := unreadable{after: after}
 		for page, err := range l.pages(ctx, contextName, runID, from, length) {
 			if err != nil && from.entry > 0 && (!isTransient(err) || errors.As(err, new(*serviceerror.Internal))) {
 				l.bookmarks.forget(runID) // the server may reject the token
-				l.runEvents(ctx, contextName, runID, after, length)(yield)
+				l.runEvents(ctx, contextName, runID, after, length, work)(yield)
 				return
 			}
 			if err != nil {
@@ -136,6 +138,7 @@ func (l *Log) runEvents(ctx context.Context, contextName, runID string, after in
 					yield(event.Event{}, readError(contextName, runID, err))
 					return
 				}
+				work.apply(h, events)
 				for _, e := range events {
 					counter = event.Counter(e.ID)
 					if !yield(e, nil) {
@@ -143,7 +146,7 @@ func (l *Log) runEvents(ctx context.Context, contextName, runID string, after in
 					}
 				}
 			}
-			if page.next.counter = counter; len(page.next.token) > 0 && earlier.err == nil {
+			if page.next.counter = counter; len(page.next.token) > 0 && earlier.err == nil && work.isEmpty() {
 				l.bookmarks.add(runID, page.next)
 			}
 			if length == following && !yield(event.Event{}, nil) {

@@ -21,6 +21,7 @@ type reader struct {
 	skipsGaps   bool                     // where neither the archive nor the server has the events
 	unarchived  map[string][]event.Event // events by run id; nil: not collected
 	paused      func() error             // called after each page of a followed history; nil: not called
+	waiting     func(Waiting)            // called when it changes, after such a page; nil: not called
 }
 
 // next returns what a follower reads next: nothing if the current run is done. IsMissing: the
@@ -40,7 +41,7 @@ func (r *reader) next(ctx context.Context, done string) (v view, isMissing bool,
 			v, err = r.rewind(ctx, v)
 		}
 		if errors.Is(err, archive.ErrNoRun) { // a run registers before it records anything
-			v, err = view{}, r.log.awaitMarker(ctx, r.contextName, run)
+			v, err = view{}, r.awaitMarker(ctx, run)
 		}
 	}
 	return v, isMissing, err
@@ -112,12 +113,14 @@ func (r *reader) read(ctx context.Context, v view, take func(event.Event) error)
 }
 
 func (r *reader) readHistory(ctx context.Context, p archive.Part, length int64, pass func(event.Event) error) error {
-	for e, err := range r.log.runEvents(ctx, p.ContextName, p.RunID, max(r.last, p.After), length) {
+	var work unprocessed
+	for e, err := range r.log.runEvents(ctx, p.ContextName, p.RunID, max(r.last, p.After), length, &work) {
 		counter := event.Counter(e.ID)
 		switch {
 		case err != nil:
 			return err
 		case e.ID == "": // the end of a page
+			work.report(r.log, r.waiting)
 			if r.paused != nil {
 				err = r.paused()
 			}

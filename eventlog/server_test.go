@@ -235,7 +235,7 @@ func followed(t testing.TB, log *eventlog.Log, from string, n int) string {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	var lines []string
-	for e, err := range log.Follow(ctx, "demo", from, nil) {
+	for e, err := range log.Follow(ctx, "demo", from, eventlog.FollowOptions{}) {
 		require.NoError(t, err)
 		if lines = append(lines, line(e)); len(lines) == n {
 			break

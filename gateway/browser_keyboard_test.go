@@ -54,7 +54,7 @@ func TestATurnIsFollowedByKeyboardAlone(t *testing.T) {
 		tab.Press(kb.Backspace)
 	}
 	tab.Press(`{"amount":1}`)
-	tabTo(t, tab, kb.ModifierNone, ".approval button")
+	tabTo(t, tab, kb.ModifierNone, ".call-form button")
 	tab.Press(kb.Enter)
 	tab.Await(decided)
 	require.Equal(t, event.ApprovalDecided{

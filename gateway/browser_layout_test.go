@@ -144,3 +144,33 @@ func TestEntriesOfAnotherDayShowTheDate(t *testing.T) {
 	require.Contains(t, earlier, "29")
 	require.Less(t, len(today), len(earlier))
 }
+
+func TestRightToLeftTextIsLaidOutFromTheRight(t *testing.T) {
+	const hebrew, mixed = "שלום לכולם", "שלום (hello) לכולם"
+	bodies := append([]event.Body{
+		event.UserMessage{Content: hebrew + "\nhello"},
+		event.AssistantMessage{Content: "# " + hebrew + "\n\n" + mixed + "\n\n- " + hebrew + "\n- hello\n\n> " + hebrew + "\n\n| " + hebrew + " | b |\n|---|---|\n| " + hebrew + " | hello |\n\nhello\n\n```\nhello\n```"},
+		event.Note{Kind: event.NoteError, Content: hebrew},
+		event.Note{Kind: event.NoteSystem, Content: hebrew},
+	}, asking(question, `{"question":"`+hebrew+`"}`)...)
+	tab := show(t, newLogOf("demo", bodies...))
+	tab.Await(`document.querySelector(".call-form")`)
+	tab.Type("#text", hebrew)
+	tab.Type(".call-form textarea", hebrew)
+	var directions []string
+	tab.Eval(`[
+		".bubble .plain", ".prose h1", ".prose > p", ".prose ul", ".prose li", ".prose li + li", ".prose blockquote", ".prose blockquote p", ".prose table",
+		".prose td", ".prose td + td", ".prose pre + *, .prose > p ~ p", ".prose pre", ".error-message .plain", ".asked p", ".call-form textarea", "#text", "#name",
+	].map((selector) => selector + " " + getComputedStyle(document.querySelector(selector)).direction)`, &directions)
+	require.Equal(t, []string{
+		".bubble .plain rtl", ".prose h1 rtl", ".prose > p rtl", ".prose ul rtl", ".prose li rtl", ".prose li + li rtl", ".prose blockquote rtl", ".prose blockquote p rtl", ".prose table rtl",
+		".prose td rtl", ".prose td + td rtl", ".prose pre + *, .prose > p ~ p ltr", ".prose pre ltr", ".error-message .plain rtl", ".asked p rtl", ".call-form textarea rtl", "#text rtl", "#name ltr",
+	}, directions)
+	var gap float64 // of the first line to the right edge of its paragraph
+	tab.Eval(`(() => {
+		const p = document.querySelector(".prose > p"), range = document.createRange();
+		range.selectNodeContents(p);
+		return p.getBoundingClientRect().right - range.getBoundingClientRect().right;
+	})()`, &gap)
+	require.InDelta(t, 0, gap, 1)
+}

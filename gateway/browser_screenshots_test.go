@@ -61,7 +61,7 @@ func TestScreenshots(t *testing.T) {
 		event.ApprovalRequested{ToolCallID: "call_3", RequestID: second, ExpiresAt: time.Date(2126, 1, 3, 15, 4, 5, 0, time.UTC)},
 		event.ToolProgress{RequestID: second, ToolCallID: "call_2", Text: "dump 12 of 30"},
 	)
-	tab.Await(`document.querySelector(".progress") && document.querySelector(".approval") && !document.querySelector("#waiting").hidden`)
+	tab.Await(`document.querySelector(".progress") && document.querySelector(".call-form") && !document.querySelector("#waiting").hidden`)
 	require.Equal(t, []string{"Search backup 480 ms done", "verify_dumps  dump 12 of 30 running", "delete_files  waiting for approval"}, cards(tab))
 	require.Equal(t, []string{"waiting for approval"}, tab.Text("#status"))
 	require.Len(t, tab.Text(".thinking:not([open])"), 2)

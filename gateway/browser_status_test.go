@@ -162,3 +162,52 @@ func TestTheUsageOfTheBudgetIsShown(t *testing.T) {
 	l.record(event.BudgetSet{})
 	tab.Await(`document.querySelector("#budget").textContent === ""`)
 }
+
+func TestAStoredMessageIsShownUntilItIsRecorded(t *testing.T) {
+	l := newLog()
+	tab := show(t, l)
+	tab.Await(`!document.querySelector("#empty").hidden`)
+	l.Wait(waitingInput("Are you <b>there</b>?"))
+	tab.Await(`document.querySelector("#stored .bubble")?.innerText === "Are you <b>there</b>?" && document.querySelector("#empty").hidden`)
+	tab.Await(`document.querySelector("#unattended").innerText === "Stored in Temporal, waiting for a worker."`)
+	tab.Await(`document.querySelector("#status").innerText === "no worker answers"`)
+	require.Equal(t, []string{"Stored in Temporal. No worker answers; it continues when a worker runs."}, tab.Text("#unattended"))
+	tab.Reload()
+	tab.Await(`document.querySelector("#stored .bubble") && document.querySelector("#status").innerText === "no worker answers" && document.querySelector("#empty").hidden`)
+	tab.Do(`location.hash = "#droid.parser"`)
+	tab.Await(`document.querySelector("#name").textContent === "droid.parser" && !document.querySelector("#stored li") && document.querySelector("#unattended").hidden`)
+	tab.Do(`location.hash = "#demo"`)
+	tab.Await(`document.querySelector("#stored .bubble")`)
+
+	// The message must be shown once at all times.
+	tab.Do(`
+		window.counts = new Set();
+		const count = () => { counts.add(document.querySelectorAll(".user-message").length); requestAnimationFrame(count) };
+		requestAnimationFrame(count)`)
+	recorded := event.New(event.UserMessage{Content: "Are you <b>there</b>?"})
+	recorded.ClientEventID = "id of Are you <b>there</b>?"
+	l.Record(recorded)
+	tab.Await(`document.querySelector("#entries .user-message")`)
+	l.Wait(client.Waiting{})
+	tab.Await(`document.querySelector("#unattended").hidden && document.querySelector("#status").innerText === "idle"`)
+	var counts []int
+	tab.Eval(`[...counts]`, &counts)
+	require.Equal(t, []int{1}, counts)
+}
+
+func TestAnAnswerWithoutAWorkerDoesNotPulse(t *testing.T) {
+	l := newLog(event.UserMessage{Content: "Hi"}, event.LLMRequestStarted{RequestID: "demo:r0001", Attempt: 1, ThroughEventID: eventID(1)})
+	tab := show(t, l)
+	l.record(event.TextDelta{RequestID: "demo:r0001", Attempt: 1, Delta: "Good", ThroughEventID: eventID(2)})
+	tab.Await(`document.querySelector(".streaming") && document.querySelector("#status").innerText === "answering"`)
+	l.Wait(waitingInput())
+	tab.Await(`document.querySelector("#status").innerText === "no worker answers"`)
+	require.Equal(t, []string{"The answer has stopped. No worker answers; it continues when a worker runs."}, tab.Text("#unattended"))
+	var color string
+	tab.Eval(`getComputedStyle(document.querySelector(".streaming .prose"), "::after").backgroundColor`, &color)
+	var warn string
+	tab.Eval(`getComputedStyle(document.querySelector("#unattended")).color`, &warn)
+	require.Equal(t, warn, color)
+	l.Wait(client.Waiting{})
+	tab.Await(`document.querySelector("#status").innerText === "answering" && document.querySelector("#unattended").hidden`)
+}

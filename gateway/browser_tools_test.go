@@ -58,7 +58,7 @@ func (l *log) decision(t *testing.T) event.ApprovalDecided {
 	return decisions[0]
 }
 
-const decided = `document.querySelector(".tool-use") && !document.querySelector(".approval")`
+const decided = `document.querySelector(".tool-use") && !document.querySelector(".call-form")`
 
 func TestAToolCardFillsWhileTheToolRuns(t *testing.T) {
 	l := newLog(event.UserMessage{Content: "Weather?"}, toolStarted(1, 1))
@@ -251,16 +251,6 @@ func TestAnOpenFormSurvivesAReconnection(t *testing.T) {
 	tab.Await(`document.querySelector('[data-key="text"]')?.value === "half"`)
 }
 
-func TestAClientsToolWaitsForAClient(t *testing.T) {
-	tab := show(t, newLog(
-		event.SetTools{Tools: event.ToolList{{Name: "ask_user", Description: "Ask"}}},
-		event.UserMessage{Content: "Hi"}, toolStarted(1, 2), event.AssistantMessage{RequestID: toolRequest, ThroughEventID: eventID(2)},
-		toolCall("call_1", "ask_user", `{}`), stepEnded(1, event.Usage{}),
-	))
-	tab.Await(`document.querySelector(".status.pending_client")`)
-	require.Equal(t, []string{"ask_user  waiting for a client"}, cards(tab))
-}
-
 func TestToolScreenshots(t *testing.T) {
 	if *toolScreenshots == "" {
 		t.Skip("screenshots of tool cards, run with -tool-screenshots")
@@ -290,4 +280,29 @@ func TestToolScreenshots(t *testing.T) {
 	tab.Await(decided)
 	tab.Do(`document.querySelectorAll("details").forEach((d) => { d.open = true })`)
 	shoot("done")
+
+	schema := `{"type":"object","required":["day"],"properties":{"question":{"type":"string"},"day":{"enum":["Friday","Saturday"]},` +
+		`"people":{"type":"integer","title":"Number of people"},"dishes":{"type":"array","items":{"type":"string"},"description":"What everyone eats"}}}`
+	for name, l := range map[string]*log{
+		"question": newLog(asking(question, `{"question":"Which day suits you, and do you need a high chair?"}`)...),
+		"choices":  newLog(asking(question, `{"question":"Which day suits you?","options":["Friday","Saturday","Neither of them"]}`)...),
+		"form":     newLog(asking(schema, `{"question":"The table is free on two days. Which one do you want?"}`)...),
+		"rtl": newLog(event.UserMessage{Content: "مرحبا، كيف الحال؟"}, event.AssistantMessage{
+			Content: "# عنوان\n\nهذا **نص** مع كلمة (hello) في الوسط.\n\n- أول\n- ثان\n\n> اقتباس\n\n| أ | ب |\n|---|---|\n| 1 | 2 |\n\nAnd English.",
+		}),
+		"unattended": newLog(event.UserMessage{Content: "Hi"}, toolStarted(1, 1)),
+	} {
+		tab = show(t, l)
+		if name == "unattended" {
+			l.record(event.TextDelta{RequestID: toolRequest, Attempt: 1, Delta: "The tide turns at", ThroughEventID: eventID(2)})
+			tab.Await(`document.querySelector(".streaming")`)
+			l.Wait(waitingInput("Are you still there?"))
+			tab.Await(`document.body.classList.contains("unattended") && document.querySelector("#stored li")`)
+		}
+		if name == "form" {
+			tab.Type(`[data-key="send"]`, "\r")
+			tab.Await(`document.querySelector(".problem").innerText`)
+		}
+		shoot(name)
+	}
 }

@@ -38,6 +38,7 @@ type Context interface {
 	Follow(ctx context.Context, options client.FollowOptions) iter.Seq2[event.Event, error]
 	Attachment(ctx context.Context, id string) (event.FileAttachment, error)
 	State(ctx context.Context) (wire.State, error)
+	UnattendedSince(ctx context.Context) (time.Time, error)
 	Interrupt(ctx context.Context) error
 	Close(ctx context.Context, reason string) error
 }

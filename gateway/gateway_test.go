@@ -342,6 +342,7 @@ func TestServeDrainsOnShutdown(t *testing.T) {
 	stop()
 	events := make(chan sse, 10)
 	readEvents(t.Context(), response.Body, events)
+	require.Equal(t, sse{kind: "comment"}, <-events)
 	require.Equal(t, "demo:0001", (<-events).id)
 	require.NotEmpty(t, (<-events).retry, "the stream must end before the requests")
 	close(sent)

@@ -158,6 +158,11 @@ func (c named) State(ctx context.Context) (state wire.State, err error) {
 	return state, err
 }
 
+func (c named) UnattendedSince(ctx context.Context) (since time.Time, err error) {
+	err = c.do(ctx, func() error { since, err = c.Context.UnattendedSince(ctx); return err })
+	return since, err
+}
+
 func (c named) Interrupt(ctx context.Context) error {
 	return c.do(ctx, func() error { return c.Context.Interrupt(ctx) })
 }

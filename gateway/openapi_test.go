@@ -99,7 +99,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 		"Budget": event.Budget{}, "Amount": event.Amount{},
 
 		"Document": folded.Document{}, "Item": folded.Item{}, "Entry": folded.Entry{}, "EntryType": folded.EntryType{},
-		"ActionType": folded.ActionType{}, "FileChange": folded.FileChange{}, "Todo": folded.Todo{},
+		"ActionType": folded.ActionType{}, "Approval": folded.Approval{}, "Question": folded.Question{}, "FileChange": folded.FileChange{}, "Todo": folded.Todo{},
 		"CommandResult": folded.CommandResult{}, "Attachment": folded.Attachment{}, "Operation": folded.Operation{},
 
 		"Summary": client.Summary{}, "Problem": gateway.Problem{},

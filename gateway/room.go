@@ -37,6 +37,8 @@ type room struct {
 	transcript transcriptState
 	status     status
 	spent      *usage.Table
+	waiting    waiting
+	check      func() // calls probe
 }
 
 func newRoom(name string) *room {
@@ -53,7 +55,8 @@ func (r *room) follow(ctx context.Context, c Context, registry *rooms) error {
 }
 
 func (r *room) read(ctx context.Context, c Context, registry *rooms) error {
-	options := client.FollowOptions{Deltas: true}
+	r.check = func() { r.probe(ctx, c) }
+	options := client.FollowOptions{Deltas: true, Waiting: func(w client.Waiting) { r.wait(ctx, w) }}
 	for e, err := range c.Events(ctx, "") {
 		if errors.Is(err, client.ErrNoContext) && registry.keepWaiting(r) {
 			r.isMissing = true // without the lock: viewers read it once isLoaded is set
@@ -92,6 +95,11 @@ func (r *room) publish(change func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	change()
+	r.wakeViewers()
+}
+
+// wakeViewers requires the lock.
+func (r *room) wakeViewers() {
 	if r.changed != nil {
 		close(r.changed)
 		r.changed = nil
@@ -114,6 +122,7 @@ func (r *room) apply(e event.Event) {
 		recorded = eventFrame(e)
 	}
 	r.publish(func() {
+		defer r.heard()
 		r.isMissing = false
 		r.transcript.apply(e)
 		switch {
@@ -127,6 +136,7 @@ func (r *room) apply(e event.Event) {
 		}
 		r.answer.apply(e)
 		r.progress.apply(e)
+		r.waiting.apply(e)
 		r.spent.Add(e)
 		r.status.apply(e, r.spent)
 		r.last = event.Counter(e.ID)

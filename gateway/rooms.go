@@ -64,6 +64,16 @@ func (rs *rooms) enter(c Context, isStream bool) (r *room, leave func(), err err
 	}), nil
 }
 
+// showStored shows the viewers of a context that it has stored input.
+func (rs *rooms) showStored(name string) {
+	rs.mu.Lock()
+	r := rs.open[name]
+	rs.mu.Unlock()
+	if r != nil {
+		r.showStored()
+	}
+}
+
 // keepWaiting ends the room of a missing context unless a stream waits.
 func (rs *rooms) keepWaiting(r *room) bool {
 	rs.mu.Lock()

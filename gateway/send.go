@@ -54,6 +54,9 @@ func (g *Gateway) send(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if len(sent.EventIDs) == 0 {
+		g.rooms.showStored(c.Name())
+	}
 	writeJSON(w, http.StatusAccepted, sent)
 	return nil
 }

@@ -43,14 +43,13 @@ func (s *stream) begin() error {
 	s.isOpen = true
 	header := s.w.Header()
 	header.Set("Content-Type", "text/event-stream")
-	header.Set("Cache-Control", "no-store")
-	header.Set("X-Accel-Buffering", "no") // disables buffering in proxies
+	header.Set("Cache-Control", "no-store, no-transform") // a proxy that compresses holds the beginning of a stream
+	header.Set("X-Accel-Buffering", "no")                 // disables buffering in proxies
 	s.w.WriteHeader(http.StatusOK)
-	if err := s.control.Flush(); err != nil {
-		return fmt.Errorf("%w: %w", errGone, err)
-	}
-	return nil
+	return s.send(streamBegins) // some proxies hold the header until the first byte of the body
 }
+
+var streamBegins = []byte(": the stream begins\n\n")
 
 var errGone = errors.New("the viewer disconnected")
 

@@ -14,6 +14,7 @@ type status struct {
 	since   time.Time
 	request string // the running request
 	budget  spending
+	waiting *waitingView // nil: no work waits for a worker
 }
 
 // spending is the budget of a context and its usage. Zero: it has no budget.
@@ -52,5 +53,6 @@ func (s status) frame() []byte {
 		Status wire.Status `json:"status"`
 		Since  time.Time   `json:"since"`
 		Budget spending    `json:"budget,omitzero"`
-	}{s.status, s.since, s.budget}))
+		*waitingView
+	}{s.status, s.since, s.budget, s.waiting}))
 }

@@ -213,6 +213,7 @@ func (r *room) transcriptAfter(version int) (transcriptUpdate, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	update := transcriptUpdate{version: version, deltas: r.deltas, status: r.status, isReady: r.isLoaded}
+	update.status.waiting = r.waiting.view
 	newest := r.transcript.patcher.Version()
 	if !r.isLoaded || version == newest {
 		if r.err != nil {

@@ -46,7 +46,9 @@ func (w *world) view(path string, header ...string) *viewer {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	w.t.Cleanup(cancel)
+	late := time.AfterFunc(testTimeout, cancel)
 	response, err := w.server.Client().Do(w.stream(ctx, path, header...))
+	late.Stop()
 	require.NoError(w.t, err)
 	if response.StatusCode != http.StatusOK {
 		body, _ := io.ReadAll(response.Body)
@@ -59,6 +61,7 @@ func (w *world) view(path string, header ...string) *viewer {
 		defer close(v.events)
 		readEvents(ctx, response.Body, v.events)
 	}()
+	require.Equal(w.t, sse{kind: "comment"}, v.read(), "the first byte must not wait for an event")
 	return v
 }
 

@@ -44,6 +44,8 @@ type log struct {
 	unread chan struct{}
 	// send replaces Send, which records events by default.
 	send func([]event.Event) (client.Receipt, error)
+	// unattended is the result of UnattendedSince; nil: a worker has the answer.
+	unattended func() time.Time
 }
 
 func newLog(bodies ...event.Body) *log { return newLogOf("demo", bodies...) }
@@ -117,6 +119,7 @@ func (l *log) Follow(ctx context.Context, options client.FollowOptions) iter.Seq
 func (l *log) Send(_ context.Context, events ...event.Event) (client.Receipt, error) {
 	l.mu.Lock()
 	l.sent = append(l.sent, events)
+	l.change()
 	l.mu.Unlock()
 	if l.send != nil {
 		return l.send(events)
@@ -142,6 +145,13 @@ func (l *log) Attachment(_ context.Context, id string) (event.FileAttachment, er
 func (l *log) State(context.Context) (wire.State, error) {
 	_, _, err := l.Snapshot()
 	return wire.StateOf(reducer.Load(l.Name(), reducer.Reduce), time.Time{}), err
+}
+
+func (l *log) UnattendedSince(context.Context) (time.Time, error) {
+	if l.unattended == nil {
+		return time.Time{}, nil
+	}
+	return l.unattended(), nil
 }
 
 func (l *log) Interrupt(context.Context) error { return l.ask("interrupt") }

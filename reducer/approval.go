@@ -19,9 +19,9 @@ func (d *decision) approvalProblem(body event.ApprovalDecided, before []event.Ap
 	return "no tool call with the id waits for an approval"
 }
 
-// WaitsForApproval reports whether a call of the request waits for an approval.
-func (r *Request) WaitsForApproval() bool {
-	return slices.ContainsFunc(r.Calls, func(c Call) bool { return c.State == CallApproval })
+// Waits reports whether a call of the request waits for an approval or for the result of a client.
+func (r *Request) Waits() bool {
+	return slices.ContainsFunc(r.Calls, func(c Call) bool { return c.State == CallApproval || c.State == CallClient })
 }
 
 func (c Call) awaits(body event.ApprovalDecided) bool {

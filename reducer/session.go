@@ -99,6 +99,8 @@ const SpareAttempts = 2
 const (
 	MaxPendingAttachments = 100
 	MaxOpenToolCalls      = 1000
+	// MaxPlaceBack bounds how far back a client may place a message or a result: the fold moves all later messages.
+	MaxPlaceBack = 1000
 )
 
 // NewSession returns the session of a new context.

@@ -1,6 +1,7 @@
 package reducer_test
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -231,9 +232,9 @@ func (w *world) anyInput() {
 
 // input checks that events are recorded completely and in order, or rejected as a whole.
 func (w *world) input(events ...event.Event) {
-	fresh := w.fresh(events)
+	fresh, reuses := w.fresh(events), w.reusesID(events)
 	recorded := w.step(reducer.Received{At: w.now, Events: events})
-	if events = fresh; len(events) == 0 {
+	if events = fresh; len(events) == 0 && !reuses {
 		require.Empty(w, recorded, "repeated events are dropped")
 		return
 	}
@@ -245,6 +246,7 @@ func (w *world) input(events ...event.Event) {
 		require.Len(w, recorded, 1, "only the rejection is recorded")
 		return
 	}
+	require.False(w, reuses, "an id that belongs to a different event is rejected")
 	require.GreaterOrEqual(w, len(recorded), len(events))
 	for i, e := range events {
 		require.Equal(w, e.Body, recorded[i].Body)
@@ -253,6 +255,19 @@ func (w *world) input(events ...event.Event) {
 	for _, e := range recorded[len(events):] {
 		require.Contains(w, []event.Tag{event.TagToolResult, event.TagLLMRequestInterrupted}, e.Tag(), "only results of tool calls and their interruption follow the input")
 	}
+}
+
+// reusesID reports whether an id of the events belongs to a different event of the log or of the input.
+func (w *world) reusesID(events []event.Event) bool {
+	for i, e := range events {
+		for _, other := range slices.Concat(w.log, events[:i]) {
+			isSame := e.ClientEventID != "" && other.ClientEventID == e.ClientEventID && other.Tag() != event.TagInputRejected
+			if isSame && !reflect.DeepEqual(e.Body, other.Body) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // fresh returns the events that the log does not contain.

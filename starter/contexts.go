@@ -36,6 +36,7 @@ type conversation interface {
 	scheduler
 	RunEvents(ctx context.Context, runID, from string) iter.Seq2[event.Event, error]
 	State(ctx context.Context) (wire.State, error)
+	UnattendedSince(ctx context.Context) (time.Time, error)
 	Interrupt(ctx context.Context) error
 	Close(ctx context.Context, reason string) error
 	Import(ctx context.Context, log iter.Seq2[event.Event, error], o client.ImportOptions) (client.Imported, error)

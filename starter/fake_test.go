@@ -193,6 +193,8 @@ func (f *fakeContext) Events(ctx context.Context, from string) iter.Seq2[event.E
 	}
 }
 
+func (f *fakeContext) UnattendedSince(context.Context) (time.Time, error) { return time.Time{}, f.err }
+
 func (f *fakeContext) State(context.Context) (wire.State, error) {
 	if f.missing {
 		return wire.State{}, client.ErrNoContext

@@ -18,7 +18,8 @@ const (
 	StatusIdle      Status = "idle"
 	StatusAnswering Status = "answering"
 	StatusClosed    Status = "closed"
-	// StatusWaiting replaces StatusAnswering in lists while a tool call waits for an approval.
+	// StatusWaiting replaces StatusAnswering in lists while a tool call waits for an approval or for the
+	// result of a client.
 	StatusWaiting Status = "waiting"
 )
 

@@ -27,7 +27,7 @@ const showTurnsEvery = 5 * time.Second
 func (r *run) updateVisibility() {
 	workflow.SetCurrentDetails(r.ctx, details(r.session))
 	status := wire.StatusOf(r.session)
-	if r.visibility.showsWaiting && status == wire.StatusAnswering && r.session.Request.WaitsForApproval() {
+	if r.visibility.showsWaiting && status == wire.StatusAnswering && r.session.Request.Waits() {
 		status = wire.StatusWaiting
 	}
 	isUnannounced := status == wire.StatusAnswering && r.session.Request.Through == ""

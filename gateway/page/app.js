@@ -4,18 +4,19 @@
 //	contexts.js      the list
 //	transcript.js    follows a transcript: a document and its patches
 //	conversation.js  renders it; entry.js and markdown.js create the elements
-//	approvals.js     the forms that approve or deny tool calls
+//	callform.js      the forms on the cards of calls that wait: approvals.js, questions.js
 //	composer.js      the input box; limits.js checks attachments
 //	outbox.js        sends messages
 //	request.js, sse.js, backoff.js, dom.js, money.js, storage.js, theme.js    utilities
 //	lib/             third-party libraries
 
-import { isWaiting, selectApprovals } from "./approvals.js";
+import { selectCalls, waitsFor } from "./callform.js";
 import { request } from "./request.js";
 import { $ } from "./dom.js";
 import { Composer } from "./composer.js";
 import { Contexts, validName } from "./contexts.js";
 import { Conversation } from "./conversation.js";
+import { build } from "./entry.js";
 import { spending } from "./money.js";
 import { Outbox } from "./outbox.js";
 import { follow } from "./transcript.js";
@@ -54,8 +55,9 @@ function open() {
   $("name").textContent = current ?? "";
   $("budget").textContent = "";
   $("empty").hidden = true;
-  selectApprovals(current);
+  selectCalls(current);
   conversation.replace([]);
+  showUnattended({});
   showWaiting([]);
   showError("stream", "");
   showError("stop", "");
@@ -71,18 +73,21 @@ function open() {
 
 const viewer = {
   replaced(entries) {
-    $("empty").hidden = entries.length > 0;
+    showEmpty(entries);
     conversation.replace(entries, { keepPosition: true });
     showWaiting(entries);
   },
   changed(entries, changes) {
-    $("empty").hidden = entries.length > 0;
+    showEmpty(entries);
     conversation.changed(entries, changes);
     if (changes.some(({ kind }) => kind !== "text")) showWaiting(entries);
   },
   statusChanged(streamed) {
     clearTimeout(idleTimer);
     $("budget").textContent = streamed.budget ? spending(streamed.budget) : "";
+    // In the frame in which the conversation shows a recorded message.
+    const context = current;
+    requestAnimationFrame(() => context === current && showUnattended(streamed));
     const update = () => contexts.setStreamed(current, streamed);
     if (streamed.status === "idle" && contexts.statusOf(current) === "answering") idleTimer = setTimeout(update, IDLE_DELAY);
     else update();
@@ -93,6 +98,30 @@ const viewer = {
     showError("stream", connectionError(yes, reason));
   },
 };
+
+let isEmpty = true; // the log
+let storedCount = 0;
+let isUnattended = false; // no worker does the work of the context
+
+function showEmpty(entries) {
+  isEmpty = entries.length === 0;
+  $("empty").hidden = !isEmpty || storedCount > 0;
+}
+
+// showUnattended shows what waits for a worker.
+function showUnattended({ stored = [], noWorkerSince, status }) {
+  storedCount = stored.length;
+  $("stored").replaceChildren(...stored.map((item) => build(item).element));
+  if (storedCount > 0) $("empty").hidden = true;
+  isUnattended = Boolean(noWorkerSince);
+  document.body.classList.toggle("unattended", isUnattended);
+  const text = isUnattended
+    ? `${storedCount > 0 ? "Stored in Temporal. " : status === "answering" ? "The answer has stopped. " : ""}No worker answers; it continues when a worker runs.`
+    : storedCount > 0 ? "Stored in Temporal, waiting for a worker." : "";
+  $("unattended").hidden = !text;
+  if ($("unattended").textContent !== text) $("unattended").textContent = text; // a screen reader reads changes
+  showStatus();
+}
 
 function connectionError(connected, reason) {
   if (connected) return "";
@@ -109,14 +138,18 @@ function showError(source, text) {
   $("banner").textContent = first;
 }
 
-let waiting = []; // the indices of the calls that wait for an approval
+let waiting = []; // { index, what } of the calls that wait for this page
 
 // showWaiting names or counts the waiting calls above the input box.
 function showWaiting(entries) {
-  waiting = entries.flatMap((entry, i) => (isWaiting(entry) ? [i] : []));
+  waiting = entries.flatMap((entry, index) => {
+    const what = waitsFor(entry);
+    return what ? [{ index, what }] : [];
+  });
+  const what = waiting.every((call) => call.what === waiting[0].what) && waiting[0]?.what;
   const text = waiting.length === 1
-    ? `${entries[waiting[0]].content.entry_type.tool_name} waits for your approval`
-    : `${waiting.length} calls wait for your approval`;
+    ? `${entries[waiting[0].index].content.entry_type.tool_name} waits for your ${what}`
+    : `${waiting.length} calls wait for ${what ? `your ${what}` : "you"}`;
   const line = $("waiting").firstChild;
   $("waiting").hidden = waiting.length === 0;
   contexts.setWaiting(current, waiting.length > 0);
@@ -130,14 +163,18 @@ function showStatus() {
   const known = contexts.statusOf(current) ?? "";
   const isAnswering = known === "waiting" || (known !== "closed" && conversation.streaming);
   const status = isAnswering ? "answering" : known;
-  const text = status === "answering" && waiting.length > 0 ? "waiting for approval" : status;
+  const text = isUnattended ? "no worker answers" : status === "answering" && waiting.length > 0 ? waitingFor() : status;
   if ($("status").textContent !== text) $("status").textContent = text;
+  $("status").classList.toggle("unattended", isUnattended);
   if (status === shownStatus) return;
   if (shownStatus === "answering") contexts.refresh();
   shownStatus = status;
   $("status").className = status;
+  $("status").classList.toggle("unattended", isUnattended);
   $("stop").hidden = status !== "answering";
 }
+
+const waitingFor = () => (waiting.some(({ what }) => what === "approval") ? "waiting for approval" : "waiting for an answer");
 
 async function stop() {
   showError("stop", "");
@@ -151,10 +188,10 @@ async function stop() {
 }
 
 $("stop").addEventListener("click", stop);
-$("waiting").lastChild.addEventListener("click", () => conversation.reveal(waiting[0]));
+$("waiting").lastChild.addEventListener("click", () => conversation.reveal(waiting[0].index));
 addEventListener("hashchange", open);
 addEventListener("keydown", (event) => {
-  const typing = event.target.closest?.("input, textarea");
+  const typing = event.target.closest?.("input, textarea, select");
   if (event.key === "Escape" && !$("stop").hidden && event.target !== $("search")) stop();
   else if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey) {
     event.preventDefault();

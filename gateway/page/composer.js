@@ -106,7 +106,7 @@ export class Composer {
       const error = item.error ?? (this.#isOverTotal && `too large in total: at most ${bytes(this.#maxTotalBytes)} per message`);
       return h("li", { class: error && "rejected" },
         event?.mediaType.startsWith("image/") && (item.image ??= h("img", { src: `data:${event.mediaType};base64,${event.source.data}`, alt: "" })),
-        h("span", { class: "name" }, name),
+        h("span", { class: "name", dir: "auto" }, name),
         h("span", { class: "state" }, error || (event ? bytes(size) : "reading…")),
         h("button", { type: "button", class: "quiet", "aria-label": `Remove ${name}`, onclick: () => this.#remove(item) }, "×"));
     }));

@@ -20,7 +20,7 @@ export class Contexts {
   #connected;
   #summaries = new Map(); // by name, also those outside the search
   #streamed = {}; // { name, status, since } from the stream of the selected context
-  #waiting; // the name of the selected context if a call waits for an approval
+  #waiting; // the name of the selected context if a call waits for a person
 
   // changed is called after an update; connected(yes, reason) reports whether Temporal
   // provides the list.
@@ -58,8 +58,8 @@ export class Contexts {
     this.#changed();
   }
 
-  // setWaiting sets whether a call of the selected context waits for an approval, which the status of
-  // its stream does not tell.
+  // setWaiting sets whether a call of the selected context waits for an approval or an answer, which the
+  // status of its stream does not tell.
   setWaiting(name, waits) {
     this.#waiting = waits ? name : undefined;
     this.#describe(name);

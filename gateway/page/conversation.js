@@ -35,8 +35,8 @@ export class Conversation {
     // A card that opens at the end must stay under the pointer.
     list.addEventListener("click", ({ target }) => { if (target.closest("summary")) this.#atEnd = false; });
     list.addEventListener("toggle", () => this.#scrolled(), { capture: true });
-    new ResizeObserver(() => this.#keepEnd()).observe(list);
-    new ResizeObserver(() => this.#keepEnd()).observe(scroller);
+    const sizes = new ResizeObserver(() => this.#keepEnd());
+    for (const element of [scroller, ...scroller.children]) sizes.observe(element);
   }
 
   get streaming() {
@@ -78,12 +78,12 @@ export class Conversation {
     this.#requestFrame();
   }
 
-  // reveal shows an entry and puts the focus on its first button.
+  // reveal shows an entry and puts the focus on its first control.
   reveal(index) {
     while (index < this.#first) this.#addOlder();
     const { element } = this.#slots[index - this.#first];
     element.scrollIntoView({ block: "nearest" });
-    element.querySelector("button, summary")?.focus();
+    element.querySelector("textarea, select, button, summary")?.focus();
   }
 
   // toEnd scrolls to the newest entry and follows it.

@@ -1,9 +1,11 @@
 // Creates the elements of entries. reducer/transcript defines their types.
 
-import { approvalForm, isWaiting } from "./approvals.js";
+import { approvalForm } from "./approvals.js";
+import { lostNote, waitsFor } from "./callform.js";
 import { h } from "./dom.js";
 import { render, StreamingMarkdown } from "./markdown.js";
 import { dollars } from "./money.js";
+import { asked, questionForm } from "./questions.js";
 
 // build returns { element, streaming } for an item of a transcript. streaming is the
 // StreamingMarkdown of an entry that streams.
@@ -18,7 +20,7 @@ const views = {
   user_message: (entry) => ({
     children: [
       h("div", { class: "bubble" },
-        entry.content && h("div", { class: "plain" }, entry.content),
+        entry.content && h("div", { class: "plain", dir: "auto" }, entry.content),
         entry.attachments?.length && h("ul", { class: "attachments" }, entry.attachments.map(attachment))),
       time(entry, "You"),
     ],
@@ -37,16 +39,16 @@ const views = {
   system_message: (entry) => {
     const { subtype, level } = entry.entry_type;
     if (subtype === "prompt") {
-      return { children: [h("details", null, h("summary", null, "System prompt"), h("div", { class: "plain" }, entry.content))] };
+      return { children: [h("details", null, h("summary", null, "System prompt"), h("div", { class: "plain", dir: "auto" }, entry.content))] };
     }
     if ((subtype === "hook" || subtype === "compacted") && entry.content.includes("\n")) {
       const [did, ...changes] = entry.content.split("\n");
-      return { children: [h("details", null, h("summary", null, did), h("div", { class: "plain" }, changes.join("\n"))), time(entry)] };
+      return { children: [h("details", null, h("summary", { dir: "auto" }, did), h("div", { class: "plain", dir: "auto" }, changes.join("\n"))), time(entry)] };
     }
     const line = output(entry.metadata?.line); // malformed input of an agent
     return {
       class: level === "warning" && "warning",
-      children: [line ? h("details", null, h("summary", null, entry.content), line) : h("p", null, entry.content), time(entry)],
+      children: [line ? h("details", null, h("summary", { dir: "auto" }, entry.content), line) : h("p", { dir: "auto" }, entry.content), time(entry)],
     };
   },
 
@@ -54,7 +56,7 @@ const views = {
     const { kind, retryable } = entry.entry_type;
     const advice = adviceByKind[kind] ?? (retryable && "Try again later: the same request may succeed.");
     return {
-      children: [h("div", null, h("p", { class: "plain" }, entry.content), advice && h("p", { class: "advice" }, advice)), time(entry)],
+      children: [h("div", null, h("p", { class: "plain", dir: "auto" }, entry.content), advice && h("p", { class: "advice" }, advice)), time(entry)],
     };
   },
 
@@ -77,18 +79,23 @@ const views = {
   tool_use: (entry) => {
     const { tool_name: name, status, duration_ms: ms, approval, action_type: action = { action: "other" } } = entry.entry_type;
     const { verb, target, body } = (actions[action.action] ?? actions.other)(action, entry, name);
-    const waits = isWaiting({ content: entry });
-    const parts = waits ? [labelled("Arguments", output(approval.arguments) ?? h("p", { class: "note" }, "none")), approvalForm(entry.entry_type)] : [body].flat().filter(Boolean);
+    const waits = waitsFor({ content: entry });
+    const parts = {
+      approval: () => [labelled("Arguments", output(approval.arguments) ?? h("p", { class: "note" }, "none")), approvalForm(entry.entry_type)],
+      answer: () => [...asked(entry.entry_type.question, output), questionForm(entry.entry_type)],
+    }[waits]?.() ?? [body].flat().filter(Boolean);
+    const lost = !waits && lostNote(entry.entry_type.tool_call_id);
+    if (lost) parts.push(lost);
     const exit = action.action === "command_run" ? action.result?.exit_status : undefined;
     const line = [
       h("span", { class: "verb" }, verb),
-      h("code", { class: "target" }, target),
-      entry.progress && h("span", { class: "progress" }, entry.progress),
+      h("code", { class: "target", dir: "auto" }, target),
+      entry.progress && h("span", { class: "progress", dir: "auto" }, entry.progress),
       exit != null && h("span", { class: `exit ${exit === 0 ? "ok" : "bad"}` }, `exit ${exit}`),
       ms && h("span", { class: "took" }, seconds(ms)),
       h("span", { class: `status ${status ?? "created"}`, title: joinDots(statuses[status] ?? status, ms && seconds(ms)).join(""), role: "img", "aria-label": statuses[status] ?? status }),
     ];
-    if (approval?.decision) parts.push(h("p", { class: "note decision" }, decided(approval)));
+    if (approval?.decision) parts.push(h("p", { class: "note decision", dir: "auto" }, decided(approval)));
     if (waits) return { class: "waiting", children: [h("div", { class: "card" }, h("div", { class: "line" }, line), h("div", { class: "card-body" }, parts))] };
     if (parts.length === 0) return { children: [h("div", { class: "card" }, h("div", { class: "line" }, line))] };
     if (entry.metadata) parts.push(h("details", { class: "metadata" }, h("summary", null, "Metadata"), output(entry.metadata)));
@@ -130,7 +137,7 @@ function prose({ content, chunks }) {
 
 const statuses = {
   created: "running", success: "done", failed: "failed",
-  denied: "denied", timed_out: "timed out", pending_approval: "waiting for approval", pending_client: "waiting for a client",
+  denied: "denied", timed_out: "timed out", pending_approval: "waiting for approval", pending_client: "waiting for an answer",
 };
 
 const actions = {
@@ -145,7 +152,7 @@ const actions = {
   command_run: ({ command, result }, { content }) => ({
     verb: "Run",
     target: firstLine(command ?? content),
-    body: [command?.includes("\n") && h("pre", { class: "command" }, command), output(result?.output ?? result)],
+    body: [command?.includes("\n") && h("pre", { class: "command", dir: "auto" }, command), output(result?.output ?? result)],
   }),
 
   search: ({ query, path, result }, { content }) => ({
@@ -161,7 +168,7 @@ const actions = {
     target: `${todos.filter((todo) => isDone(todo)).length} of ${todos.length}`,
     body: [
       todos.length && h("ul", { class: "todos" }, todos.map((todo) =>
-        h("li", { class: todo.status ?? "pending" }, todo.content, todo.priority && h("span", { class: "priority" }, todo.priority),
+        h("li", { class: todo.status ?? "pending", dir: "auto" }, todo.content, todo.priority && h("span", { class: "priority" }, todo.priority),
           h("span", { class: "visually-hidden" }, ` (${todo.status ?? "pending"})`)))),
       output(result),
     ],
@@ -194,7 +201,7 @@ function output(value) {
   if (value === undefined || value === null || value === "") return null;
   const text = typeof value === "string" ? value : JSON.stringify(value, null, 2);
   const rest = text.length > MAX_CHARS && `\n… ${(text.length - MAX_CHARS).toLocaleString("en")} more characters`;
-  return h("pre", { class: "output", tabindex: 0 }, text.slice(0, MAX_CHARS), rest);
+  return h("pre", { class: "output", tabindex: 0, dir: "auto" }, text.slice(0, MAX_CHARS), rest);
 }
 
 const labelled = (label, body) => h("section", null, h("h3", null, label), body);
@@ -218,7 +225,7 @@ function diff(text) {
   const lines = text.slice(0, MAX_CHARS).split("\n");
   if (lines.at(-1) === "") lines.pop();
   const start = lines.findIndex((line) => line.startsWith("@@"));
-  return h("pre", { class: "diff", tabindex: 0 }, lines.slice(Math.max(0, start)).map((line) => {
+  return h("pre", { class: "diff", tabindex: 0, dir: "ltr" }, lines.slice(Math.max(0, start)).map((line) => {
     const kind = { "+": "add", "-": "del", "@": "hunk" }[line[0]];
     return h("span", { class: kind }, line + "\n");
   }));

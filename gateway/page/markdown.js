@@ -43,6 +43,7 @@ export function render(text) {
     table.replaceWith(wrapper);
     wrapper.append(table);
   }
+  for (const block of fragment.children) if (block.localName !== "pre") block.dir = "auto"; // of its first word
   return fragment;
 }
 

@@ -48,7 +48,8 @@ function changeOf({ op, path, value }, length) {
 //
 //	replaced(entries)                         a new document arrived
 //	changed(entries, changes)                 a patch was applied
-//	statusChanged({ status, since, budget })  the status of the context changed
+//	statusChanged({ status, since, budget, noWorkerSince, stored })
+//	                                          the status of the context, or what waits for a worker, changed
 //	connected(yes, reason)                    the connection was established or lost
 export async function follow(name, viewer, signal) {
   const transcript = new Transcript();
@@ -72,7 +73,7 @@ export async function follow(name, viewer, signal) {
             viewer.replaced(transcript.entries);
             break;
           case "status":
-            viewer.statusChanged(JSON.parse(data));
+            viewer.statusChanged(parse(data));
             break;
           case "patch": {
             // A patch that fails leaves no valid version, so the document is requested again.

@@ -23,6 +23,7 @@ type Log struct {
 	events  []event.Event // including deltas
 	last    int           // counter of the newest event
 	err     error
+	waiting client.Waiting
 }
 
 // NewLog returns the log of a context that does not exist before the first event is recorded. At is the
@@ -90,6 +91,14 @@ func (l *Log) change() {
 	l.changed = make(chan struct{})
 }
 
+// Wait reports work that waits for a worker.
+func (l *Log) Wait(w client.Waiting) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waiting = w
+	l.change()
+}
+
 // Snapshot returns the events so far, including deltas. The channel is closed by the next change. The
 // error is that of Fail.
 func (l *Log) Snapshot() (events []event.Event, changed <-chan struct{}, err error) {
@@ -123,6 +132,12 @@ func (l *Log) Follow(ctx context.Context, options client.FollowOptions) iter.Seq
 	return func(yield func(event.Event, error) bool) {
 		next, from := 0, event.Counter(options.From)
 		for ctx.Err() == nil {
+			l.mu.Lock()
+			waiting := l.waiting
+			l.mu.Unlock()
+			if options.Waiting != nil {
+				options.Waiting(waiting)
+			}
 			events, changed, err := l.Snapshot()
 			for _, e := range events[next:] {
 				wanted := event.Counter(e.ID) > from

@@ -84,7 +84,7 @@ func define(b *builder) *Metrics {
 			Name: "chronicle_tool_call_duration", Unit: "s", Description: "Duration of executed tool calls.", Labels: []string{"tool"}, Buckets: Seconds,
 		}),
 		ApprovalsWaiting: b.reading(Definition{
-			Name: "chronicle_approvals_waiting", Description: "Contexts of the task queue in which a tool call waits for an approval; each worker reports all of them, as counted at the previous scrape.",
+			Name: "chronicle_approvals_waiting", Description: "Contexts of the task queue in which a tool call waits for an approval or for the result of a client; each worker reports all of them, as counted at the previous scrape.",
 		}),
 		HookCalls: b.counter(Definition{
 			Name: "chronicle_hook_calls", Description: "Calls of hooks: passed, changed, refused or failed.", Labels: []string{"hook", "stage", "outcome"},

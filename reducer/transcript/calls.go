@@ -34,16 +34,24 @@ type pendingCall struct {
 	at        time.Time
 	requestID string // "" for an agent's call
 	arguments json.RawMessage
-	isClient  bool
-	approval  *Approval // nil: none is required
-	progress  int       // expected index of the next progress
+	client    *event.Tool // of a client's call; else nil
+	approval  *Approval   // nil: none is required
+	progress  int         // expected index of the next progress
 }
 
 func (c *pendingCall) running() Status {
-	if c.isClient {
+	if c.client != nil {
 		return PendingClient
 	}
 	return Created
+}
+
+// question returns nil unless the call has the status of one that waits for a client.
+func (c *pendingCall) question(status Status) *Question {
+	if status != PendingClient || c.client == nil {
+		return nil
+	}
+	return &Question{Arguments: indented(c.arguments), Description: c.client.Description, Schema: json.RawMessage(c.client.Parameters)}
 }
 
 type pendingResult struct {
@@ -71,7 +79,9 @@ func (f *fold) addCall(body event.ToolCall) {
 	c := &pendingCall{
 		callKey: key, tool: body.ToolName, messageID: body.MessageID, action: action, content: title(body.ToolName, action), at: f.at,
 		requestID: body.RequestID, arguments: body.Parameters,
-		isClient: body.RequestID != "" && slices.Contains(f.clientTools, body.ToolName),
+	}
+	if i := slices.IndexFunc(f.clientTools, func(t event.Tool) bool { return t.Name == body.ToolName }); i >= 0 && body.RequestID != "" {
+		c.client = &f.clientTools[i]
 	}
 	status := c.running()
 	if extra[Status](f.event, "status") == PendingApproval {
@@ -86,7 +96,10 @@ func (f *fold) addCall(body event.ToolCall) {
 		toolCallID = c.id
 	}
 	f.effects = append(f.effects, AppendEntry{ID: c.id, SessionID: c.session, After: after, Entry: f.entry(Entry{
-		EntryType: EntryType{Type: ToolUse, ToolName: c.tool, ActionType: &action, Status: status, ToolCallID: toolCallID}, Content: c.content,
+		EntryType: EntryType{
+			Type: ToolUse, ToolName: c.tool, ActionType: &action, Status: status, ToolCallID: toolCallID, Question: c.question(status),
+		},
+		Content: c.content,
 	})})
 	if len(f.open) == MaxCalls {
 		f.close(f.open[0])
@@ -154,7 +167,7 @@ func (f *fold) update(c *pendingCall, r pendingResult) {
 		status = TimedOut
 	}
 	durationMs := r.body.DurationMs
-	if durationMs == 0 && (c.requestID == "" || c.isClient) {
+	if durationMs == 0 && (c.requestID == "" || c.client != nil) {
 		durationMs = max(0, r.at.Sub(c.at).Milliseconds())
 	}
 	content := c.content
@@ -221,6 +234,7 @@ func (f *fold) setApproval(c *pendingCall, approval Approval, status Status) {
 	f.replace(c, &changed)
 	f.effects = append(f.effects, UpdateApproval{
 		ToolCallID: c.id, SessionID: c.session, Status: status, Approval: approval, ActionType: c.action, Content: c.content,
+		Question: c.question(status),
 	})
 }
 

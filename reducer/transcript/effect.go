@@ -48,6 +48,7 @@ type UpdateApproval struct {
 	// ActionType and Content show edited arguments.
 	ActionType ActionType
 	Content    string
+	Question   *Question
 }
 
 // UpdateProgress replaces the progress of a running tool call.

@@ -76,6 +76,7 @@ type EntryType struct {
 	Status     Status      `json:"status,omitempty"`
 	ToolCallID string      `json:"tool_call_id,omitempty"` // of a call of a request
 	Approval   *Approval   `json:"approval,omitempty"`     // if required
+	Question   *Question   `json:"question,omitempty"`     // while the call waits for a client
 
 	// Set on a system_message, and Subtype on an error_message.
 	Subtype Subtype `json:"subtype,omitempty"`
@@ -129,6 +130,13 @@ type Approval struct {
 	Reason    string         `json:"reason,omitempty"`
 	DecidedBy string         `json:"decided_by,omitempty"` // person or program; "" if unknown
 	Edited    bool           `json:"edited,omitempty"`     // the decision replaced the arguments
+}
+
+// Question is what a client needs to know to send the result of a tool call.
+type Question struct {
+	Arguments   string          `json:"arguments,omitempty"`   // indented JSON; see [Approval]
+	Description string          `json:"description,omitempty"` // of the tool
+	Schema      json.RawMessage `json:"schema,omitempty"`      // JSON Schema of the arguments, of the tool
 }
 
 // Subtype is the topic of a system_message or error_message.

@@ -75,7 +75,7 @@ func render(events []event.Event) transcript.Document {
 				if entry.EntryType.DurationMs = outcome.DurationMs; outcome.DurationMs == 0 && isTimed {
 					entry.EntryType.DurationMs = max(0, result.Timestamp.Sub(e.Timestamp).Milliseconds())
 				}
-				entry.Progress = ""
+				entry.Progress, entry.EntryType.Question = "", nil
 				if approval != nil {
 					approval.Arguments = ""
 					if approval.Decision == event.Deny {
@@ -320,6 +320,9 @@ func (o oracle) live(call int, resultAt map[int]int, entry *transcript.Entry) {
 				entry.Progress, next = change.Text, change.Index+1
 			}
 		}
+	}
+	if entry.EntryType.Status == transcript.PendingClient {
+		entry.EntryType.Question = &transcript.Question{Arguments: onLines(arguments)}
 	}
 }
 

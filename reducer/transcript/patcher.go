@@ -149,6 +149,7 @@ func (p *Patcher) applyEffect(effect Effect, e event.Event) {
 		s.entry.EntryType.DurationMs = effect.DurationMs
 		s.entry.ResultTimestamp = effect.Timestamp
 		s.entry.Content, s.entry.Progress = effect.Content, ""
+		s.entry.EntryType.Question = nil
 		if approval := s.entry.EntryType.Approval; approval != nil {
 			decided := *approval
 			decided.Arguments = ""
@@ -160,6 +161,7 @@ func (p *Patcher) applyEffect(effect Effect, e event.Event) {
 		s := p.calls[callKey{effect.SessionID, effect.ToolCallID}]
 		s.entry.EntryType.Status, s.entry.EntryType.Approval = effect.Status, &effect.Approval
 		s.entry.EntryType.ActionType, s.entry.Content = &effect.ActionType, effect.Content
+		s.entry.EntryType.Question = effect.Question
 		s.replaced = p.version
 		p.markChanged(s)
 	case UpdateProgress:

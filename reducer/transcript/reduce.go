@@ -24,7 +24,7 @@ type State struct {
 	open        []*pendingCall // without a result, oldest first
 	answered    *answered
 	waiting     []pendingResult
-	clientTools []string
+	clientTools []event.Tool
 }
 
 type request struct {
@@ -98,7 +98,7 @@ func (f *fold) apply() {
 	case event.ApprovalDecided:
 		f.decide(body)
 	case event.SetTools:
-		f.clientTools = namesOfClientTools(body)
+		f.clientTools = clientTools(body)
 		level := Info
 		if slices.ContainsFunc(body.Approve, body.IsIdle) {
 			level = Warning

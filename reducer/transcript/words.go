@@ -51,11 +51,11 @@ func settings(body event.Body) string {
 	return ""
 }
 
-func namesOfClientTools(body event.SetTools) (names []string) {
+func clientTools(body event.SetTools) (tools []event.Tool) {
 	for _, t := range body.Tools {
 		if t.IsClient() {
-			names = append(names, t.Name)
+			tools = append(tools, t)
 		}
 	}
-	return names
+	return tools
 }

@@ -16,7 +16,7 @@ import (
 // countTimeout bounds a count while Temporal is unavailable.
 const countTimeout = 2 * time.Second
 
-// measureWaiting exports the number of contexts that wait for an approval, until stop is called. A
+// measureWaiting exports the number of contexts with the status wire.StatusWaiting, until stop is called. A
 // worker cannot count them itself: they wait for days, across restarts.
 func measureWaiting(temporal client.Client, options Options) (stop func()) {
 	if options.Meters == nil || !options.SearchAttributes {

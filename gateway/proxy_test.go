@@ -1,0 +1,83 @@
+package gateway_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/gateway"
+)
+
+// minCompressed is the length from which the proxy compresses a body, in bytes.
+const minCompressed = 1024
+
+// compressingProxy is a reverse proxy that compresses responses like Traefik and Caddy: it holds the
+// header until the body is long enough to be compressed, unless the response must not be transformed. All
+// clients of the test accept gzip.
+func compressingProxy(t *testing.T, target string) *httptest.Server {
+	t.Helper()
+	to, err := url.Parse(target)
+	require.NoError(t, err)
+	proxy := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(to)
+			r.Out.Header.Set("Accept-Encoding", "identity") // the proxy compresses, not the gateway
+		},
+		ModifyResponse: func(response *http.Response) error {
+			if strings.Contains(response.Header.Get("Cache-Control"), "no-transform") {
+				return nil
+			}
+			held := make([]byte, minCompressed)
+			n, err := io.ReadFull(response.Body, held)
+			body := io.MultiReader(bytes.NewReader(held[:n]), response.Body)
+			if err != nil { // a short body ended
+				response.Body = io.NopCloser(body)
+				return nil
+			}
+			response.Header.Set("Content-Encoding", "gzip")
+			response.Header.Del("Content-Length")
+			compressed, to := io.Pipe()
+			go func() {
+				writer := gzip.NewWriter(to)
+				_, err := io.Copy(writer, body)
+				_ = writer.Close()
+				_ = to.CloseWithError(err)
+			}()
+			response.Body = compressed
+			return nil
+		},
+	})
+	t.Cleanup(func() {
+		proxy.CloseClientConnections()
+		proxy.Close()
+	})
+	return proxy
+}
+
+func TestStreamsArriveThroughACompressingProxy(t *testing.T) {
+	log := newLog(event.UserMessage{Content: "Hello"})
+	w := serve(t, fakeClient{log: log}, gateway.Options{})
+	w.server.URL = compressingProxy(t, w.server.URL).URL
+	description, err := w.server.Client().Do(w.request(http.MethodGet, "/openapi.json", ""))
+	require.NoError(t, err)
+	require.True(t, description.Uncompressed, "the proxy must compress what it may")
+	require.Equal(t, http.StatusOK, w.reply(w.request(http.MethodGet, "/openapi.json", ""), description).status)
+
+	events := w.view("/contexts/demo/events")
+	require.Equal(t, "demo:0001", events.next().id)
+	transcript := w.view("/contexts/demo/transcript")
+	require.Equal(t, "document", transcript.next().kind)
+	log.record(delta(0, "Good day"))
+	require.Equal(t, "Good day", deltaOf(t, events.next()).Delta)
+	require.Contains(t, transcript.next().data, "Good day")
+	w.view("/contexts/demo/events?from=demo:0001") // no event follows at once
+}
