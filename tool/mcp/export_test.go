@@ -3,8 +3,6 @@ package mcp
 import (
 	"context"
 	"io"
-	"maps"
-	"slices"
 	"time"
 )
 
@@ -94,9 +92,6 @@ func NewLineWriter(scrub func(string) string, log func(string, int)) *LineWriter
 }
 
 var Repaired = repaired
-
-// Keywords returns the keywords that are repaired.
-func Keywords() []string { return slices.Sorted(maps.Keys(keywords)) }
 
 type Scanner = scanner
 
