@@ -18,9 +18,40 @@ import (
 
 const (
 	maxTools           = 127 // of a server; with [tool.ReadResult], the maximum of a request
-	maxWithheld        = 32  // tools that are named with the reason
-	idempotentAttempts = 3   // of a call that may be repeated
+	maxPages           = maxTools
+	maxWithheld        = 32 // tools that are named with the reason
+	idempotentAttempts = 3  // of a call that may be repeated
 )
+
+func (s *server) list(ctx context.Context, l *link) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timing.connect)
+	defer cancel()
+	var tools []*sdk.Tool
+	cursors := map[string]bool{}
+	for cursor := ""; ; {
+		page, err := l.session.ListTools(ctx, &sdk.ListToolsParams{Cursor: cursor})
+		if err != nil && len(tools) == 0 {
+			return l.reason(fmt.Errorf("list tools: %w", l.explain(ctx, err)))
+		}
+		if err != nil {
+			s.logger.Warn("an MCP server did not list all of its tools", "server", s.config.Name, "error", l.explain(ctx, err).Error())
+			break
+		}
+		tools = append(tools, page.Tools...)
+		if cursor = page.NextCursor; cursor == "" {
+			break
+		}
+		if cursors[cursor] || len(cursors) == maxPages {
+			s.quirk(quirkCursor)
+			s.logger.Warn("an MCP server lists tools without an end; those so far are offered", "server", s.config.Name)
+			break
+		}
+		cursors[cursor] = true
+	}
+	definitions, withheld := s.definitions(tools, l.secrets)
+	s.set(func() { s.tools, s.withheld, s.isListed = definitions, withheld, true })
+	return nil
+}
 
 // definitions returns the tools that can be offered, in the order of their names, and the others.
 func (s *server) definitions(listed []*sdk.Tool, known *secrets) (tools []tool.Tool, withheld []Withheld) {

@@ -92,12 +92,3 @@ func NewLineWriter(scrub func(string) string, log func(string, int)) *LineWriter
 }
 
 var Repaired = repaired
-
-type Scanner = scanner
-
-// NewScanner returns a scanner whose noise is dropped.
-func NewScanner(message func([]byte) bool) *Scanner {
-	return &scanner{message: message, noise: func([]byte) {}, deliver: func() {}, tooLong: func() {}}
-}
-
-func (s *Scanner) End() { s.end() }

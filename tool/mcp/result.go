@@ -14,7 +14,7 @@ import (
 // error contains its message.
 func (s *server) valueOf(result *sdk.CallToolResult, known *secrets) (any, error) {
 	raw := json.RawMessage(result.Content[0].(*sdk.TextContent).Text) // see [wire.result]
-	var fields struct{ Content, StructuredContent, IsError, ResultType, ToolResult json.RawMessage }
+	var fields struct{ Content, StructuredContent, IsError, ResultType json.RawMessage }
 	if !isObject(raw) || json.Unmarshal(raw, &fields) != nil {
 		fields.Content = raw
 	}
@@ -22,13 +22,9 @@ func (s *server) valueOf(result *sdk.CallToolResult, known *secrets) (any, error
 		return nil, errors.New("the tool asks for input, which this client cannot give")
 	}
 	isStructured := !isEmpty(fields.StructuredContent)
-	if !isStructured && isEmpty(fields.Content) {
-		fields.Content = fields.ToolResult // of the protocol version 2024-10-07
-	}
 	b := blocks{isOnlyText: true}
 	b.addAll(fields.Content)
-	isBool := fields.IsError == nil || string(fields.IsError) == "true" || string(fields.IsError) == "false"
-	if !isObject(raw) || !isBool || b.isOdd || isEmpty(fields.Content) && !isStructured {
+	if !isObject(raw) || b.isOdd || isEmpty(fields.Content) && !isStructured {
 		s.quirk(quirkContent)
 	}
 	text := known.scrub(strings.Join(b.parts, "\n"))

@@ -50,7 +50,7 @@ func New(options Options) (*Servers, error) {
 		if s.find(config.Name) != nil {
 			return nil, fmt.Errorf("server %q: the name is used twice", config.Name)
 		}
-		added := &server{config: config, getenv: getenv, logger: s.logger, http: s.http, timing: defaultTiming, report: report, changed: make(chan struct{})}
+		added := &server{config: config, getenv: getenv, logger: s.logger, http: s.http, timing: defaultTiming, report: report, quirks: map[string]int{}, changed: make(chan struct{})}
 		added.dial = added.connection
 		s.servers = append(s.servers, added)
 	}
@@ -123,4 +123,12 @@ func (s *Servers) find(name string) *server {
 		}
 	}
 	return nil
+}
+
+// quirk counts a deviation of the server.
+func (s *server) quirk(kind string) {
+	s.report(kind)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.quirks[kind]++
 }
