@@ -54,14 +54,7 @@ func (t boundConnection) Connect(ctx context.Context) (sdk.Connection, error) {
 
 func originOf(u *url.URL) string { return u.Scheme + "://" + strings.ToLower(u.Host) }
 
-// redirectError is why a redirect is not followed.
-type redirectError string
-
-func (e redirectError) Error() string { return string(e) }
-
-func (redirectError) isUnsent() bool { return true }
-
-const errRedirect = redirectError("redirected to another scheme, host or port (set the url of the server itself)")
+var errRedirect = unsentError{errors.New("redirected to another scheme, host or port (set the url of the server itself)")}
 
 // checkRedirect follows redirects within an origin that keep the method.
 func checkRedirect(r *http.Request, via []*http.Request) error {
@@ -69,7 +62,7 @@ func checkRedirect(r *http.Request, via []*http.Request) error {
 	case originOf(r.URL) != originOf(first.URL):
 		return errRedirect
 	case r.Method != first.Method || len(via) > maxRedirects:
-		return redirectError("redirected (set the url that the server redirects to)")
+		return unsentError{errors.New("redirected (set the url that the server redirects to)")}
 	}
 	return nil
 }

@@ -119,25 +119,12 @@ func (t *httpWire) rejected(r *http.Request, response *http.Response, id int64) 
 		return eventStream(io.NopCloser(&event)), err
 	}
 	t.wire.take(id)
-	return nil, &statusError{code, strings.TrimSpace(string(text))}
-}
-
-// statusError is an error status of a response.
-type statusError struct {
-	code int
-	text string
-}
-
-func (e *statusError) Error() string {
-	status := strings.TrimSpace(fmt.Sprintf("%d %s", e.code, http.StatusText(e.code)))
-	if e.text == "" {
-		return status
+	err := errors.New(strings.Trim(fmt.Sprintf("%d %s: %s", code, http.StatusText(code), text), ": \r\n"))
+	if code < 500 && code != http.StatusRequestTimeout {
+		err = unsentError{err}
 	}
-	return status + ": " + e.text
+	return nil, err
 }
-
-// isUnsent reports whether the server did not execute the request.
-func (e *statusError) isUnsent() bool { return e.code < 500 && e.code != http.StatusRequestTimeout }
 
 // listen relays the stream of the server's own messages until the request ends. The stream is optional: the SDK would
 // end the connection with it, https://github.com/modelcontextprotocol/go-sdk/issues/1175.

@@ -58,9 +58,8 @@ type server struct {
 
 	mu       sync.Mutex
 	quirks   map[string]int // deviations by kind
-	withheld []Withheld     // of the newest list
 	link     *link          // nil unless connected
-	tools    []tool.Tool    // the newest list
+	tools    []tool.Tool    // the newest list, with those that cannot be offered
 	isListed bool           // tools were listed once
 	failures int            // starts that failed
 	next     time.Time      // when the next start is due; zero: now
@@ -214,12 +213,6 @@ func (s *server) newest() []tool.Tool {
 	return s.tools
 }
 
-func (s *server) newestWithheld() []Withheld {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.withheld
-}
-
 // offered returns the newest list of tools. It waits only for the first start of the server, so a
 // server that cannot start delays only the first request.
 func (s *server) offered(ctx context.Context) ([]tool.Tool, error) {
@@ -285,7 +278,7 @@ func (s *server) call(ctx context.Context, name string, arguments json.RawMessag
 		}
 		value, err := s.callOn(ctx, l, name, arguments, progress)
 		// The server has restarted, or is about to, and did not execute the call.
-		if failed == nil && (errors.Is(err, sdk.ErrSessionMissing) || errors.Is(err, errUnsent)) {
+		if failed == nil && (errors.Is(err, sdk.ErrSessionMissing) || errors.As(err, &unsentError{})) {
 			failed = l
 			continue
 		}
@@ -314,8 +307,7 @@ func (s *server) callOn(ctx context.Context, l *link, name string, arguments jso
 		}
 		return nil, ctx.Err()
 	}
-	var refusal interface{ isUnsent() bool }
-	isUnsent := !sent.Load() || errors.As(err, &refusal) && refusal.isUnsent()
+	isUnsent := !sent.Load() || errors.As(err, &unsentError{})
 	err = l.explain(ctx, err)
 	var rejected *jsonrpc.Error
 	if errors.As(err, &rejected) {
@@ -330,14 +322,14 @@ func (s *server) callOn(ctx context.Context, l *link, name string, arguments jso
 		})
 		l.lose()
 		if isUnsent {
-			return nil, fmt.Errorf("%w: %w", errUnsent, err)
+			return nil, &callError{server: s.config.Name, err: unsentError{err}, isUnsent: true}
 		}
 	}
 	return nil, &callError{server: s.config.Name, err: err, isUnsent: isUnsent}
 }
 
-// errUnsent means that the connection was closed before a call was sent.
-var errUnsent = errors.New("the call was not made")
+// unsentError is why the server did not execute a call.
+type unsentError struct{ error }
 
 // checkAlive stops a server that does not answer a ping after a call timed out; it is then
 // restarted. While another call runs, the server may only be busy, so it is not stopped.

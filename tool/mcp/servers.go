@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 )
 
@@ -88,7 +89,7 @@ type Status struct {
 
 // Withheld is a tool that cannot be offered to models.
 type Withheld struct {
-	Name   string // as the server gives it, without control characters
+	Name   string // without control characters
 	Reason string
 }
 
@@ -105,7 +106,15 @@ func (s *Servers) Status(ctx context.Context, name string) Status {
 	if server.link == nil {
 		err = cmp.Or(err, server.err)
 	}
-	return Status{Name: name, Error: err, Tools: len(server.tools), Withheld: server.withheld, Quirks: maps.Clone(server.quirks)}
+	status := Status{Name: name, Error: err, Quirks: maps.Clone(server.quirks)}
+	for _, t := range server.tools {
+		if spec := t.Spec(); spec.Withheld != "" {
+			status.Withheld = append(status.Withheld, Withheld{Name: strings.TrimPrefix(spec.Canonical, canonicalName(name, "")), Reason: spec.Withheld})
+		} else {
+			status.Tools++
+		}
+	}
+	return status
 }
 
 // Names returns the names of the servers.

@@ -156,10 +156,10 @@ var codesOfSDK = []int64{-32003, -32004, codeTransport}
 
 func errorOf(raw json.RawMessage) *jsonrpc.Error {
 	e := &jsonrpc.Error{}
-	if !isObject(raw) || json.Unmarshal(raw, e) != nil || e.Message == "" {
-		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: textIn(raw)}
+	if json.Unmarshal(raw, e) != nil || e.Message == "" {
+		e = &jsonrpc.Error{Message: strings.Trim(string(raw), `"`)}
 	}
-	if slices.Contains(codesOfSDK, e.Code) {
+	if e.Code == 0 || slices.Contains(codesOfSDK, e.Code) {
 		e.Code = jsonrpc.CodeInternalError
 	}
 	return e
@@ -184,9 +184,9 @@ func (w *wire) result(method string, raw json.RawMessage) json.RawMessage {
 
 // initialized keeps what is used of the result: the SDK accepts only protocol versions that it knows.
 func (w *wire) initialized(raw json.RawMessage) json.RawMessage {
-	var fields struct{ ProtocolVersion json.RawMessage }
+	var fields struct{ ProtocolVersion string }
 	_ = json.Unmarshal(raw, &fields)
-	version := textIn(fields.ProtocolVersion)
+	version := fields.ProtocolVersion
 	if version > statefulVersion || !slices.Contains(sdk.SupportedProtocolVersions(), version) {
 		w.quirk(quirkVersion)
 		version = statefulVersion
@@ -195,46 +195,28 @@ func (w *wire) initialized(raw json.RawMessage) json.RawMessage {
 }
 
 // listed keeps what is used of the tools: the SDK rejects the whole list if a field of one of them has another type.
+// Unmarshal leaves out such fields.
 func (w *wire) listed(raw json.RawMessage) json.RawMessage {
 	var page struct {
-		Tools             []json.RawMessage
-		NextCursor, TTLMs json.RawMessage
+		Tools []struct {
+			Name        string `json:"name"`
+			Description string `json:"description"`
+			InputSchema any    `json:"inputSchema"`
+			Annotations struct {
+				ReadOnlyHint   bool `json:"readOnlyHint"`
+				IdempotentHint bool `json:"idempotentHint"`
+			} `json:"annotations"`
+		} `json:"tools"`
+		NextCursor string `json:"nextCursor"`
+		TTLMs      int64  `json:"ttlMs"`
 	}
-	_ = json.Unmarshal(raw, &page)
-	tools := []any{}
-	for _, element := range page.Tools {
-		var t struct{ Name, Description, InputSchema, Annotations json.RawMessage }
-		_ = json.Unmarshal(element, &t)
-		if !isString(t.Name) || !isEmpty(t.Description) && !isString(t.Description) || t.InputSchema == nil {
-			w.quirk(quirkTool)
-		}
-		var hints struct{ ReadOnlyHint, IdempotentHint json.RawMessage }
-		_ = json.Unmarshal(t.Annotations, &hints)
-		tools = append(tools, map[string]any{
-			"name": textIn(t.Name), "description": textIn(t.Description), "inputSchema": t.InputSchema,
-			"annotations": map[string]bool{"readOnlyHint": isTrue(hints.ReadOnlyHint), "idempotentHint": isTrue(hints.IdempotentHint)},
-		})
+	if json.Unmarshal(raw, &page) != nil {
+		w.quirk(quirkTool)
 	}
-	cursor := ""
-	if !isEmpty(page.NextCursor) {
-		cursor = textIn(page.NextCursor)
-	}
-	return encoded(map[string]any{"tools": tools, "nextCursor": cursor, "ttlMs": idOf(page.TTLMs)})
+	return encoded(page)
 }
-
-// textIn returns a string, "" for null, or the JSON of another value.
-func textIn(raw json.RawMessage) (text string) {
-	if json.Unmarshal(raw, &text) == nil {
-		return text
-	}
-	return string(raw)
-}
-
-func isString(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '"' }
 
 func isObject(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '{' }
-
-func isTrue(raw json.RawMessage) bool { return string(raw) == "true" }
 
 func isEmpty(raw json.RawMessage) bool {
 	return slices.Contains([]string{"", "null", "false", `""`}, string(raw))
