@@ -38,20 +38,16 @@ func repaired(given any) (_ map[string]any, isRepaired bool, err error) {
 		}
 		isRepaired = true
 	}
-	switch kind := root["type"].(type) {
-	case string:
-		if kind != "object" {
-			return nil, true, fmt.Errorf("the input schema is of type %q (MCP passes arguments as an object)", kind)
-		}
-	case []any:
-		if !slices.Contains(kind, any("object")) {
-			return nil, true, fmt.Errorf("the input schema is of type %s (MCP passes arguments as an object)", encoded(kind))
-		}
-		isRepaired = true
-	default:
-		isRepaired = true
+	kinds, isList := root["type"].([]any)
+	if !isList {
+		kinds = []any{root["type"]}
 	}
-	root["type"] = "object"
+	if root["type"] != nil && !slices.Contains(kinds, any("object")) {
+		return nil, true, fmt.Errorf("the input schema is of type %s (MCP passes arguments as an object)", encoded(root["type"]))
+	}
+	if root["type"] != any("object") {
+		root["type"], isRepaired = "object", true
+	}
 	if root["properties"] == nil {
 		root["properties"] = map[string]any{} // OpenAI rejects a schema without properties
 	}
@@ -71,26 +67,34 @@ func local(document map[string]any, ref any) map[string]any {
 	return document
 }
 
-// withNull adds the type null where OpenAPI 3.0 says nullable.
-func withNull(value any) (isRepaired bool) {
+// walk visits the objects in a value.
+func walk(value any, visit func(map[string]any)) {
 	switch value := value.(type) {
 	case []any:
 		for _, element := range value {
-			isRepaired = withNull(element) || isRepaired
+			walk(element, visit)
 		}
 	case map[string]any:
-		kind, isOne := value["type"].(string)
-		if value["nullable"] == true && isOne {
-			delete(value, "nullable")
-			value["type"], isRepaired = []any{kind, "null"}, true
-			if values, ok := value["enum"].([]any); ok {
-				value["enum"] = append(values, nil)
-			}
-		}
+		visit(value)
 		for _, field := range value {
-			isRepaired = withNull(field) || isRepaired
+			walk(field, visit)
 		}
 	}
+}
+
+// withNull adds the type null where OpenAPI 3.0 says nullable.
+func withNull(root map[string]any) (isRepaired bool) {
+	walk(root, func(s map[string]any) {
+		kind, isOne := s["type"].(string)
+		if s["nullable"] != true || !isOne {
+			return
+		}
+		delete(s, "nullable")
+		s["type"], isRepaired = []any{kind, "null"}, true
+		if values, ok := s["enum"].([]any); ok {
+			s["enum"] = append(values, nil)
+		}
+	})
 	return isRepaired
 }
 
@@ -100,7 +104,7 @@ func remove(root map[string]any, fault *schema.Fault) (isRemoved bool) {
 	for _, path := range fault.At {
 		isRemoved = removeAt(root, path) || isRemoved
 	}
-	return isRemoved || len(fault.At) == 0 && withoutReferences(root, root)
+	return isRemoved || len(fault.At) == 0 && withoutReferences(root)
 }
 
 // removeAt removes the field at a path, or the field with the list whose element is at the path.
@@ -131,20 +135,12 @@ func removeAt(at any, path []string) (isRemoved bool) {
 	return isRemoved
 }
 
-func withoutReferences(value any, root map[string]any) (isRemoved bool) {
-	switch value := value.(type) {
-	case []any:
-		for _, element := range value {
-			isRemoved = withoutReferences(element, root) || isRemoved
-		}
-	case map[string]any:
-		if ref, ok := value["$ref"].(string); ok && ref != "#" && local(root, ref) == nil {
-			delete(value, "$ref")
+func withoutReferences(root map[string]any) (isRemoved bool) {
+	walk(root, func(s map[string]any) {
+		if ref, ok := s["$ref"].(string); ok && ref != "#" && local(root, ref) == nil {
+			delete(s, "$ref")
 			isRemoved = true
 		}
-		for _, field := range value {
-			isRemoved = withoutReferences(field, root) || isRemoved
-		}
-	}
+	})
 	return isRemoved
 }

@@ -118,7 +118,7 @@ func (s *server) serve(ctx context.Context) (wasConnected bool, err error) {
 		return false, err
 	}
 	s.set(func() { s.link, s.err = l, nil })
-	s.logger.Info("MCP server is connected", "server", s.config.Name, "tools", len(s.newest()))
+	s.logger.Info("MCP server is connected", "server", s.config.Name, "tools", len(s.tools))
 	for {
 		select {
 		case <-l.listChanged:
@@ -205,12 +205,6 @@ func (s *server) connectAs(ctx context.Context, version string) (*link, error) {
 		close(l.ended)
 	}()
 	return l, nil
-}
-
-func (s *server) newest() []tool.Tool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.tools
 }
 
 // offered returns the newest list of tools. It waits only for the first start of the server, so a
