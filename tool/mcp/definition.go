@@ -18,7 +18,7 @@ import (
 
 const (
 	maxTools           = 127 // of a server; with [tool.ReadResult], the maximum of a request
-	maxPages           = maxTools
+	maxPages           = 128
 	idempotentAttempts = 3 // of a call that may be repeated
 )
 
@@ -40,7 +40,7 @@ func (s *server) list(ctx context.Context, l *link) error {
 		if cursor = page.NextCursor; cursor == "" {
 			break
 		}
-		if cursors[cursor] || len(cursors) == maxPages {
+		if cursors[cursor] || len(cursors)+1 == maxPages {
 			s.quirk(quirkCursor)
 			s.logger.Warn("an MCP server lists tools without an end; those so far are offered", "server", s.config.Name)
 			break

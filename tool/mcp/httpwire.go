@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"regexp"
 	"strings"
 	"time"
@@ -36,7 +35,7 @@ func (t *httpWire) RoundTrip(r *http.Request) (*http.Response, error) {
 		go t.listen(r, writer)
 		return eventStream(reader), nil
 	}
-	response, err := t.do(r)
+	response, err := t.client.Do(r)
 	switch {
 	case err != nil || r.Method != http.MethodGet:
 		return response, err
@@ -47,28 +46,18 @@ func (t *httpWire) RoundTrip(r *http.Request) (*http.Response, error) {
 	return eventStream(http.NoBody), nil // fails the call; the status would end the connection
 }
 
-func (t *httpWire) do(r *http.Request) (*http.Response, error) {
-	response, err := t.client.Do(r)
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
-		err = wrapped.Err
-	}
-	return response, err
-}
-
 func (t *httpWire) post(r *http.Request) (*http.Response, error) {
-	body, err := io.ReadAll(r.Body)
+	copied, err := r.GetBody()
 	if err != nil {
 		return nil, err
 	}
+	body, _ := io.ReadAll(copied) // of bytes in memory
 	m, err := jsonrpc.DecodeMessage(body)
 	if err != nil {
 		return nil, err
 	}
-	r = r.Clone(r.Context())
-	r.Body = io.NopCloser(bytes.NewReader(body))
 	id := t.wire.write(m)
-	response, err := t.do(r)
+	response, err := t.client.Do(r)
 	switch {
 	case err != nil:
 		t.wire.take(id)
@@ -133,7 +122,7 @@ func (t *httpWire) listen(r *http.Request, to *io.PipeWriter) {
 	defer to.Close()
 	for delay := t.backoff; ctx.Err() == nil; delay = min(2*delay, maxBackoff) {
 		opened := time.Now()
-		response, err := t.do(r.Clone(ctx))
+		response, err := t.client.Do(r.Clone(ctx))
 		if err == nil {
 			if response.StatusCode < 500 && !isEventStream(response) { // there is none
 				response.Body.Close()

@@ -9,8 +9,9 @@ import (
 	"maps"
 	"net/http"
 	"os"
-	"strings"
 	"sync"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
 // Options configure [Servers].
@@ -81,16 +82,10 @@ func (s *Servers) Close() {
 // Status is the state of a server.
 type Status struct {
 	Name     string
-	Error    error // why it is not connected; nil: it is
-	Tools    int   // that can be offered
-	Withheld []Withheld
-	Quirks   map[string]int // deviations that were worked around, by kind
-}
-
-// Withheld is a tool that cannot be offered to models.
-type Withheld struct {
-	Name   string // without control characters
-	Reason string
+	Error    error                // why it is not connected; nil: it is
+	Tools    int                  // that can be offered
+	Withheld []event.WithheldTool // that cannot be offered
+	Quirks   map[string]int       // deviations that were worked around, by kind
 }
 
 // Status starts the servers, waits for the first list of the one with a name, and returns its state.
@@ -109,7 +104,7 @@ func (s *Servers) Status(ctx context.Context, name string) Status {
 	status := Status{Name: name, Error: err, Quirks: maps.Clone(server.quirks)}
 	for _, t := range server.tools {
 		if spec := t.Spec(); spec.Withheld != "" {
-			status.Withheld = append(status.Withheld, Withheld{Name: strings.TrimPrefix(spec.Canonical, canonicalName(name, "")), Reason: spec.Withheld})
+			status.Withheld = append(status.Withheld, event.WithheldTool{Name: spec.Canonical, Reason: spec.Withheld})
 		} else {
 			status.Tools++
 		}
