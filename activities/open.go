@@ -5,6 +5,7 @@ import (
 	"context"
 	"math"
 
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/activity"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -22,6 +23,8 @@ type OpenInput struct {
 	Unarchived     bool   `json:"unarchived,omitempty"`     // the log of ContinuedRunID is archived later
 	Reset          bool   `json:"reset,omitempty"`          // a reset created the run
 	HasSession     bool   `json:"hasSession,omitempty"`     // the run's history contains the session
+	// ClaimedStore is the blob store that the memo of a new run names, if it is not that of the worker.
+	ClaimedStore string `json:"claimedStore,omitempty"`
 }
 
 // OpenResult is the result of [Activities.Open]. The history contains it, so all workers use the
@@ -62,6 +65,12 @@ func (a *Activities) Open(ctx context.Context, in OpenInput) (OpenResult, error)
 	if result.StoreID, err = a.options.Archive.Store().Identity(ctx); err != nil {
 		return result, err
 	}
+	if in.ClaimedStore != "" {
+		isOurs, err := a.isBound(ctx, result.StoreID)
+		if err != nil || !isOurs {
+			return OpenResult{StoreID: in.ClaimedStore}, err
+		}
+	}
 	var base string
 	if in.Reset && in.ContinuedRunID == "" {
 		if base, err = a.log.Base(ctx, in.ContextName, result.RunID); err != nil {
@@ -100,6 +109,14 @@ func (a *Activities) Open(ctx context.Context, in OpenInput) (OpenResult, error)
 		result.Session, err = wire.Pack(reducer.Load(in.ContextName, a.options.Reduce, opened.Events...))
 	}
 	return result, err
+}
+
+// isBound reports whether the namespace records a blob store as its own.
+func (a *Activities) isBound(ctx context.Context, storeID string) (bool, error) {
+	described, err := a.options.Temporal.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{
+		Namespace: activity.GetInfo(ctx).WorkflowNamespace,
+	})
+	return described.GetNamespaceInfo().GetData()[wire.MemoStore] == storeID, err
 }
 
 // beginDeliveries sets the cursors of hooks that are new to the context, before the run records

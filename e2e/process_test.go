@@ -99,10 +99,10 @@ func runWorker(settings string, logger *slog.Logger) error {
 	defer store.Close()
 	options := client.Options{
 		HostPort: s.Temporal, Identity: fmt.Sprintf("worker %d", os.Getpid()), Logger: log.NewStructuredLogger(logger),
-		ExternalStorage: blobs.ExternalStorage(store),
 	}
+	options = contexts.WithStore(options, store)
 	if s.Patient {
-		options.ConnectionOptions.DialOptions = []grpc.DialOption{grpc.WithChainUnaryInterceptor(patient)}
+		options.ConnectionOptions.DialOptions = append(options.ConnectionOptions.DialOptions, grpc.WithChainUnaryInterceptor(patient))
 	}
 	if s.HangOnSignal {
 		options.Interceptors = []interceptor.ClientInterceptor{&hangOnSignal{}}

@@ -159,9 +159,9 @@ func (w *world) dial(store *blobs.Store, changes ...func(*sdkclient.Options)) sd
 		HostPort:          w.on.temporal,
 		Identity:          "e2e",
 		Logger:            log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
-		ExternalStorage:   blobs.ExternalStorage(store),
 		ConnectionOptions: sdkclient.ConnectionOptions{GrpcCompression: &sdkclient.GrpcCompressionNone{}}, // as in production
 	}
+	options = contexts.WithStore(options, store)
 	if !isTimely(w.t) {
 		options.ConnectionOptions.DialOptions = append(options.ConnectionOptions.DialOptions, grpc.WithChainUnaryInterceptor(patient))
 	}

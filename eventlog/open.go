@@ -123,11 +123,12 @@ func lastCounter(events []event.Event) int {
 // register registers a run. It fails if the context has a newer run, whose log would not contain this
 // one.
 func (l *Log) register(ctx context.Context, folder *archive.Folder, contextName string, run archive.Run) error {
-	current, _, err := l.currentRun(ctx, contextName)
+	// The workflow has compared the stores. The memo of a new run may be anybody's.
+	current, err := l.describe(ctx, contextName, "")
 	if err != nil {
-		return err
+		return fmt.Errorf("look for context %s: %w", contextName, notFound(err))
 	}
-	if current != run.ID {
+	if current.GetWorkflowExecutionInfo().GetExecution().GetRunId() != run.ID {
 		return fmt.Errorf("register run %s: %w", run.ID, errNotCurrent)
 	}
 	return folder.Register(ctx, run)

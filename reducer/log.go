@@ -55,7 +55,7 @@ func (d *decision) recordEvents(events ...event.Event) {
 func (d *decision) follow(e event.Event) {
 	d.EventCount, d.LastEventAt = max(d.EventCount+1, event.Counter(e.ID)), e.Timestamp
 	if e.ClientEventID != "" && e.Tag() != event.TagInputRejected {
-		d.remember(Sent{ClientEventID: e.ClientEventID, Counter: d.EventCount})
+		d.remember(Sent{ClientEventID: e.ClientEventID, Counter: d.EventCount, Hash: hashOf(e)})
 	}
 	switch body := e.Body.(type) {
 	case event.UserMessage:
@@ -103,6 +103,8 @@ func (d *decision) follow(e event.Event) {
 		d.followHook(body)
 	case event.Compacted:
 		d.followCompaction(body)
+	case event.ContentRefused:
+		d.openRequest(body.RequestID).Refusals++
 	case event.LLMRequestFellBack:
 		d.openRequest(body.RequestID)
 		d.endAttempt(body.RequestID, body.Usage, false)

@@ -1,6 +1,7 @@
 package reducer
 
 import (
+	"hash/fnv"
 	"slices"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -14,6 +15,8 @@ const MaxRecent = event.MaxInputEvents
 type Sent struct {
 	ClientEventID string `json:"clientEventId"`
 	Counter       int    `json:"counter"`
+	// Hash is that of the event without its envelope; 0: unknown.
+	Hash uint32 `json:"hash,omitempty"`
 
 	freeCount int32 // see shared; 0 in a list
 }
@@ -22,12 +25,46 @@ func (s *Sent) free() *int32 { return &s.freeCount }
 
 // Find returns the id of the event with a ClientEventID, among the newest [MaxRecent].
 func (s Session) Find(clientEventID string) (id string, ok bool) {
+	sent, ok := s.find(clientEventID)
+	if !ok {
+		return "", false
+	}
+	return event.FormatID(s.ContextName, sent.Counter), true
+}
+
+func (s Session) find(clientEventID string) (sent Sent, ok bool) {
 	for _, sent := range slices.Backward(s.Recent) {
 		if sent.ClientEventID == clientEventID {
-			return event.FormatID(s.ContextName, sent.Counter), true
+			return sent, true
 		}
 	}
-	return "", false
+	return Sent{}, false
+}
+
+// reusesID reports whether a ClientEventID of the events belongs to a different event.
+func (d *decision) reusesID(events []event.Event) bool {
+	for i, e := range events {
+		isSame := func(other event.Event) bool { return e.ClientEventID != "" && other.ClientEventID == e.ClientEventID }
+		known, isKnown := d.find(e.ClientEventID)
+		if at := slices.IndexFunc(events[:i], isSame); at >= 0 && !isKnown {
+			known, isKnown = Sent{Hash: hashOf(events[at])}, true
+		}
+		if isKnown && known.Hash != 0 && known.Hash != hashOf(e) {
+			return true
+		}
+	}
+	return false
+}
+
+// hashOf returns the hash of an event without its envelope, which differs when the event is recorded.
+func hashOf(e event.Event) uint32 {
+	data, err := event.Event{Body: e.Body, Extra: e.Extra}.MarshalJSON()
+	if err != nil {
+		return 0
+	}
+	sum := fnv.New32a()
+	_, _ = sum.Write(data)
+	return sum.Sum32()
 }
 
 func (d *decision) deduplicate(events []event.Event) []event.Event {

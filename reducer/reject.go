@@ -42,6 +42,10 @@ func (d *decision) rejection(events []event.Event) string {
 			if d.Request != nil && body.RequestID == d.Request.ID {
 				return fmt.Sprintf("%s.requestId: request %s is running, and only its worker can answer it (leave requestId out)", e.Tag(), d.Request.ID)
 			}
+			if d.isFarBack(event.Counter(body.ThroughEventID)) {
+				return fmt.Sprintf("%s.throughEventId: more than %d messages follow event %s (name a later event, or leave throughEventId out)",
+					e.Tag(), MaxPlaceBack, body.ThroughEventID)
+			}
 		case event.FileAttachment:
 			if attachments++; attachments > MaxPendingAttachments {
 				return fmt.Sprintf("%s: %d attachments wait for a message already", e.Tag(), MaxPendingAttachments)
@@ -66,7 +70,8 @@ func (d *decision) rejection(events []event.Event) string {
 				return fmt.Sprintf("%s: the result has %d bytes (at most %d)", e.Tag(), size, maxToolResult)
 			}
 			if !called[body.ToolCallID] && !d.knowsToolCall(body.ToolCallID) {
-				return fmt.Sprintf("%s.toolCallId: no tool call of this context has the id, and providers reject such a result", e.Tag())
+				return fmt.Sprintf("%s.toolCallId: no tool call of the newest %d messages has the id, and providers reject such a result",
+					e.Tag(), MaxPlaceBack)
 			}
 		case event.UserMessage:
 			if strings.TrimSpace(body.Content) == "" && attachments == 0 {
@@ -138,15 +143,34 @@ func (d *decision) knowsToolCall(id string) bool {
 	if slices.Contains(d.OpenToolCalls, id) {
 		return true
 	}
-	for _, m := range slices.Backward(d.Reduced.Messages) {
-		if m.hasCall(id) {
+	messages := d.newestMessages()
+	for i := range messages {
+		if messages[i].hasCall(id) {
 			return true
 		}
 	}
 	return false
 }
 
+func (d *decision) newestMessages() []Message {
+	return d.Reduced.Messages[max(0, len(d.Reduced.Messages)-MaxPlaceBack):]
+}
+
+// isFarBack reports whether a message that is placed after an event precedes more than MaxPlaceBack messages. 0 means
+// the end.
+func (d *decision) isFarBack(counter int) bool {
+	newest := d.newestMessages()
+	return counter > 0 && len(newest) == MaxPlaceBack && !slices.ContainsFunc(newest, func(m Message) bool {
+		return event.Counter(m.EventID) <= counter
+	})
+}
+
 // isOfRequest reports whether a request made the call with an id.
 func (d *decision) isOfRequest(id string) bool {
-	return slices.ContainsFunc(d.Reduced.Messages, func(m Message) bool { return m.RequestID != "" && m.hasCall(id) })
+	for i := range d.Reduced.Messages {
+		if m := &d.Reduced.Messages[i]; m.RequestID != "" && m.hasCall(id) {
+			return true
+		}
+	}
+	return false
 }

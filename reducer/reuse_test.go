@@ -1,6 +1,7 @@
 package reducer_test
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -41,4 +42,36 @@ func TestAReusedIdempotencyKeyIsRejected(t *testing.T) {
 		require.Equal(t, other.Events[0].ClientEventID, recorded[0].ClientEventID)
 	}
 	require.Empty(t, send(keyed("one", "a", "b")))
+}
+
+func TestAnIDOfADifferentEventIsRejected(t *testing.T) {
+	session, _ := reducer.Step(reducer.NewSession("demo"), reducer.Opened{})
+	send := func(texts ...string) (reasons []string) {
+		in := reducer.Received{}
+		for _, text := range texts {
+			e := event.New(event.UserMessage{Content: text, TriggersTurn: new(false)})
+			e.ClientEventID = "client-1"
+			in.Events = append(in.Events, e)
+		}
+		var effects []reducer.Effect
+		session, effects = reducer.Step(session, in)
+		for _, effect := range effects {
+			for _, e := range effect.(reducer.Record).Events {
+				if rejected, ok := e.Body.(event.InputRejected); ok {
+					reasons = append(reasons, rejected.Reason)
+				}
+			}
+		}
+		return reasons
+	}
+	require.Equal(t, []string{event.KeyReused}, send("one", "two"), "in one input")
+	require.Empty(t, send("one"))
+	require.Empty(t, send("one"), "a repeat is dropped")
+	require.Equal(t, []string{event.KeyReused}, send("two"))
+	data, err := json.Marshal(session)
+	require.NoError(t, err)
+	session = reducer.Session{}
+	require.NoError(t, json.Unmarshal(data, &session))
+	require.Equal(t, []string{event.KeyReused}, send("two"), "after a round trip")
+	require.Len(t, session.Reduced.Messages, 1)
 }

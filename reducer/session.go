@@ -84,6 +84,8 @@ type Request struct {
 	// attempts since the last step or fallback that were too long, or whose summary failed.
 	Compaction  *Compaction `json:"compaction,omitempty"`
 	Compactions int         `json:"compactions,omitempty"`
+	// Refusals counts the [event.ContentRefused] since the last step or fallback.
+	Refusals int `json:"refusals,omitempty"`
 }
 
 // MaxReturns bounds how often a request is handed back without a step or a summary in between, since a
@@ -97,6 +99,8 @@ const SpareAttempts = 2
 const (
 	MaxPendingAttachments = 100
 	MaxOpenToolCalls      = 1000
+	// MaxPlaceBack bounds how far back a client may place a message or a result: the fold moves all later messages.
+	MaxPlaceBack = 1000
 )
 
 // NewSession returns the session of a new context.

@@ -43,6 +43,9 @@ func (d *decision) apply(in Input) {
 		if reason := d.unsupported(in.Events); reason != "" { // even if the events are duplicates
 			d.reopen()
 			d.rejectEvents(reason, in.Events)
+		} else if d.reusesID(in.Events) {
+			d.reopen()
+			d.rejectEvents(event.KeyReused, in.Events)
 		} else if events := d.deduplicate(in.Events); len(events) > 0 {
 			d.reopen()
 			d.receive(events)

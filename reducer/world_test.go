@@ -1,6 +1,7 @@
 package reducer_test
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -231,9 +232,9 @@ func (w *world) anyInput() {
 
 // input checks that events are recorded completely and in order, or rejected as a whole.
 func (w *world) input(events ...event.Event) {
-	fresh := w.fresh(events)
+	fresh, reuses := w.fresh(events), w.reusesID(events)
 	recorded := w.step(reducer.Received{At: w.now, Events: events})
-	if events = fresh; len(events) == 0 {
+	if events = fresh; len(events) == 0 && !reuses {
 		require.Empty(w, recorded, "repeated events are dropped")
 		return
 	}
@@ -245,6 +246,7 @@ func (w *world) input(events ...event.Event) {
 		require.Len(w, recorded, 1, "only the rejection is recorded")
 		return
 	}
+	require.False(w, reuses, "an id that belongs to a different event is rejected")
 	require.GreaterOrEqual(w, len(recorded), len(events))
 	for i, e := range events {
 		require.Equal(w, e.Body, recorded[i].Body)
@@ -253,6 +255,19 @@ func (w *world) input(events ...event.Event) {
 	for _, e := range recorded[len(events):] {
 		require.Contains(w, []event.Tag{event.TagToolResult, event.TagLLMRequestInterrupted}, e.Tag(), "only results of tool calls and their interruption follow the input")
 	}
+}
+
+// reusesID reports whether an id of the events belongs to a different event of the log or of the input.
+func (w *world) reusesID(events []event.Event) bool {
+	for i, e := range events {
+		for _, other := range slices.Concat(w.log, events[:i]) {
+			isSame := e.ClientEventID != "" && other.ClientEventID == e.ClientEventID && other.Tag() != event.TagInputRejected
+			if isSame && !reflect.DeepEqual(e.Body, other.Body) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // fresh returns the events that the log does not contain.
@@ -334,7 +349,7 @@ func (w *world) end() {
 		ways = append(ways, "stopped", "cancelled")
 	}
 	if w.running.through != "" {
-		ways = append(ways, "completed", "completed", "timed out", "refused", "called", "called", "called")
+		ways = append(ways, "completed", "completed", "timed out", "refused", "content refused", "called", "called", "called")
 	}
 	w.endBy(rapid.SampledFrom(ways).Draw(w.T, "way"))
 }
@@ -365,6 +380,9 @@ func (w *world) endBy(way string) {
 		in.Kind = rapid.SampledFrom([]event.FailureKind{event.FailureBadRequest, event.FailureRefusedByHook}).Draw(w.T, "kind")
 	case "too long":
 		in.Outcome, in.Text, in.Overflow = reducer.TooLong, "", new(overflow().Draw(w.T, "overflow"))
+	case "content refused":
+		in.Outcome, in.Error, in.Text, in.Kind = reducer.Failed, "no", "", event.FailureBadRequest
+		in.Suspects = rapid.SliceOfN(suspect(), 1, 3).Draw(w.T, "suspects")
 	case "refused":
 		in.Outcome, in.Error, in.Text, in.Overflow = reducer.Failed, "too long", "", new(overflow().Draw(w.T, "overflow"))
 		in.Kind = event.FailureContextTooLong
@@ -395,7 +413,7 @@ func (w *world) endBy(way string) {
 
 // finish ends every attempt in the same way, without new input, until the session is idle.
 func (w *world) finish() {
-	way := rapid.SampledFrom([]string{"completed", "called", "failed", "returned", "died", "timed out", "stopped", "too long", "refused"}).Draw(w.T, "way")
+	way := rapid.SampledFrom([]string{"completed", "called", "failed", "returned", "died", "timed out", "stopped", "too long", "refused", "content refused"}).Draw(w.T, "way")
 	for range 200 {
 		for len(w.calling) > 0 {
 			w.tool()
@@ -416,6 +434,16 @@ func (w *world) finish() {
 		}
 	}
 	require.Fail(w, "the session does not become idle", "every attempt: %s", way)
+}
+
+// suspect generates content that a provider may have refused, some of it unknown.
+func suspect() *rapid.Generator[reducer.Suspect] {
+	return rapid.Custom(func(t *rapid.T) reducer.Suspect {
+		return reducer.Suspect{
+			Content: rapid.SampledFrom(append(event.Contents(), "colours")).Draw(t, "content"),
+			Tool:    rapid.SampledFrom([]string{"", "", "fetch"}).Draw(t, "tool"),
+		}
+	})
 }
 
 // A custom reducer may drop anything, such as the fallback.

@@ -60,7 +60,7 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at e
 	if !a.config.IsGiven("blob-url") {
 		log.Info("no --blob-url: using a local folder as the blob store", zap.String("blobs", at.blobURL))
 	}
-	at.temporal.ExternalStorage = blobs.ExternalStorage(r.blobs)
+	at.temporal = contexts.WithStore(at.temporal, r.blobs)
 	c, conn, err := connectAll(ctx, at, log)
 	if err != nil {
 		return nil, err

@@ -74,6 +74,9 @@ type run struct {
 
 	step    reducer.Stepper
 	inbox   *inbox
+	loading workflow.Future // of the reference at the head of inbox; nil: none
+
+	loadedBytes int // of inputs that Load has read
 	name    string // of the context
 	storeID string // Options.StoreID
 	metrics *metrics.Metrics
@@ -256,7 +259,7 @@ func (r *run) loop(c *continuation) error {
 		}
 		r.releaseSession()
 		r.await(func() bool {
-			return !r.inbox.empty() || r.hasResult() || r.isCancelled()
+			return r.hasInput() || r.hasResult() || r.isCancelled()
 		})
 		r.acquireSession()
 		r.observeTask()
@@ -296,7 +299,8 @@ func (r *run) receive() {
 	if r.isUrgent() {
 		r.awaitAdopted()
 	}
-	for !r.inbox.empty() && r.pending.bytes < maxTaskBytes && !r.continuesAtOnce() {
+	for r.hasInput() && r.pending.bytes < maxTaskBytes && r.task.work < maxTaskWork && !r.continuesAtOnce() && r.load() {
+		r.task.work += 1 + len(r.session.Reduced.Messages)/messagesPerWork
 		in := r.inbox.take()
 		in.append.findKnown(r.session)
 		r.trace.receive(in)
@@ -307,7 +311,7 @@ func (r *run) receive() {
 		}
 	}
 	r.cause = ""
-	if r.inbox.empty() || r.isUrgent() {
+	if !r.hasInput() || r.isUrgent() {
 		r.receiveResults()
 	}
 	if r.isCancelled() {

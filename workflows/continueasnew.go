@@ -37,11 +37,12 @@ const (
 // usage is the part of the server's limits that a run has used.
 type usage struct {
 	entries, bytes   int
+	loaded           int // bytes of inputs that Load read; the history has references to them
 	signals, updates int
 }
 
 func (u usage) reaches(limit usage) bool {
-	return u.entries >= limit.entries || u.bytes >= limit.bytes || u.signals >= limit.signals || u.updates >= limit.updates
+	return u.entries >= limit.entries || u.bytes >= limit.bytes || u.loaded >= limit.loaded || u.signals >= limit.signals || u.updates >= limit.updates
 }
 
 // With deploy/dynamicconfig.yaml, the server terminates a run at 51,200 entries or 100 MiB, and
@@ -52,11 +53,11 @@ func (u usage) reaches(limit usage) bool {
 var (
 	// dueLimits apply between two requests. Options.ContinueAfter of the activities overrides
 	// entries.
-	dueLimits = usage{entries: 4_096, bytes: 4 << 20, signals: 3_000, updates: 1_000}
+	dueLimits = usage{entries: 4_096, bytes: 4 << 20, loaded: 16 << 20, signals: 3_000, updates: 1_000}
 	// overdueLimits apply during an answer; the limit of entries is 1.5 times that of dueLimits.
-	overdueLimits = usage{bytes: 6 << 20, signals: 3_500, updates: 1_500}
+	overdueLimits = usage{bytes: 6 << 20, loaded: 32 << 20, signals: 3_500, updates: 1_500}
 	// urgentLimits apply always, even if the archive lags or the answer must be requested again.
-	urgentLimits = usage{entries: 45_000, bytes: 16 << 20, signals: 4_000, updates: 1_900}
+	urgentLimits = usage{entries: 45_000, bytes: 16 << 20, loaded: 48 << 20, signals: 4_000, updates: 1_900}
 )
 
 // Signals are a flood if the history grows by floodBytes from one workflow task to the next, or if a task
@@ -75,6 +76,7 @@ type task struct {
 	length, size, grown     int
 	signalBytes, plainBytes int // growth of inbox.plainBytes in this task, and its value
 	recorded                int // bytes of events that the task recorded
+	work                    int // approximate time to fold the inputs of the task, in units of 3 µs
 }
 
 func (r *run) observeTask() {
@@ -93,7 +95,7 @@ func (r *run) isTaskFull() bool {
 	if r.isUrgent() {
 		return r.task.recorded >= maxLastTaskBytes
 	}
-	return r.task.recorded >= maxTaskBytes
+	return r.task.recorded >= maxTaskBytes || r.task.work >= maxTaskWork
 }
 
 // continuation is the input of a run that continues another.
@@ -136,7 +138,7 @@ func decodeContinuation(info *workflow.Info, input converter.RawValue) (*continu
 
 func (r *run) usage() usage {
 	info := workflow.GetInfo(r.ctx)
-	return usage{info.GetCurrentHistoryLength(), info.GetCurrentHistorySize(), r.inbox.signalled, r.inbox.updated}
+	return usage{info.GetCurrentHistoryLength(), info.GetCurrentHistorySize(), r.loadedBytes, r.inbox.signalled, r.inbox.updated}
 }
 
 func (r *run) isDue() bool {

@@ -21,7 +21,7 @@ func decode(s signal, now time.Time, taskQueue string, rules reducer.Rules) redu
 	if s.append != nil {
 		return reducer.Received{At: now, Events: s.append.events}
 	}
-	data, err := body(s.payloads)
+	data, err := s.body()
 	switch s.name {
 	case wire.SignalEvent:
 		var events []event.Event
@@ -111,6 +111,16 @@ func refused(now time.Time, s signal, data []byte, err error) reducer.Refused {
 		Reason: event.Redact(fmt.Sprintf("signal %s: %v", s.name, err), 1000),
 		Input:  event.Redact(string(data), event.MaxRejectedInput),
 	}
+}
+
+func (s signal) body() ([]byte, error) {
+	if s.problem != nil {
+		return s.payloads.GetPayloads()[0].GetData(), s.problem
+	}
+	if s.loaded != nil {
+		return body(s.loaded)
+	}
+	return body(s.payloads)
 }
 
 // body returns the JSON of a signal. Several payloads form an array. Nil: no payload.

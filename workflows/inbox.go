@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/seed-9ed7edd4/chronicle/internal/references"
 	"github.com/seed-9ed7edd4/chronicle/internal/tracing/intercept"
 )
 
@@ -17,6 +18,10 @@ import (
 type signal struct {
 	name     string
 	payloads *commonpb.Payloads
+	// loaded is what the reference in payloads refers to, and problem is why it cannot be read. Both are nil until
+	// Load has returned, and for payloads without references.
+	loaded  *commonpb.Payloads
+	problem error
 	append   *pendingAppend // nil for a signal
 	trace    string         // traceparent of the sender; empty: none
 }
@@ -26,6 +31,11 @@ func (s signal) size() int {
 		return s.append.size
 	}
 	return proto.Size(s.payloads)
+}
+
+// isReference reports whether the input is in the blob store and has not been loaded.
+func (s signal) isReference() bool {
+	return s.loaded == nil && s.problem == nil && slices.ContainsFunc(s.payloads.GetPayloads(), references.IsInert)
 }
 
 // inbox contains unprocessed input, oldest first.

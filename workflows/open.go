@@ -28,8 +28,12 @@ func (r *run) open() error {
 func (r *run) begin(in activities.OpenInput) error {
 	info := workflow.GetInfo(r.ctx)
 	in.Reset = info.OriginalRunID != info.WorkflowExecution.RunID
-	if id, err := wire.StoreOf(info.Memo); err == nil {
+	switch id, err := wire.StoreOf(info.Memo); {
+	case err != nil:
+	case info.ContinuedExecutionRunID != "":
 		r.checkStore(id)
+	case id != r.storeID:
+		in.ClaimedStore = id // anyone can start a context with any memo
 	}
 	ctx := opening(r.traced(r.ctx))
 	var result activities.OpenResult

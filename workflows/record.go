@@ -85,6 +85,11 @@ const (
 	// another task. The task has to complete within its timeout: 10 s, or 30 s in a run that begins
 	// with a backlog.
 	maxLastTaskBytes = 16 << 20
+
+	// An input that does not append, such as a system prompt, copies all messages, 3 µs for messagesPerWork of them. A
+	// task folds about a second of such inputs.
+	messagesPerWork = 64
+	maxTaskWork     = 300_000
 )
 
 // endTask waits for the next workflow task. The timer starts one if no signal does.

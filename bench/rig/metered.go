@@ -55,10 +55,10 @@ func (r *Rig) StartMetered(ctx context.Context, taskQueue string) (_ *Metered, e
 		return nil, err
 	}
 	m.stops = append(m.stops, func() error { deltas.Close(); return nil })
-	temporal, err := sdkclient.DialContext(ctx, sdkclient.Options{
+	temporal, err := sdkclient.DialContext(ctx, contexts.WithStore(sdkclient.Options{
 		HostPort: r.addresses.Temporal, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
-		ExternalStorage: blobs.ExternalStorage(store), MetricsHandler: exported.TemporalMetrics(),
-	})
+		MetricsHandler: exported.TemporalMetrics(),
+	}, store))
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,8 @@ import (
 	"go.temporal.io/sdk/converter"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/seed-9ed7edd4/chronicle/internal/references"
 )
 
 // PayloadThreshold is the minimum size of a stored payload, in bytes. Smaller ones stay in the
@@ -105,15 +107,11 @@ func (s *Store) Inline(ctx context.Context, payloads *commonpb.Payloads) (*commo
 		if !IsReference(payload) {
 			continue
 		}
-		var ref sdkpb.ExternalStorageReference
-		if err := protojson.Unmarshal(payload.GetData(), &ref); err != nil {
-			return nil, fmt.Errorf("read the reference to a payload: %w", err)
+		claim, err := claimOf(payload)
+		if err != nil {
+			return nil, err
 		}
-		if ref.GetDriverName() != driverName {
-			return nil, fmt.Errorf("the payload is in the storage driver %q (want %q)", ref.GetDriverName(), driverName)
-		}
-		var err error
-		if inline.Payloads[i], err = s.payload(ctx, ref.GetClaimData()); err != nil {
+		if inline.Payloads[i], err = s.payload(ctx, claim); err != nil {
 			return nil, err
 		}
 	}
@@ -121,10 +119,39 @@ func (s *Store) Inline(ctx context.Context, payloads *commonpb.Payloads) (*commo
 }
 
 // IsReference reports whether a payload is the SDK's reference to an external payload.
-func IsReference(payload *commonpb.Payload) bool {
-	metadata := payload.GetMetadata()
-	return string(metadata[converter.MetadataEncoding]) == converter.MetadataEncodingProtoJSON &&
-		string(metadata[converter.MetadataMessageType]) == string((&sdkpb.ExternalStorageReference{}).ProtoReflect().Descriptor().FullName())
+func IsReference(payload *commonpb.Payload) bool { return references.Is(payload) }
+
+// ErrReference is the error of a reference that is malformed, too large, or of another store or driver.
+var ErrReference = errors.New("invalid reference to a payload")
+
+// Payload returns the payload that a reference refers to, at most limit bytes. Other errors than [ErrReference] are those
+// of [Store.Get].
+func (s *Store) Payload(ctx context.Context, reference *commonpb.Payload, limit int64) (*commonpb.Payload, error) {
+	claim, err := claimOf(reference)
+	if err != nil {
+		return nil, err
+	}
+	if ref, err := ParseRef(claim[claimRef]); err == nil {
+		size, err := s.Size(ctx, ref)
+		if err == nil && size > limit {
+			err = fmt.Errorf("payload %s has %d bytes (at most %d): %w", ref, size, limit, ErrReference)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return s.payload(ctx, claim)
+}
+
+func claimOf(reference *commonpb.Payload) (map[string]string, error) {
+	var ref sdkpb.ExternalStorageReference
+	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(reference.GetData(), &ref); err != nil {
+		return nil, fmt.Errorf("%w: it is not JSON of an ExternalStorageReference", ErrReference)
+	}
+	if ref.GetDriverName() != driverName {
+		return nil, fmt.Errorf("%w: the storage driver is %q (want %q)", ErrReference, ref.GetDriverName(), driverName)
+	}
+	return ref.GetClaimData(), nil
 }
 
 func (s *Store) payload(ctx context.Context, claim map[string]string) (*commonpb.Payload, error) {
@@ -132,19 +159,22 @@ func (s *Store) payload(ctx context.Context, claim map[string]string) (*commonpb
 	defer cancel()
 	ref, err := ParseRef(claim[claimRef])
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ErrReference, err)
 	}
 	id, err := s.Identity(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if claim[claimStore] != id {
-		return nil, OtherStore("payload "+string(ref), claim[claimStore], id)
+		return nil, fmt.Errorf("%w: %w", ErrReference, OtherStore("payload "+string(ref), claim[claimStore], id))
 	}
 	data, err := s.Get(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
 	var payload commonpb.Payload
-	return &payload, proto.Unmarshal(data, &payload)
+	if err := proto.Unmarshal(data, &payload); err != nil {
+		return nil, fmt.Errorf("%w: blob %s is no payload", ErrReference, ref)
+	}
+	return &payload, nil
 }

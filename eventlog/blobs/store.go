@@ -124,6 +124,17 @@ func (s *Store) Put(ctx context.Context, data []byte) (Ref, error) {
 	return ref, nil
 }
 
+// Size returns the size of a blob in bytes, unverified. Its errors are those of [Store.Get] except ErrCorrupt.
+func (s *Store) Size(ctx context.Context, ref Ref) (int64, error) {
+	ctx, o := begin(ctx, "stat", string(ref))
+	attributes, err := s.bucket.Attributes(ctx, string(ref))
+	s.end(o, 0, err)
+	if err != nil {
+		return 0, explain("stat", string(ref), err)
+	}
+	return attributes.Size, nil
+}
+
 // Get returns the bytes of a reference. Errors: [ErrNotFound], [ErrCorrupt], [ErrUnavailable], or
 // another error of the driver, such as denied access.
 func (s *Store) Get(ctx context.Context, ref Ref) ([]byte, error) {

@@ -42,10 +42,10 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer store.Close()
-	temporal, err := sdkclient.Dial(sdkclient.Options{
-		HostPort: os.Getenv("TEMPORAL_ADDRESS"), ExternalStorage: blobs.ExternalStorage(store),
-		Logger: sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)),
-	})
+	temporal, err := sdkclient.Dial(contexts.WithStore(sdkclient.Options{
+		HostPort: os.Getenv("TEMPORAL_ADDRESS"),
+		Logger:   sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)),
+	}, store))
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/llm/baseurl"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
+	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
 // The model answers the newest message of the customer, or the result of the call for it.
@@ -54,10 +55,9 @@ func TestAConversationWithACustomer(t *testing.T) {
 	store, err := blobs.Open(t.Context(), "file://"+filepath.ToSlash(t.TempDir()), "default")
 	require.NoError(t, err)
 	defer store.Close()
-	temporal, err := sdkclient.Dial(sdkclient.Options{
-		HostPort: server.Address(), ExternalStorage: blobs.ExternalStorage(store),
-		Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
-	})
+	temporal, err := sdkclient.Dial(contexts.WithStore(sdkclient.Options{
+		HostPort: server.Address(), Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
+	}, store))
 	require.NoError(t, err)
 	defer temporal.Close()
 	model, backup := llmtest.Start(t, llmtest.Func(answer)), llmtest.Start(t, llmtest.Answer("I am the other model"))

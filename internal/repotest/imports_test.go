@@ -74,7 +74,7 @@ var bans = []struct {
 		"the rules of providers share no code with the renderer that they check"},
 	{"./eventlog", []string{"./workflows", "./activities", "./llm*", "./stream", "./client"}, nil,
 		"reading a log requires neither the code that wrote it nor a model"},
-	{"./eventlog/blobs", []string{"./*"}, []string{"./event", "./internal/pause", "./internal/metrics", "./internal/tracing"},
+	{"./eventlog/blobs", []string{"./*"}, []string{"./event", "./internal/pause", "./internal/metrics", "./internal/references", "./internal/tracing"},
 		"the blob store treats content as opaque bytes"},
 	{"./eventlog/blobs", []string{"gocloud.dev/blob/azureblob", "gocloud.dev/blob/gcsblob", "gocloud.dev/blob/s3blob"}, nil,
 		"only programs register cloud drivers"},

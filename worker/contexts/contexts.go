@@ -58,7 +58,7 @@ type Options struct {
 	// Reduce must be pure, and the same in all workers of a task queue. Nil: reducer.Reduce.
 	Reduce           reducer.Reducer
 	SearchAttributes bool // whether contexts set them; see [RegisterSearchAttributes]
-	// Archive is required. Its store must also be the ExternalStorage of the Temporal client.
+	// Archive is required. The Temporal client must have its store, see [WithStore].
 	Archive *archive.Archive
 	// StoreID is the result of blobs.Store.Identity. Workflow tasks of contexts with another store
 	// fail. Empty: no check.

@@ -2,7 +2,7 @@
 // workflow, its activities, and the namespace settings that both rely on.
 //
 //	store, err := blobs.Open(ctx, "file:///var/lib/chronicle", "default")
-//	temporal, err := client.Dial(client.Options{ExternalStorage: blobs.ExternalStorage(store)})
+//	temporal, err := client.Dial(contexts.WithStore(client.Options{}, store))
 //	w := contexts.NewWorker(temporal, contexts.Options{
 //		Archive: archive.New(store),
 //		Models:  llm.New(llm.Options{Defaults: llm.DefaultsFromEnv(os.Getenv)}),

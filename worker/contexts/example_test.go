@@ -44,11 +44,10 @@ func ExampleNewWorker() {
 	store, err := blobs.Open(ctx, "file://"+filepath.ToSlash(filepath.Join(dir, "blobs")), "default")
 	check(err)
 	defer store.Close()
-	temporal, err := sdkclient.Dial(sdkclient.Options{
-		HostPort:        server.Address(),
-		ExternalStorage: blobs.ExternalStorage(store),
-		Logger:          sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)),
-	})
+	temporal, err := sdkclient.Dial(contexts.WithStore(sdkclient.Options{
+		HostPort: server.Address(),
+		Logger:   sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)),
+	}, store))
 	check(err)
 	defer temporal.Close()
 	w := contexts.NewWorker(temporal, contexts.Options{

@@ -3,6 +3,7 @@
 package replaytest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,6 +20,7 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/seed-9ed7edd4/chronicle/internal/references"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 	"github.com/seed-9ed7edd4/chronicle/workflows"
 )
@@ -27,6 +29,9 @@ import (
 func Replay(history *historypb.History, storage converter.ExternalStorage) error {
 	if len(history.GetEvents()) == 0 {
 		return errors.New("replay: the history is empty")
+	}
+	if err := references.MakeInert(context.Background(), history); err != nil {
+		return fmt.Errorf("replay: %w", err)
 	}
 	started := history.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes()
 	if started.GetWorkflowId() == "" {

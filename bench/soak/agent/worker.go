@@ -56,11 +56,11 @@ func Run(arguments []string) error {
 	}
 	defer store.Close()
 	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	temporal, err := sdkclient.DialContext(ctx, sdkclient.Options{
-		HostPort: *address, ExternalStorage: blobs.ExternalStorage(store), Logger: sdklog.NewStructuredLogger(logger),
+	temporal, err := sdkclient.DialContext(ctx, contexts.WithStore(sdkclient.Options{
+		HostPort: *address, Logger: sdklog.NewStructuredLogger(logger),
 		ConnectionOptions: sdkclient.ConnectionOptions{GrpcCompression: &sdkclient.GrpcCompressionNone{}},
 		PayloadLimits:     sdkclient.PayloadLimitOptions{PayloadSizeWarning: wire.MaxInputBytes},
-	})
+	}, store))
 	if err != nil {
 		return err
 	}

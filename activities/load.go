@@ -1,0 +1,46 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
+	"github.com/seed-9ed7edd4/chronicle/internal/references"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+// LoadTimeout bounds one attempt of [Activities.Load].
+const LoadTimeout = 2 * time.Minute
+
+// LoadInput is the input of [Activities.Load]: the payloads of a signal, which must be one reference.
+type LoadInput struct {
+	References [][]byte `json:"references"`
+}
+
+// errReference is the type of the error of a reference that cannot be read, now or later.
+const errReference = "Reference"
+
+// Load returns the payload that a reference in a signal refers to, unchanged: the store has its bytes already. A
+// reference that is malformed, of another store, too large or missing is a final error, unlike an unavailable store.
+func (a *Activities) Load(ctx context.Context, in LoadInput) (converter.RawValue, error) {
+	if len(in.References) != 1 {
+		return converter.RawValue{}, referenceError(fmt.Errorf("%d payloads (a large input is one payload)", len(in.References)))
+	}
+	payload, err := a.options.Archive.Store().Payload(ctx, references.Active(in.References[0]), maxLoaded)
+	if errors.Is(err, blobs.ErrReference) || errors.Is(err, blobs.ErrNotFound) || errors.Is(err, blobs.ErrCorrupt) {
+		return converter.RawValue{}, referenceError(err)
+	}
+	return converter.NewRawValue(payload), err
+}
+
+// maxLoaded bounds the stored payload of an input in bytes: [wire.MaxStoredBytes] and its encoding.
+const maxLoaded = wire.MaxStoredBytes + 64<<10
+
+func referenceError(err error) error {
+	return temporal.NewNonRetryableApplicationError("read the reference to a large input: "+err.Error(), errReference, nil)
+}

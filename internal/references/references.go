@@ -1,0 +1,107 @@
+// Package references keeps references to external payloads that come from outside a worker away from the
+// Temporal SDK.
+//
+// Any sender can claim that a payload is the SDK's reference to an external payload. The SDK of a worker
+// resolves all references of a workflow task before the workflow sees them, and fails the task if it cannot
+// resolve one, each time the task is repeated. It knows no bound for what it loads, either. So a worker makes
+// references in signals, updates, queries, headers, memos and the input of new workflows inert: they reach the
+// workflow as data, which the activity Load resolves. References that the worker made itself, in results,
+// markers and continued runs, are not changed.
+package references
+
+import (
+	"context"
+
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/proxy"
+	querypb "go.temporal.io/api/query/v1"
+	sdkpb "go.temporal.io/api/sdk/v1"
+	updatepb "go.temporal.io/api/update/v1"
+	"go.temporal.io/sdk/converter"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+)
+
+// Encodings of payloads. The SDK also reads references in an encoding of its early versions.
+const (
+	encodingInert  = "chronicle/reference"
+	encodingLegacy = "json/external-storage-reference"
+)
+
+var messageType = string((&sdkpb.ExternalStorageReference{}).ProtoReflect().Descriptor().FullName())
+
+// Is reports whether the SDK takes a payload for a reference.
+func Is(payload *commonpb.Payload) bool {
+	switch metadata := payload.GetMetadata(); string(metadata[converter.MetadataEncoding]) {
+	case converter.MetadataEncodingProtoJSON:
+		return string(metadata[converter.MetadataMessageType]) == messageType
+	case encodingLegacy:
+		return true
+	}
+	return false
+}
+
+// IsInert reports whether a payload is an inert reference.
+func IsInert(payload *commonpb.Payload) bool {
+	return string(payload.GetMetadata()[converter.MetadataEncoding]) == encodingInert
+}
+
+// Active returns the reference that an inert payload was.
+func Active(inert []byte) *commonpb.Payload {
+	return &commonpb.Payload{Data: inert, Metadata: map[string][]byte{
+		converter.MetadataEncoding:    []byte(converter.MetadataEncodingProtoJSON),
+		converter.MetadataMessageType: []byte(messageType),
+	}}
+}
+
+// Interceptor makes references in the responses of a Temporal server inert. A worker needs it as a dial option
+// of its client.
+func Interceptor(ctx context.Context, method string, req, response any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	err := invoke(ctx, method, req, response, cc, opts...)
+	if message, ok := response.(proto.Message); ok && err == nil {
+		err = MakeInert(ctx, message)
+	}
+	return err
+}
+
+// MakeInert makes the references that come from outside inert in a message such as a history.
+func MakeInert(ctx context.Context, message proto.Message) error {
+	return proxy.VisitPayloads(ctx, message, proxy.VisitPayloadsOptions{
+		SkipSearchAttributes: true,
+		ContextHook: func(ctx context.Context, message proto.Message) (context.Context, error) {
+			if isFromOutside(message) {
+				ctx = context.WithValue(ctx, outside{}, true)
+			}
+			return ctx, nil
+		},
+		Visitor: func(ctx *proxy.VisitPayloadsContext, payloads []*commonpb.Payload) ([]*commonpb.Payload, error) {
+			if ctx.Value(outside{}) == nil {
+				return payloads, nil
+			}
+			for i, payload := range payloads {
+				if Is(payload) {
+					payloads[i] = &commonpb.Payload{Data: payload.GetData(), Metadata: map[string][]byte{
+						converter.MetadataEncoding: []byte(encodingInert),
+					}}
+				}
+			}
+			return payloads, nil
+		},
+	})
+}
+
+// outside is the key of a context in which payloads come from outside.
+type outside struct{}
+
+func isFromOutside(message proto.Message) bool {
+	switch message := message.(type) {
+	case *historypb.WorkflowExecutionStartedEventAttributes:
+		return message.GetInitiator() != enumspb.CONTINUE_AS_NEW_INITIATOR_WORKFLOW
+	case *historypb.WorkflowExecutionSignaledEventAttributes, *updatepb.Request, *querypb.WorkflowQuery,
+		*commonpb.Header, *commonpb.Memo:
+		return true
+	}
+	return false
+}
