@@ -135,8 +135,9 @@ func (t *httpWire) listen(r *http.Request, to *io.PipeWriter) {
 		if time.Since(opened) > maxBackoff {
 			delay = t.backoff
 		}
-		t.wire.quirk(quirkStream)
-		waitFor(ctx.Done(), delay)
+		if !waitFor(ctx.Done(), delay) {
+			t.wire.quirk(quirkStream)
+		}
 	}
 }
 
