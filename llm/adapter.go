@@ -88,7 +88,6 @@ type Adapter struct {
 	readFile       func(string) ([]byte, error)
 	current        atomic.Pointer[table]
 	counter        *tokenCounter
-	renderings     *renderings
 	experience     experience
 	readAttachment func(string) ([]byte, error)
 	readBlob       func(context.Context, string) ([]byte, error)
@@ -126,7 +125,6 @@ func New(o Options) *Adapter {
 		getenv:         o.Getenv,
 		readFile:       o.ReadFile,
 		counter:        newTokenCounter(),
-		renderings:     newRenderings(),
 		readAttachment: o.ReadAttachment,
 		readBlob:       o.ReadBlob,
 		logger:         o.Logger,

@@ -7,8 +7,8 @@
 //		fmt.Print(d.Text)
 //	})
 //
-// The conversation is rendered for the provider (render.go, message.go, attachment.go), reusing the
-// unchanged part (rendered.go). transport.go sends it with the request settings (parameters.go, format.go). The response
+// The conversation is rendered for the provider (render.go, pair.go, message.go, attachment.go).
+// transport.go sends it with the request settings (parameters.go, format.go). The response
 // is read as server-sent events (sse.go). Each is decoded leniently into a chunk (chunkreader.go, chunk.go,
 // usagefields.go, json.go, halves.go), and answer.go joins the chunks, the tool calls (toolcall.go) and the provider state
 // (reasoning.go), which state.go sends back in later requests. finish.go says what a finish reason means, and quirk.go
@@ -30,7 +30,5 @@
 //   - Requests are valid for the provider, whatever the conversation contains: every tool call has
 //     its result, the system message comes first, no message is empty. Package llmtest/ordering
 //     checks the rules of the providers. The conversation itself is not modified.
-//   - A request does not depend on earlier ones. Renderings kept for the next request of a
-//     [Target.Conversation] form an LRU cache of at most 64 MiB.
 //   - An attachment that cannot be sent or read is replaced by a note to the model.
 package llm

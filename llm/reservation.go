@@ -26,14 +26,14 @@ func (t *Target) Reservation(ctx context.Context, messages []reducer.Message) (e
 
 // input returns the estimated tokens of a request, and its parameters.
 func (t *Target) input(ctx context.Context, messages []reducer.Message) (tokens int, parameters []byte, err error) {
-	sent, err := t.render(ctx, t.prompt(messages), true)
+	sent, err := t.render(ctx, t.prompt(messages))
 	if err == nil {
 		parameters, err = t.parameters()
 	}
 	if err != nil {
 		return 0, nil, t.failBeforeAnswer(ctx, err)
 	}
-	return sent.tokens + t.counter.parameters(encodingOf(t.Model), t.prompting(parameters)), parameters, nil
+	return t.counter.messages(encodingOf(t.Model), sent) + t.counter.parameters(encodingOf(t.Model), t.prompting(parameters)), parameters, nil
 }
 
 // prompting returns the parameters of a request if they contain tools or a response format, which are input of

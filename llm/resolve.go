@@ -26,13 +26,11 @@ type Target struct {
 	BaseURL    string // up to and including the version
 	// FirstToken bounds the wait for the first token, Stall each pause after it. 0: unlimited.
 	FirstToken, Stall time.Duration
-	// Conversation identifies the conversation, so that a request renders only what changed since
-	// the previous one. Empty: each request renders everything.
-	Conversation string
-	Settings     event.RequestSettings // override those of the provider config
-	Repair       *Repair               // the invalid answer to correct; nil: none
-	MaxOutput    int                   // limits the tokens of the answer if no setting does; 0: the provider's default
-	Tools        []Tool                // that the model may call; without any, no tool settings are sent
+	Conversation      string                // its id in traces; empty: none
+	Settings          event.RequestSettings // override those of the provider config
+	Repair            *Repair               // the invalid answer to correct; nil: none
+	MaxOutput         int                   // limits the tokens of the answer if no setting does; 0: the provider's default
+	Tools             []Tool                // that the model may call; without any, no tool settings are sent
 
 	keyRef         string // place of the key; empty without one
 	isConfigured   bool   // BaseURL is that of a preset or a configured provider
@@ -49,7 +47,6 @@ type Target struct {
 	priceVersion   string
 	counter        *tokenCounter
 	meter          *atomic.Pointer[meter] // of the newest request
-	renderings     *renderings
 	readAttachment func(string) ([]byte, error)
 	readBlob       func(context.Context, string) ([]byte, error)
 	logger         *slog.Logger
@@ -108,7 +105,6 @@ func (a *Adapter) Resolve(cfg reducer.ProviderConfig) (*Target, error) {
 		priceVersion:   current.priceVersion,
 		counter:        a.counter,
 		meter:          new(atomic.Pointer[meter]),
-		renderings:     a.renderings,
 		experience:     &a.experience,
 		readAttachment: a.readAttachment,
 		readBlob:       a.readBlob,

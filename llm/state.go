@@ -1,7 +1,6 @@
 package llm
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 
@@ -142,9 +141,4 @@ func (t *Target) areCallsText(r returned) bool {
 	default:
 		return q.toolsAsText && !hasState && !t.offersTools()
 	}
-}
-
-func isSameState(a, b *event.ProviderState) bool {
-	return a == b || a != nil && b != nil && a.ProviderID == b.ProviderID && a.Model == b.Model && a.BaseURL == b.BaseURL &&
-		bytes.Equal(a.Data, b.Data) && slices.Equal(a.CallIDs, b.CallIDs)
 }

@@ -87,11 +87,11 @@ func (t *Target) send(ctx context.Context, messages []reducer.Message, onDelta f
 	if failure := t.checkTools(); failure != nil {
 		return Result{}, failure
 	}
-	sent, err := t.render(ctx, t.prompt(messages), false)
+	sent, err := t.render(ctx, t.prompt(messages))
 	if err != nil {
 		return Result{}, t.failBeforeAnswer(ctx, err)
 	}
-	if len(sent.json) == 0 {
+	if len(sent.messages) == 0 {
 		return Result{}, &Error{ProviderID: t.ProviderID, Kind: KindBadRequest, Message: "the conversation has no message to send"}
 	}
 	check, failure := t.formatCheck()
@@ -127,7 +127,7 @@ func (t *Target) answer(ctx context.Context, sent conversation, isToolTurn bool,
 	t.meter.Store(m)
 	t.counter.load(m.encoding)
 	span, sentAt, isFirst := trace.SpanFromContext(ctx), time.Now(), true
-	resp, err := t.post(ctx, body(parameters, sent.json))
+	resp, err := t.post(ctx, body(parameters, sent.messages))
 	if err != nil {
 		if ctx.Err() == nil {
 			m.refuse()
