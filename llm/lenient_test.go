@@ -77,7 +77,7 @@ func TestEventsAreReadInEveryForm(t *testing.T) {
 			require.Equal(t, "Mind the gap", result.Text)
 			require.Equal(t, "Mind the gap", deltas.String())
 			require.Equal(t, "stop", result.FinishReason)
-			require.Equal(t, event.Usage{InputTokens: 3, OutputTokens: 2}, result.Usage)
+			require.Equal(t, event.Usage{InputTokens: 3, OutputTokens: 2}, withoutQuirks(result.Usage))
 			require.Equal(t, strings.Fields(test.quirks), append([]string{}, result.Quirks...))
 		})
 	}
@@ -266,7 +266,7 @@ func TestChunksAreReadLeniently(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, test.want, answerOf(result))
 			require.Equal(t, test.finish, result.FinishReason)
-			require.Equal(t, event.Usage{InputTokens: 7, OutputTokens: 9}, result.Usage)
+			require.Equal(t, event.Usage{InputTokens: 7, OutputTokens: 9}, withoutQuirks(result.Usage))
 			require.Equal(t, strings.Fields(test.quirks), append([]string{}, result.Quirks...))
 		})
 	}
@@ -295,7 +295,7 @@ func TestUsageIsReadInEveryForm(t *testing.T) {
 			model := llmtest.Start(t, llmtest.Raw(sse, llmtest.Chunk(`{"content":"Mind"}`, "stop"), "data: {"+test.chunk+"}\n\n", llmtest.Done))
 			result, err := target(t, model).Stream(within(t), hello, nil)
 			require.NoError(t, err)
-			require.Equal(t, test.want, result.Usage)
+			require.Equal(t, test.want, withoutQuirks(result.Usage))
 			require.Empty(t, result.Quirks)
 		})
 	}

@@ -35,22 +35,14 @@ func (l lessons) named(prefix string) (names []string) {
 	return names
 }
 
-// report adds the kinds of changes in a request.
-func (l lessons) report(quirks *quirkSet) {
+// requestQuirks returns the kinds of quirks of a request.
+func (t *Target) requestQuirks(messages []reducer.Message) []string {
+	var quirks quirkSet
 	for prefix, kind := range map[string]string{"-": quirkDropped, "+": quirkRenamed, "schema:": quirkKeyword} {
-		if len(l.named(prefix)) > 0 {
+		if len(t.lessons.named(prefix)) > 0 {
 			quirks.add(kind)
 		}
 	}
-}
-
-// requestQuirks adds the kinds of quirks of a request to those of its answer.
-func (t *Target) requestQuirks(messages []reducer.Message, ofAnswer []string) []string {
-	var quirks quirkSet
-	for _, kind := range ofAnswer {
-		quirks.add(kind)
-	}
-	t.lessons.report(&quirks)
 	if slices.ContainsFunc(messages, func(m reducer.Message) bool { return len(m.Refused) > 0 }) {
 		quirks.add(quirkRefused)
 	}

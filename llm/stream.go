@@ -26,12 +26,9 @@ type Result struct {
 	// FinishReason is "stop", "tool_calls", "length", "content_filter", or "other" for a reason that is unknown. It is
 	// empty with an error.
 	FinishReason string
-	// Quirks are the kinds of what was repaired, skipped or worked around, sorted, also with an error.
-	// quirk.go lists them.
-	Quirks []string
 	// Usage is reported by the provider or estimated by the tokenizer. It is zero if the provider could not be
 	// reached, or answered with an error before any text. If the stream broke off, ctx ended, or a token timeout
-	// stopped the request before the provider reported it, it is an estimate.
+	// stopped the request before the provider reported it, it is an estimate. quirk.go lists the Quirks.
 	event.Usage
 }
 
@@ -99,7 +96,9 @@ func (t *Target) send(ctx context.Context, messages []reducer.Message, onDelta f
 		return Result{}, failure
 	}
 	result, failure := t.answer(ctx, sent, isToolTurn(messages), check, onDelta)
-	result.Quirks, result.Usage = t.requestQuirks(messages, result.Quirks), t.usage((*meter).count)
+	quirks := event.DistinctQuirks(result.Quirks, t.requestQuirks(messages))
+	result.Usage = t.usage((*meter).count)
+	result.Quirks = quirks
 	if failure != nil && !result.hasBegun() {
 		t.suspect(failure, sent, messages)
 	}
