@@ -209,11 +209,8 @@ func (t *Target) keywords() (found []string) {
 				}
 			}
 			walk(f.value)
-			var list []json.RawMessage
-			if json.Unmarshal(f.value, &list) == nil {
-				for _, element := range list {
-					walk(element)
-				}
+			for element := range valueOf(f.value).elements() {
+				walk(json.RawMessage(element))
 			}
 		}
 	}

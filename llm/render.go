@@ -316,18 +316,16 @@ func wireName(name string) string {
 
 // wireArguments returns a JSON object, which some providers require.
 func wireArguments(arguments string) string {
-	var object map[string]json.RawMessage
-	if json.Unmarshal([]byte(arguments), &object) == nil && object != nil {
+	switch input := valueOf([]byte(arguments)); {
+	case input.isObject():
 		return arguments
-	}
-	if isBlank(arguments) || strings.TrimSpace(arguments) == "null" {
+	case string(input) == "null" || isBlank(arguments):
 		return "{}"
+	case input == nil:
+		return string(encoded(map[string]string{"input": arguments}))
+	default:
+		return string(encoded(map[string]json.RawMessage{"input": json.RawMessage(input)}))
 	}
-	value := json.RawMessage(arguments)
-	if !json.Valid(value) {
-		value = encoded(arguments)
-	}
-	return string(encoded(map[string]json.RawMessage{"input": value}))
 }
 
 func isBlank(text string) bool { return strings.TrimSpace(text) == "" }

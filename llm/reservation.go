@@ -2,7 +2,6 @@ package llm
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
@@ -47,14 +46,6 @@ func (t *Target) prompting(parameters []byte) []byte {
 
 // outputLimit returns the larger of the output limits in the parameters of a request. 0: none.
 func outputLimit(parameters []byte) int {
-	var fields map[string]json.RawMessage
-	_ = json.Unmarshal(parameters, &fields) // it is an object
-	limit := 0
-	for _, name := range []string{parameterMaxTokens, parameterMaxCompletion} {
-		var n int
-		if json.Unmarshal(fields[name], &n) == nil {
-			limit = max(limit, n)
-		}
-	}
-	return limit
+	fields := valueOf(parameters)
+	return max(0, fields.field(parameterMaxTokens).number(), fields.field(parameterMaxCompletion).number())
 }

@@ -1,7 +1,6 @@
 package llm
 
 import (
-	"encoding/json"
 	"hash/maphash"
 	"strings"
 	"sync"
@@ -202,44 +201,23 @@ func (c *tokenCounter) count(e encoding, text string) int {
 }
 
 func textsOf(message []byte) (texts []string, images int) {
-	var m struct {
-		Content          json.RawMessage `json:"content"`
-		ReasoningContent string          `json:"reasoning_content"`
-		ToolCalls        []struct {
-			Function struct {
-				Name      string `json:"name"`
-				Arguments string `json:"arguments"`
-			} `json:"function"`
-		} `json:"tool_calls"`
-	}
-	if json.Unmarshal(message, &m) != nil {
-		return []string{string(message)}, 0
-	}
-	texts = append(texts, m.ReasoningContent)
-	var text string
-	var parts []struct {
-		Type     string                  `json:"type"`
-		Text     string                  `json:"text"`
-		Thinking []struct{ Text string } `json:"thinking"`
-	}
-	if json.Unmarshal(m.Content, &text) == nil {
-		texts = append(texts, text)
-	} else if json.Unmarshal(m.Content, &parts) == nil {
-		for _, part := range parts {
-			switch part.Type {
-			case "text":
-				texts = append(texts, part.Text)
-			case "thinking":
-				for _, thought := range part.Thinking {
-					texts = append(texts, thought.Text)
-				}
-			default:
-				images++
+	m := valueOf(message)
+	texts = append(texts, m.field("reasoning_content").text(), m.field("content").text())
+	for part := range m.field("content").elements() {
+		switch part.field("type").text() {
+		case "text":
+			texts = append(texts, part.field("text").text())
+		case "thinking":
+			for thought := range part.field("thinking").elements() {
+				texts = append(texts, thought.field("text").text())
 			}
+		default:
+			images++
 		}
 	}
-	for _, call := range m.ToolCalls {
-		texts = append(texts, call.Function.Name, call.Function.Arguments)
+	for call := range m.field("tool_calls").elements() {
+		function := call.field("function")
+		texts = append(texts, function.field("name").text(), function.field("arguments").text())
 	}
 	return texts, images
 }
