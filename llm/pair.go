@@ -6,61 +6,47 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// call has the indexes of its message and its result (-1: none).
+// call is a tool call in a conversation.
 type call struct {
-	by, result int
-	exact      string // id that the provider of the request gave; "": unknown
-	earlier    int    // number of earlier calls with that id, or else with its own
+	result  int    // index of the message; -1: none
+	exact   string // id that the provider of the request gave; "": unknown
+	earlier int    // number of earlier calls with that id, or else with its own
 }
 
-// pair finds the result of each call: the first later result that has its id and belongs to no other call.
-func pair(messages []reducer.Message) (calls []call, isPaired []bool) {
-	isPaired = make([]bool, len(messages))
+// pair returns the calls of each message, and whether each message is the result of one. The result of a call is the first
+// later one that has its id and belongs to no other call.
+func (t *Target) pair(messages []reducer.Message) (calls [][]call, isPaired []bool) {
+	calls, isPaired = make([][]call, len(messages)), make([]bool, len(messages))
 	waiting := map[string][]int{}
 	for i := len(messages) - 1; i >= 0; i-- {
-		m := &messages[i]
-		if m.Role == reducer.RoleTool {
+		switch m := &messages[i]; m.Role {
+		case reducer.RoleTool:
 			waiting[m.ToolCallID] = append(waiting[m.ToolCallID], i)
-		}
-		if m.Role != reducer.RoleAssistant {
-			continue
-		}
-		first := len(calls)
-		for _, made := range m.ToolCalls {
-			found := -1
-			if n := len(waiting[made.ID]); n > 0 {
-				found = waiting[made.ID][n-1]
-				waiting[made.ID] = waiting[made.ID][:n-1]
-				isPaired[found] = true
+		case reducer.RoleAssistant:
+			for _, made := range m.ToolCalls {
+				found := -1
+				if n := len(waiting[made.ID]); n > 0 {
+					found = waiting[made.ID][n-1]
+					waiting[made.ID] = waiting[made.ID][:n-1]
+					isPaired[found] = true
+				}
+				calls[i] = append(calls[i], call{result: found})
 			}
-			calls = append(calls, call{by: i, result: found})
 		}
-		slices.Reverse(calls[first:])
 	}
-	slices.Reverse(calls)
-	return calls, isPaired
-}
-
-// identify sets the ids of calls.
-func (t *Target) identify(messages []reducer.Message, calls []call) {
 	times := map[string]int{}
-	next := 0
-	for i := range messages {
-		m := &messages[i]
-		if m.Role != reducer.RoleAssistant || len(m.ToolCalls) == 0 {
-			continue
-		}
-		ids := t.callIDs(m)
-		for n, made := range m.ToolCalls {
-			id := made.ID
+	for i := range calls {
+		ids := t.callIDs(&messages[i])
+		for n := range calls[i] {
+			c, id := &calls[i][n], messages[i].ToolCalls[n].ID
 			if ids != nil && ids[n] != "" {
-				calls[next].exact, id = ids[n], ids[n]
+				c.exact, id = ids[n], ids[n]
 			}
-			calls[next].earlier = times[id]
+			c.earlier = times[id]
 			times[id]++
-			next++
 		}
 	}
+	return calls, isPaired
 }
 
 // callIDs returns the ids that the target gave to the calls of a message; nil if they are unknown or ambiguous.

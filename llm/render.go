@@ -1,7 +1,6 @@
 package llm
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -9,7 +8,6 @@ import (
 	"fmt"
 	"math/big"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/sashabaranov/go-openai"
@@ -45,8 +43,7 @@ func (m renderedMessage) textSize() int { return len(m.json) - m.mediaBytes }
 // attachments. It renders all messages of each request, which takes 3 ms for 2,000 messages of 400 bytes.
 func (t *Target) render(ctx context.Context, messages []reducer.Message) (conversation, error) {
 	r := rendering{target: t, messages: messages}
-	r.calls, r.isPaired = pair(messages)
-	t.identify(messages, r.calls)
+	r.calls, r.isPaired = t.pair(messages)
 	for i := range messages {
 		r.add(r.message(ctx, i))
 	}
@@ -61,7 +58,7 @@ func (t *Target) render(ctx context.Context, messages []reducer.Message) (conver
 type rendering struct {
 	target   *Target
 	messages []reducer.Message
-	calls    []call    // all tool calls, in the order of the conversation
+	calls    [][]call  // of each message
 	isPaired []bool    // whether each message is the result of a call
 	out      []message // so far
 }
@@ -145,11 +142,11 @@ func (r *rendering) calling(i int, back returned) []message {
 	if !isBlank(m.Content) {
 		called.text = m.Content
 	}
-	first, results := r.firstCall(i), r.results(i)
+	results := r.results(i)
 	ids := make([]string, len(m.ToolCalls))
 	out := make([]message, 1, 1+len(ids))
 	for n, call := range m.ToolCalls {
-		ids[n] = r.target.quirks.tools.wireID(call.ID, r.calls[first+n])
+		ids[n] = r.target.quirks.tools.wireID(call.ID, r.calls[i][n])
 		called.toolCalls = append(called.toolCalls, openai.ToolCall{
 			ID:       ids[n],
 			Type:     openai.ToolTypeFunction,
@@ -180,18 +177,12 @@ func (r *rendering) callsAsText(i int) []message {
 	}
 }
 
-func (r *rendering) firstCall(i int) int {
-	first, _ := slices.BinarySearchFunc(r.calls, i, func(c call, by int) int { return cmp.Compare(c.by, by) })
-	return first
-}
-
 func (r *rendering) results(i int) []string {
-	first := r.firstCall(i)
-	texts := make([]string, len(r.messages[i].ToolCalls))
-	for n := range texts {
+	texts := make([]string, len(r.calls[i]))
+	for n, c := range r.calls[i] {
 		texts[n] = event.OutcomeUnknown
-		if at := r.calls[first+n].result; at >= 0 {
-			texts[n] = resultText(r.messages[at])
+		if c.result >= 0 {
+			texts[n] = resultText(r.messages[c.result])
 		}
 	}
 	return texts
