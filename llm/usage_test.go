@@ -175,7 +175,6 @@ func TestTheInputOfALongConversationIsExtrapolated(t *testing.T) {
 	}
 	messages = append(messages, hello...)
 	target := target(t, llmtest.Start(t, llmtest.Answer("Hi").NoUsage(), llmtest.Answer("Hi").NoUsage()))
-	target.Conversation = "long"
 	extrapolated, err := target.Stream(within(t), messages, nil)
 	require.NoError(t, err)
 	counted, err := target.InputTokens(within(t), messages, 0)
