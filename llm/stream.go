@@ -231,7 +231,7 @@ func (t *Target) finish(ctx context.Context, result *Result, a *assembly, stream
 	return nil
 }
 
-// failBeforeAnswer also handles requests that go-openai rejects without sending them.
+// failBeforeAnswer also handles requests that cannot be encoded.
 func (t *Target) failBeforeAnswer(ctx context.Context, err error) *Error {
 	e := t.fail(ctx, err)
 	if e.Kind == KindTruncated {
