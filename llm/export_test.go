@@ -18,7 +18,7 @@ func (t *Target) Accepts() string {
 
 // Remember adds a lesson of a model.
 func (a *Adapter) Remember(baseURL, model, lesson string) {
-	a.experience.remember(destination{baseURL, model}, lessons("").with(lesson))
+	a.experience.remember(destination{baseURL, model}, lessons{lesson})
 }
 
 // Remembered returns the number of models with lessons.

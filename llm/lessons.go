@@ -14,20 +14,18 @@ import (
 // A server may refuse a parameter that nobody set, such as stream_options, a second name of a parameter, or a keyword of
 // a tool's schema. The attempt is then sent again as the error asks, and the adapter remembers what worked.
 
-// lessons are such changes for one model at one URL, each after a space: "-NAME" omits a parameter, or a field of
+// lessons are such changes for one model at one URL: "-NAME" omits a parameter, or a field of
 // provider state; "+NAME" is the name of the output limit; "schema:NAME" omits a keyword from schemas of tools.
-type lessons string
+type lessons []string
 
 // maxLessons bounds the changes of one request, and so how often it is sent.
 const maxLessons = 8
 
-func (l lessons) has(lesson string) bool { return slices.Contains(strings.Fields(string(l)), lesson) }
-
-func (l lessons) with(lesson string) lessons { return l + lessons(" "+lesson) }
+func (l lessons) has(lesson string) bool { return slices.Contains(l, lesson) }
 
 // named returns the names in the lessons that begin with a prefix.
 func (l lessons) named(prefix string) (names []string) {
-	for _, lesson := range strings.Fields(string(l)) {
+	for _, lesson := range l {
 		if name, ok := strings.CutPrefix(lesson, prefix); ok {
 			names = append(names, name)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -65,14 +66,14 @@ func (t *Target) Stream(ctx context.Context, messages []reducer.Message, onDelta
 		if lesson == "" {
 			break
 		}
-		sending.lessons = sending.lessons.with(lesson)
+		sending.lessons = append(slices.Clip(sending.lessons), lesson)
 		sending.quirks = sending.quirks.learned(sending.lessons)
 		result, failure = sending.send(ctx, messages, onDelta)
 	}
 	if failure != nil {
 		return result, failure
 	}
-	if sending.lessons != t.lessons {
+	if len(sending.lessons) > len(t.lessons) {
 		t.experience.remember(destination{t.BaseURL, t.Model}, sending.lessons)
 	}
 	return result, nil
