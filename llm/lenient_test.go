@@ -322,9 +322,9 @@ func TestFinishReasons(t *testing.T) {
 		text, empty string
 		retryable   bool // the errors
 	}{
-		{"stop end_turn stop_sequence eos eos_token COMPLETE completed STOP FinishReason.STOP", stop, stop, false},
+		{"stop end_turn stop_sequence eos eos_token COMPLETE completed STOP FinishReason.STOP", stop, string(llm.KindTruncated), true},
 		{"tool_calls function_call tool_use tool-calls", calls, string(llm.KindTruncated), true},
-		{"length max_tokens MAX_TOKENS model_length max_output_tokens pause_turn incomplete", cut, cut, false},
+		{"length max_tokens MAX_TOKENS model_length max_output_tokens pause_turn incomplete", cut, string(llm.KindInvalidAnswer), false},
 		{"model_context_window_exceeded ERROR_LIMIT", cut, string(llm.KindContextTooLong), false},
 		{
 			"content_filter content-filter refusal sensitive guardrail_intervened content_filtered SAFETY RECITATION PROHIBITED_CONTENT BLOCKLIST SPII ERROR_TOXIC",
@@ -416,7 +416,11 @@ func TestThinkTagsThatTheTemplateOpens(t *testing.T) {
 				require.NoError(t, err)
 				var streamed strings.Builder
 				result, err := target.Stream(within(t), hello, func(d llm.Delta) { streamed.WriteString(d.Text) })
-				require.NoError(t, err)
+				if test.text == "" {
+					requireKind(t, llm.KindTruncated, err)
+				} else {
+					require.NoError(t, err)
+				}
 				require.Equal(t, []string{test.text, test.reasoning}, []string{result.Text, result.Reasoning})
 				require.Contains(t, streamed.String(), test.text, "the text is streamed before its kind is known")
 			})

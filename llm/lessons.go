@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -15,8 +16,20 @@ import (
 // a tool's schema. The attempt is then sent again as the error asks, and the adapter remembers what worked.
 
 // lessons are such changes for one model at one URL: "-NAME" omits a parameter, or a field of
-// provider state; "+NAME" is the name of the output limit; "schema:NAME" omits a keyword from schemas of tools.
+// provider state; "+NAME" is the name of the output limit, "max:NUMBER" its maximum; "schema:NAME" omits a keyword from schemas of tools.
 type lessons []string
+
+const limitLesson = "max:"
+
+// maxOutput returns MaxOutput, or the smaller limit of the model that was learned.
+func (t *Target) maxOutput() int {
+	for _, limit := range t.lessons.named(limitLesson) {
+		if n, err := strconv.Atoi(limit); err == nil {
+			return min(t.MaxOutput, n)
+		}
+	}
+	return t.MaxOutput
+}
 
 // maxLessons bounds the changes of one request, and so how often it is sent.
 const maxLessons = 8
@@ -36,7 +49,7 @@ func (l lessons) named(prefix string) (names []string) {
 // requestQuirks returns the kinds of quirks of a request.
 func (t *Target) requestQuirks(messages []reducer.Message) []string {
 	var quirks quirkSet
-	for prefix, kind := range map[string]string{"-": quirkDropped, "+": quirkRenamed, "schema:": quirkKeyword} {
+	for prefix, kind := range map[string]string{"-": quirkDropped, "+": quirkRenamed, limitLesson: quirkLowered, "schema:": quirkKeyword} {
 		if len(t.lessons.named(prefix)) > 0 {
 			quirks.add(kind)
 		}
@@ -112,6 +125,11 @@ func (t *Target) learn(e *Error) string {
 			return t.ifNew("+" + other)
 		} else if isRefused && s.MaxTokens == nil {
 			return t.ifNew("-" + name)
+		} else if s.MaxTokens == nil {
+			if e.refusal.limit > 0 && t.maxOutput() > e.refusal.limit {
+				return limitLesson + strconv.Itoa(e.refusal.limit)
+			}
+			return "" // the limit is that of a budget
 		}
 	case name == parameterToolChoice && (s.ToolChoice == nil || s.ToolChoice.Name != "" || s.ToolChoice.Mode == toolChoiceRequired):
 	case settingOf[name] == "" || name == parameterToolChoice:

@@ -92,7 +92,7 @@ func (t *Target) fields() (map[string]any, error) {
 	if err == nil && t.MaxOutput > 0 && outputLimit(parameters) == 0 {
 		delete(fields, parameterMaxTokens) // an extra field may have a value that is no limit, such as null
 		delete(fields, parameterMaxCompletion)
-		fields[t.outputParameter()] = t.MaxOutput
+		fields[t.outputParameter()] = t.maxOutput()
 	}
 	for _, name := range t.lessons.named("-") {
 		if s.Extra.Fields()[name] == nil {

@@ -32,6 +32,7 @@ const (
 const (
 	quirkDropped = "parameter_dropped"      // the server refuses a parameter, which was not sent
 	quirkRenamed = "parameter_renamed"      // the output limit has the other name
+	quirkLowered = "output_limit_lowered"   // the model allows fewer tokens than the limit of a budget
 	quirkKeyword = "schema_keyword_dropped" // the server refuses a keyword of the schemas of tools
 	quirkRefused = "content_refused"        // content that the server refuses was replaced
 )

@@ -2,6 +2,7 @@ package llm
 
 import (
 	"context"
+	"slices"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
@@ -32,16 +33,13 @@ func (t *Target) input(ctx context.Context, messages []reducer.Message) (tokens 
 	if err != nil {
 		return 0, nil, t.failBeforeAnswer(ctx, err)
 	}
-	return t.counter.messages(encodingOf(t.Model), sent) + t.counter.parameters(encodingOf(t.Model), t.prompting(parameters)), parameters, nil
+	return t.counter.messages(encodingOf(t.Model), sent) + t.counter.parameters(encodingOf(t.Model), prompting(parameters)), parameters, nil
 }
 
-// prompting returns the parameters of a request if they contain tools or a response format, which are input of
-// the model; otherwise nil.
-func (t *Target) prompting(parameters []byte) []byte {
-	if t.offersTools() || t.settings().ResponseFormat != nil {
-		return parameters
-	}
-	return nil
+// prompting returns the parameters of a request that are input of the model: tools and the response format.
+func prompting(parameters []byte) []byte {
+	fields := valueOf(parameters)
+	return slices.Concat(fields.field(parameterTools), fields.field(parameterResponseFormat))
 }
 
 // outputLimit returns the larger of the output limits in the parameters of a request. 0: none.

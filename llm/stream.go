@@ -51,6 +51,8 @@ type Result struct {
 //     length limit or a content filter cuts it off, its calls are dropped, and its text is treated as
 //     an answer without calls. It causes [KindInvalidAnswer] if the length limit cuts it off before any
 //     text, or if it exceeds [MaxCalls] or [MaxArgumentBytes].
+//   - An answer without text and calls causes [KindTruncated], or [KindInvalidAnswer] if the length limit cuts it off. After the
+//     results of tools, it is complete.
 //   - Tool calls are ignored if the target has no tools. Without text, they cause [KindToolCall].
 //   - A request that is rejected because of a parameter that no setting asks for is sent again without the parameter.
 func (t *Target) Stream(ctx context.Context, messages []reducer.Message, onDelta func(Delta)) (result Result, err error) {
@@ -123,7 +125,7 @@ func (t *Target) answer(ctx context.Context, sent conversation, isToolTurn bool,
 	if err != nil {
 		return Result{}, t.failBeforeAnswer(ctx, err)
 	}
-	m := &meter{counter: t.counter, encoding: encodingOf(t.Model), sent: sent, parameters: t.prompting(parameters), maxOutput: outputLimit(parameters)}
+	m := &meter{counter: t.counter, encoding: encodingOf(t.Model), sent: sent, parameters: prompting(parameters), maxOutput: outputLimit(parameters)}
 	t.meter.Store(m)
 	t.counter.load(m.encoding)
 	span, sentAt, isFirst := trace.SpanFromContext(ctx), time.Now(), true
@@ -164,7 +166,7 @@ func (t *Target) answer(ctx context.Context, sent conversation, isToolTurn bool,
 	if result.Text+result.Reasoning == "" && errors.As(err, new(*errorResponse)) {
 		m.refuse()
 	}
-	failure := t.finish(ctx, &result, a, stream, err)
+	failure := t.finish(ctx, &result, a, stream, isToolTurn, err)
 	if failure == nil && len(result.Calls) == 0 && !a.isRefusal { // a refusal is the answer, whatever the response format
 		failure = t.check(&result, check)
 	}
@@ -179,7 +181,7 @@ func (t *Target) answer(ctx context.Context, sent conversation, isToolTurn bool,
 }
 
 // finish sets the calls and the finish reason of a complete answer.
-func (t *Target) finish(ctx context.Context, result *Result, a *assembly, stream *chunkReader, err error) *Error {
+func (t *Target) finish(ctx context.Context, result *Result, a *assembly, stream *chunkReader, isToolTurn bool, err error) *Error {
 	failure := func(kind Kind, format string, args ...any) *Error {
 		return &Error{ProviderID: t.ProviderID, Kind: kind, Message: t.clean(fmt.Sprintf(format, args...), maxMessage)}
 	}
@@ -213,6 +215,11 @@ func (t *Target) finish(ctx context.Context, result *Result, a *assembly, stream
 		return failure(KindTruncated, "the answer is empty, and its finish reason is %s", given)
 	case isEmpty && stream.skipped > 0:
 		return failure(KindTruncated, "the answer is empty, and has events that are not JSON")
+	case isBlank(result.Text) && !hasCalls && end.isCut():
+		return failure(KindInvalidAnswer, "the answer reached the maximum length before any text (raise maxTokens; finish reason %s)", given)
+	case isBlank(result.Text) && !hasCalls && !isToolTurn && t.settings().ResponseFormat == nil:
+		// After the results of tools, a model may have nothing to add. With a response format, the answer is repaired.
+		return failure(KindTruncated, "the answer is empty (finish reason %s)", given)
 	case hasCalls && !offersTools && result.Text == "":
 		return failure(KindToolCall, "the answer has no text and calls the tool %q, although no tools were offered", a.calls.name())
 	case hasCalls && offersTools && end.isCut() && result.Text == "":

@@ -143,8 +143,9 @@ func (q toolQuirks) toolName(name string) string {
 
 // calledName returns the original name of the tool that the model calls by its adapted name.
 func (t *Target) calledName(name string) string {
+	bare := strings.TrimPrefix(name, "functions.") // gpt-oss and Kimi repeat the namespace of their prompts
 	for _, tool := range t.Tools {
-		if t.quirks.tools.toolName(tool.Name) == name {
+		if adapted := t.quirks.tools.toolName(tool.Name); adapted == name || adapted == bare {
 			return tool.Name
 		}
 	}
