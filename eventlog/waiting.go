@@ -144,8 +144,8 @@ func (u *unprocessed) report(l *Log, waiting func(Waiting)) {
 		u.inputs = &inputs{log: l}
 	}
 	w := Waiting{Since: u.since}
-	if signals := slices.Clone(u.signals); len(signals) > 0 {
-		w.Input = func(ctx context.Context) []event.Event { return u.inputs.events(ctx, signals) }
+	if in, signals := u.inputs, slices.Clone(u.signals); len(signals) > 0 {
+		w.Input = func(ctx context.Context) []event.Event { return in.events(ctx, signals) }
 	}
 	waiting(w)
 }
