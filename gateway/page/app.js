@@ -101,7 +101,7 @@ const viewer = {
 
 let isEmpty = true; // the log
 let storedCount = 0;
-let isUnattended = false; // no worker does the work of the context
+let isUnattended = false; // the context waits for a worker, which may be down or busy
 
 function showEmpty(entries) {
   isEmpty = entries.length === 0;
@@ -116,7 +116,7 @@ function showUnattended({ stored = [], noWorkerSince, status }) {
   isUnattended = Boolean(noWorkerSince);
   document.body.classList.toggle("unattended", isUnattended);
   const text = isUnattended
-    ? `${storedCount > 0 ? "Stored in Temporal. " : status === "answering" ? "The answer has stopped. " : ""}No worker answers; it continues when a worker runs.`
+    ? `${storedCount > 0 ? "Stored in Temporal. " : status === "answering" ? "The answer waits. " : ""}No worker has taken it yet.`
     : storedCount > 0 ? "Stored in Temporal, waiting for a worker." : "";
   $("unattended").hidden = !text;
   if ($("unattended").textContent !== text) $("unattended").textContent = text; // a screen reader reads changes
@@ -163,7 +163,7 @@ function showStatus() {
   const known = contexts.statusOf(current) ?? "";
   const isAnswering = known === "waiting" || (known !== "closed" && conversation.streaming);
   const status = isAnswering ? "answering" : known;
-  const text = isUnattended ? "no worker answers" : status === "answering" && waiting.length > 0 ? waitingFor() : status;
+  const text = isUnattended ? "waiting for a worker" : status === "answering" && waiting.length > 0 ? waitingFor() : status;
   if ($("status").textContent !== text) $("status").textContent = text;
   $("status").classList.toggle("unattended", isUnattended);
   if (status === shownStatus) return;

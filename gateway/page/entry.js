@@ -11,9 +11,18 @@ import { asked, questionForm } from "./questions.js";
 // StreamingMarkdown of an entry that streams.
 export function build({ content: entry }) {
   const type = entry.entry_type.type;
-  const parts = (views[type] ?? views.system_message)(entry);
+  const parts = partsOf(entry, views[type] ?? views.system_message);
   const names = ["entry", type.replaceAll("_", "-"), parts.streaming && "streaming", parts.class];
   return { element: h("li", { class: names.filter(Boolean).join(" ") }, parts.children), streaming: parts.streaming };
+}
+
+// partsOf shows the JSON of an entry that its view cannot show, so that one entry does not hide the others.
+function partsOf(entry, view) {
+  try {
+    return view(entry);
+  } catch (error) {
+    return { class: "warning", children: [h("details", null, h("summary", null, `This entry cannot be shown: ${error.message}`), output(entry))] };
+  }
 }
 
 const views = {
