@@ -282,7 +282,7 @@ func TestTheSettingDecidesWhetherReasoningIsStreamed(t *testing.T) {
 func TestAnAnswerWithReasoningAndStateFitsIntoAnEvent(t *testing.T) {
 	details := `[{"type":"reasoning.encrypted","data":"` + strings.Repeat("A", event.MaxProviderStateBytes-1000) + `"}]`
 	for name, text := range map[string]string{
-		"short": "Hi", "long": strings.Repeat("x", activities.MaxAnswerBytes-1), "of escapes": strings.Repeat("\x01", 240_000),
+		"short": "Hi", "long": strings.Repeat("x", event.MaxAnswerBytes-1), "of escapes": strings.Repeat("\x01", 240_000),
 	} {
 		t.Run(name, func(t *testing.T) {
 			delta, err := json.Marshal(map[string]any{

@@ -12,6 +12,9 @@ type Parts struct{ parts parts }
 
 func (p *Parts) Add(m Message) (data []byte, isComplete bool) { return p.parts.add(m) }
 
+// Held returns the number of bytes that the parts keep in memory.
+func (p *Parts) Held() int { return cap(p.parts.data) }
+
 var Token = token
 
 var Dial = dialer{}.Dial
