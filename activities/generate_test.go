@@ -14,6 +14,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/stream"
+	"github.com/seed-9ed7edd4/chronicle/stream/streamtest"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
@@ -54,7 +55,7 @@ func TestEveryAttemptOfAStepBeginsWithAResetDelta(t *testing.T) {
 			for len(deltas) < 2 {
 				select {
 				case m := <-sub.Messages():
-					if d, ok := sub.Delta(m); ok {
+					if d, ok := streamtest.Delta(sub, m); ok {
 						deltas = append(deltas, d)
 					}
 				case <-time.After(10 * time.Second):
@@ -205,7 +206,7 @@ func deltas(t *testing.T, sub *stream.Subscription, n int) (texts []string) {
 	for len(texts) < n {
 		select {
 		case m := <-sub.Messages():
-			d, ok := sub.Delta(m)
+			d, ok := streamtest.Delta(sub, m)
 			switch {
 			case !ok:
 			case d.Reasoning != "":

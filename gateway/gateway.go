@@ -59,8 +59,7 @@ type Options struct {
 	MaxBody                    int64          // bytes of a request body; 0: 32 MiB, for a file of 20 MiB
 	// BodyBytes bounds the request bodies read or processed at once, over all clients, and
 	// AnswerBytes the log pages, attachments and pieces of logs and transcripts read or sent at once. 0:
-	// 256 MiB each. Both are
-	// at least the maximum size of one body or attachment.
+	// 256 MiB each. Both are at least the maximum size of one body or attachment.
 	BodyBytes, AnswerBytes int64
 	KeepAlive              time.Duration        // interval of comments on a stream; 0: 15 s
 	Linger                 time.Duration        // time until a room without viewers ends; 0: 10 s
