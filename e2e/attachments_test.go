@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"encoding/base64"
 	"fmt"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/llm/baseurl"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
@@ -25,9 +23,6 @@ func (w *world) houseAccepts(accepted ...event.Media) func(*contexts.Options) {
 			Providers: []llm.Provider{
 				{ID: "house", BaseURL: baseurl.MustParse(w.model.URL), Accepts: accepted},
 				{ID: "plain", BaseURL: baseurl.MustParse(w.model.URL), Accepts: []event.Media{}},
-			},
-			ReadBlob: func(ctx context.Context, ref string) ([]byte, error) {
-				return w.archive.Store().Get(ctx, blobs.Ref(ref))
 			},
 		})
 	}
@@ -74,5 +69,49 @@ func TestAudioReachesAProviderThatTakesIt(t *testing.T) {
 	require.NotContains(t, newest(), "input_audio")
 	require.Contains(t, newest(), "[Attached: small.mp3]")
 	require.Contains(t, newest(), "[Attached: large.mp3]")
+	w.replay(c, "")
+}
+
+// A provider that refuses an image, and the tools of a context, answers in the end, and goes on answering.
+func TestAContextSurvivesContentThatItsProviderRefuses(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, llmtest.Func(func(r llmtest.Request) llmtest.Step {
+		switch body := string(r.Body); {
+		case strings.Contains(body, "image_url"):
+			return llmtest.Error(400, "invalid_request_error", "messages.0.content.1: this picture cannot be decoded")
+		case strings.Contains(body, `"colour"`):
+			return llmtest.Error(400, "invalid_request_error", "Invalid schema for function 'paint'")
+		}
+		return llmtest.Answer("I see")
+	}))
+	w.worker(w.houseAccepts(event.MediaImage))
+	c := w.open("refused")
+	log := w.say(c, "Look", attached("broken.png", "image/png", "no image"))
+	requests := w.model.Requests()
+	require.Len(t, requests, 2, "no retry")
+	require.Contains(t, string(requests[1].Body), "[Attached: broken.png, which the provider refused: house: bad request (400): messages.0.content.1: this picture cannot be decoded]")
+	log = append(log, w.say(c, "And without it?")...)
+	require.Len(t, w.model.Requests(), 3, "the image is not sent again")
+
+	log = append(log, w.say(c, "Paint", event.New(event.SetTools{Tools: event.ToolList{
+		{Name: "paint", Parameters: event.Object(`{"type":"object","properties":{"colour":{"type":"string"}}}`)},
+	}}))...)
+	requests = w.model.Requests()
+	require.Len(t, requests, 5)
+	require.Contains(t, string(requests[4].Body), `The arguments match this JSON Schema: {\"type\":\"object\"`)
+
+	var refused []event.ContentRefused
+	for _, e := range log {
+		if body, ok := e.Body.(event.ContentRefused); ok {
+			refused = append(refused, body)
+		}
+		if body, ok := e.Body.(event.LLMRequestCompleted); ok {
+			require.Contains(t, body.Quirks, "content_refused")
+		}
+		require.NotEqual(t, event.TagLLMRequestFailed, e.Tag())
+	}
+	require.Len(t, refused, 2)
+	require.Equal(t, event.ContentImages, refused[0].Content)
+	require.Equal(t, "paint", refused[1].Tool)
 	w.replay(c, "")
 }

@@ -31,7 +31,8 @@ type Options struct {
 	Defaults      Defaults // of contexts without a provider of their own
 	// ReadAttachment reads a file if its path is allowed. Nil: such attachments become notes.
 	ReadAttachment func(path string) ([]byte, error)
-	// ReadBlob reads an [event.Source.Ref] within [BlobTimeout]. Nil: such attachments become notes.
+	// ReadBlob reads an [event.Source.Ref] within [BlobTimeout]. Nil: that of [Adapter.UseStore], which the workers of
+	// contexts call; without it, such attachments become notes.
 	ReadBlob func(ctx context.Context, ref string) ([]byte, error)
 	Logger   *slog.Logger // for attachments that cannot be read; nil: discard
 	// TraceContent adds the newest messages, up to 128 KiB, and the answer to the span of a request.
@@ -83,12 +84,17 @@ func (d Defaults) applyTo(cfg reducer.ProviderConfig) reducer.ProviderConfig {
 
 // Adapter finds providers and sends requests to them. It is safe for concurrent use.
 type Adapter struct {
+	shared
+	getenv   func(string) string
+	readFile func(string) ([]byte, error)
+	current  atomic.Pointer[table]
+}
+
+// shared is what the targets of an adapter share.
+type shared struct {
 	http           *http.Client
-	getenv         func(string) string
-	readFile       func(string) ([]byte, error)
-	current        atomic.Pointer[table]
 	counter        *tokenCounter
-	renderings     *renderings
+	experience     *experience
 	readAttachment func(string) ([]byte, error)
 	readBlob       func(context.Context, string) ([]byte, error)
 	logger         *slog.Logger
@@ -121,15 +127,12 @@ func (a *Adapter) Configure(o Options) {
 // New returns an adapter.
 func New(o Options) *Adapter {
 	a := &Adapter{
-		http:           o.HTTPClient,
-		getenv:         o.Getenv,
-		readFile:       o.ReadFile,
-		counter:        newTokenCounter(),
-		renderings:     newRenderings(),
-		readAttachment: o.ReadAttachment,
-		readBlob:       o.ReadBlob,
-		logger:         o.Logger,
-		traceContent:   o.TraceContent,
+		shared: shared{
+			http: o.HTTPClient, counter: newTokenCounter(), experience: &experience{},
+			readAttachment: o.ReadAttachment, readBlob: o.ReadBlob, logger: o.Logger, traceContent: o.TraceContent,
+		},
+		getenv:   o.Getenv,
+		readFile: o.ReadFile,
 	}
 	a.Configure(o)
 	if a.logger == nil {
@@ -145,6 +148,13 @@ func New(o Options) *Adapter {
 		a.readFile = os.ReadFile
 	}
 	return a
+}
+
+// UseStore sets how [Options].ReadBlob reads attachments, unless it is set. Call it before the adapter is used.
+func (a *Adapter) UseStore(read func(ctx context.Context, ref string) ([]byte, error)) {
+	if a.readBlob == nil {
+		a.readBlob = read
+	}
 }
 
 // NewHTTPClient returns a client that keeps many idle connections per host. It has no timeout: the context bounds a

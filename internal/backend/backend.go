@@ -91,7 +91,7 @@ func modelError(err error) error {
 		return err
 	}
 	return &activities.ModelError{
-		Kind: string(failed.Kind), Failure: failed.Kind.Failure(), Retryable: failed.Retryable(), RetryOnce: failed.RetryOnce, RetryAfter: failed.RetryAfter,
+		Kind: string(failed.Kind), Failure: failed.Kind.Failure(), Retryable: failed.Retryable(), Suspects: failed.Suspects, RetryAfter: failed.RetryAfter,
 		Window: failed.Window, InputTokens: failed.InputTokens, Err: err,
 	}
 }
