@@ -6,6 +6,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/seed-9ed7edd4/chronicle/internal/terminal"
 )
 
 const (
@@ -258,7 +260,7 @@ func (p *parser) link(i, at int, base style) int {
 			plain += in.text
 		}
 		if address != "" && address != plain {
-			p.add(" ("+address+")", base|dim)
+			p.add(" ("+terminal.Value(address)+")", base|dim)
 		}
 		return end - i
 	}

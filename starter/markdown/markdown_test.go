@@ -80,7 +80,7 @@ func TestRendering(t *testing.T) {
 		"a wide table":              {"| name | text |\n|---|---|\n| x | a long text that wraps |", []string{"<1>name<><2> │ <><1>text<>", "<2>─────┼────────────<>", "x   <2> │ <>a long text", "    <2> │ <>that wraps"}},
 		"a table that does not fit": {"|a|b|c|d|\n|-|-|-|-|\n|1234567|1234567|1234567|12|", []string{"|a|b|c|d|", "|-|-|-|-|", "|1234567|1234567|1", "234567|12|"}},
 		"a line with a bar":         {"| not a table\nx", []string{"| not a table", "x"}},
-		"control characters":        {"a\x1b[2J *b\x1b[0m\u202e*", []string{"a[2J <3>b[0m<>"}},
+		"control characters":        {"a\x1b[2J *b\x1b[0m\u202e*", []string{`a\u001b[2J`, `<3>b\u001b[0m\u202e<>`}},
 		"wide characters":           {"- 你好 你好 你好 你好", []string{"• 你好 你好 你好", "  你好"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -78,7 +78,7 @@ func cleanLine(text string) string {
 
 // clean returns at most max bytes of untrusted text, without control and invisible characters.
 func clean(text string, max int) string {
-	return truncate(strings.TrimSpace(terminal.Clean(strings.ToValidUTF8(text, "\uFFFD"))), max)
+	return truncate(strings.TrimSpace(terminal.Strip(strings.ToValidUTF8(text, "\uFFFD"))), max)
 }
 
 func truncate(text string, max int) string {
