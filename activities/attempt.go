@@ -194,7 +194,9 @@ func (a *attempt) prepareFrom(ctx context.Context, session reducer.Session, p *p
 	if a.tools, err = a.offer(ctx, session); err != nil {
 		return err
 	}
-	messages, settings := reducer.MessagesOf(session), reducer.SettingsOf(session)
+	providerID, modelName := p.model.ID()
+	a.tools = a.tools.forModel(session.Reduced, providerID, modelName)
+	messages, settings := session.Reduced.ForModel(reducer.MessagesOf(session), providerID, modelName), reducer.SettingsOf(session)
 	a.messages = len(messages)
 	if c := a.in.Compaction; c != nil {
 		settings = summarySettings(settings, c.Window)

@@ -211,6 +211,7 @@ func sizeOf(session reducer.Session) int64 {
 		}
 		attachments(m.Attachments)
 	}
+	size += len(session.Reduced.Refused) * (200 + event.MaxRefusalBytes)
 	attachments(session.Reduced.PendingAttachments)
 	settings := func(s event.RequestSettings) {
 		size += len(s.Extra)

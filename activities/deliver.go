@@ -180,7 +180,7 @@ func isDuringTurn(e event.Event) bool {
 	case event.UserMessage:
 		return body.TriggersTurn == nil || *body.TriggersTurn
 	case event.LLMRequestStarted, event.LLMRequestFellBack, event.LLMAttemptEnded, event.HookApplied,
-		event.ToolsOffered, event.ToolCall, event.ToolResult, event.ApprovalDecided, event.Compacted:
+		event.ToolsOffered, event.ToolCall, event.ToolResult, event.ApprovalDecided, event.Compacted, event.ContentRefused:
 		return true
 	}
 	return false

@@ -90,6 +90,7 @@ type Failure struct {
 	DurationMs int64             `json:"durationMs,omitempty"`
 	event.Usage
 	Overflow *reducer.Overflow     `json:"overflow,omitempty"` // if the provider rejected the request as too long
+	Suspects []reducer.Suspect     `json:"suspects,omitempty"` // content that the provider may have refused, as in [reducer.RequestEnded]
 	Exceeded *event.BudgetExceeded `json:"exceeded,omitempty"` // a budget that prevented the attempt; nil: none
 	Repairs  bool                  `json:"repairs,omitempty"`  // the next attempt repairs the answer, and does not count as a retry
 	Lost     *LostAttempt          `json:"lost,omitempty"`     // as in [GenerateResult]

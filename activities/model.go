@@ -73,16 +73,16 @@ type ModelCall struct {
 
 // ModelError says whether another attempt is worthwhile. Timeouts wrap [context.DeadlineExceeded].
 type ModelError struct {
-	Kind    string            // type of the application error in the history
-	Failure event.FailureKind // in events; empty: [event.FailureUnavailable]
-	// Retryable: the same request may succeed later. RetryOnce: it is worth only one retry.
-	Retryable, RetryOnce bool
-	Final                bool          // no attempt follows, even if Retryable
-	RetryAfter           time.Duration // requested by the provider; 0: none
-	Answer               string        // the answer, if its format is invalid; else empty
-	Window, InputTokens  int           // stated in the rejection of a long request; Window as in [Model].MaxInput; 0: not stated
-	Repair               *Repair       // set if the answer was invalid and a repair may succeed
-	Err                  error
+	Kind                string            // type of the application error in the history
+	Failure             event.FailureKind // in events; empty: [event.FailureUnavailable]
+	Retryable           bool              // the same request may succeed later
+	Suspects            []reducer.Suspect // as in [Failure]; set with Retryable, the same request is worth only one retry
+	Final               bool              // no attempt follows, even if Retryable
+	RetryAfter          time.Duration     // requested by the provider; 0: none
+	Answer              string            // the answer, if its format is invalid; else empty
+	Window, InputTokens int               // stated in the rejection of a long request; Window as in [Model].MaxInput; 0: not stated
+	Repair              *Repair           // set if the answer was invalid and a repair may succeed
+	Err                 error
 }
 
 func (e *ModelError) Error() string { return e.Err.Error() }

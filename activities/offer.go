@@ -18,12 +18,39 @@ import (
 
 type toolbox struct {
 	tools   []offeredTool
+	refused []offeredTool // by the model
 	approve event.ApprovalRules
 }
 
 type offeredTool struct {
 	Tool
 	isClient bool
+	noSchema bool // the provider refuses the schema, so its text is a part of the description
+}
+
+// forModel removes the tools that the model refuses, and marks those whose schema it refuses.
+func (b toolbox) forModel(c reducer.ReducedContext, providerID, model string) toolbox {
+	all := b.tools
+	b.tools = nil
+	for _, t := range all {
+		isOffered, hasSchema := c.ToolFor(t.Name, providerID, model)
+		if t.noSchema = !hasSchema; isOffered {
+			b.tools = append(b.tools, t)
+		} else {
+			b.refused = append(b.refused, t)
+		}
+	}
+	return b
+}
+
+// definition is what the model receives.
+func (t offeredTool) definition() ToolDefinition {
+	d := t.ToolDefinition
+	if t.noSchema {
+		d.Description = strings.TrimSpace(d.Description + "\nThe arguments match this JSON Schema: " + string(d.Parameters))
+		d.Parameters = event.Object(`{"type":"object"}`)
+	}
+	return d
 }
 
 // offer returns the tools of the worker, and then those of clients.
@@ -65,7 +92,7 @@ func toolError(format string, args ...any) error {
 func (b toolbox) definitions() []ToolDefinition {
 	var out []ToolDefinition
 	for _, t := range b.tools {
-		out = append(out, t.ToolDefinition)
+		out = append(out, t.definition())
 	}
 	return out
 }
@@ -79,13 +106,19 @@ func (b toolbox) list() (names []string) {
 
 func (b toolbox) names() string { return cmp.Or(strings.Join(b.list(), ", "), "none") }
 
-// choose replaces a canonical name in the tool choice by the name that models know.
+// choose replaces a canonical name in the tool choice by the name that models know. It lets the model choose if it refuses
+// the tool.
 func (b toolbox) choose(settings event.RequestSettings) (event.RequestSettings, error) {
 	if len(b.tools) == 0 || settings.ToolChoice == nil || settings.ToolChoice.Name == "" {
 		return settings, nil
 	}
 	name := settings.ToolChoice.Name
-	i := slices.IndexFunc(b.tools, func(t offeredTool) bool { return t.Name == name || t.Canonical == name })
+	isNamed := func(t offeredTool) bool { return t.Name == name || t.Canonical == name }
+	i := slices.IndexFunc(b.tools, isNamed)
+	if i < 0 && slices.ContainsFunc(b.refused, isNamed) {
+		settings.ToolChoice = nil
+		return settings, nil
+	}
 	if i < 0 {
 		return settings, toolError("toolChoice: the tool %s is not offered (want one of: %s)", name, b.names())
 	}

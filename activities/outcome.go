@@ -156,7 +156,8 @@ func (a *attempt) failure(err error, usage event.Usage) error {
 			text = fmt.Sprintf("%s: %s: %s", a.attempted.ProviderID, kind, uncheckedProblem)
 		}
 		details.Kind = cmp.Or(modelErr.Failure, details.Kind)
-		details.Retryable = modelErr.Retryable && !(modelErr.RetryOnce && a.info.Attempt > 1)
+		details.Retryable = modelErr.Retryable && !(len(modelErr.Suspects) > 0 && a.info.Attempt > 1)
+		details.Suspects = modelErr.Suspects
 		options.NonRetryable = !details.Retryable || modelErr.Final || modelErr.RetryAfter > maxRetryAfter
 		options.NextRetryDelay = max(modelErr.RetryAfter, a.jitter())
 	}

@@ -76,3 +76,47 @@ func TestAudioReachesAProviderThatTakesIt(t *testing.T) {
 	require.Contains(t, newest(), "[Attached: large.mp3]")
 	w.replay(c, "")
 }
+
+// A provider that refuses an image, and the tools of a context, answers in the end, and goes on answering.
+func TestAContextSurvivesContentThatItsProviderRefuses(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, llmtest.Func(func(r llmtest.Request) llmtest.Step {
+		switch body := string(r.Body); {
+		case strings.Contains(body, "image_url"):
+			return llmtest.Error(400, "invalid_request_error", "messages.0.content.1: this picture cannot be decoded")
+		case strings.Contains(body, `"colour"`):
+			return llmtest.Error(400, "invalid_request_error", "Invalid schema for function 'paint'")
+		}
+		return llmtest.Answer("I see")
+	}))
+	w.worker(w.houseAccepts(event.MediaImage))
+	c := w.open("refused")
+	log := w.say(c, "Look", attached("broken.png", "image/png", "no image"))
+	requests := w.model.Requests()
+	require.Len(t, requests, 2, "no retry")
+	require.Contains(t, string(requests[1].Body), "[Attached: broken.png, which the provider refused: house: bad request (400): messages.0.content.1: this picture cannot be decoded]")
+	log = append(log, w.say(c, "And without it?")...)
+	require.Len(t, w.model.Requests(), 3, "the image is not sent again")
+
+	log = append(log, w.say(c, "Paint", event.New(event.SetTools{Tools: event.ToolList{
+		{Name: "paint", Parameters: event.Object(`{"type":"object","properties":{"colour":{"type":"string"}}}`)},
+	}}))...)
+	requests = w.model.Requests()
+	require.Len(t, requests, 5)
+	require.Contains(t, string(requests[4].Body), `The arguments match this JSON Schema: {\"type\":\"object\"`)
+
+	var refused []event.ContentRefused
+	for _, e := range log {
+		if body, ok := e.Body.(event.ContentRefused); ok {
+			refused = append(refused, body)
+		}
+		if body, ok := e.Body.(event.LLMRequestCompleted); ok {
+			require.Contains(t, body.Quirks, "content_refused")
+		}
+		require.NotEqual(t, event.TagLLMRequestFailed, e.Tag())
+	}
+	require.Len(t, refused, 2)
+	require.Equal(t, event.ContentImages, refused[0].Content)
+	require.Equal(t, "paint", refused[1].Tool)
+	w.replay(c, "")
+}

@@ -42,13 +42,17 @@ const (
 	MaxProviderStateBytes = 256 << 10
 )
 
-// ProviderState is opaque data of an answer that its provider requires back, such as encrypted
-// reasoning. It is sent only to the same model of the same provider at the same URL.
+// ProviderState is what the provider of an answer receives back exactly, such as encrypted reasoning. It is sent only
+// to the same model of the same provider at the same URL. Data, CallIDs or both are set.
 type ProviderState struct {
-	ProviderID string          `json:"providerId"`
-	Model      string          `json:"model"`
-	BaseURL    string          `json:"baseUrl"`
-	Data       json.RawMessage `json:"data"` // a JSON object of up to [MaxProviderStateBytes]
+	ProviderID string `json:"providerId"`
+	Model      string `json:"model"`
+	BaseURL    string `json:"baseUrl"`
+	// Data is opaque: a JSON object. It and CallIDs have up to [MaxProviderStateBytes] each.
+	Data json.RawMessage `json:"data,omitempty"`
+	// CallIDs are the ids of the answer's tool calls as the provider sent them, in order, up to 128. Nil: those of its
+	// [ToolCall] events.
+	CallIDs []string `json:"callIds,omitempty"`
 }
 
 // UnmarshalJSON compacts Data without changing its values, because providers sign them.

@@ -16,7 +16,7 @@ import (
 )
 
 // movedFields are the fields with ids of events and requests.
-var movedFields = []string{"id", "parentEventId", "requestId", "throughEventId", "messageId"}
+var movedFields = []string{"id", "parentEventId", "requestId", "throughEventId", "messageId", "fromEventId"}
 
 var idOfDemo = regexp.MustCompile(`^demo:(r?[0-9]{4,})$`)
 

@@ -41,6 +41,7 @@ const (
 	TagApprovalRequested     Tag = "ApprovalRequestedEvent"
 	TagHookApplied           Tag = "HookAppliedEvent"
 	TagCompacted             Tag = "CompactedEvent"
+	TagContentRefused        Tag = "ContentRefusedEvent"
 	TagInputRejected         Tag = "InputRejectedEvent"
 	TagTextDelta             Tag = "TextDeltaEvent"
 	TagReasoningDelta        Tag = "ReasoningDeltaEvent"
@@ -53,7 +54,7 @@ type Class int
 // Classes of events.
 const (
 	ClassInput     Class = iota + 1 // sent by clients; the session writes some of them too
-	ClassLifecycle                  // written only by the session; only [Compacted] changes the messages
+	ClassLifecycle                  // written only by the session; only [Compacted] and [ContentRefused] change what models receive
 	ClassEphemeral                  // streamed and never recorded
 )
 
@@ -115,6 +116,7 @@ var catalog = []kind{
 	kindOf[ApprovalRequested](ClassLifecycle),
 	kindOf[HookApplied](ClassLifecycle),
 	kindOf[Compacted](ClassLifecycle),
+	kindOf[ContentRefused](ClassLifecycle),
 	kindOf[InputRejected](ClassLifecycle),
 	kindOf[TextDelta](ClassEphemeral),
 	kindOf[ReasoningDelta](ClassEphemeral),

@@ -25,6 +25,7 @@ const (
 	MaxNameBytes     = 256
 	maxURLBytes      = 2048
 	maxNestingDepth  = 100
+	maxCallIDs       = 128 // of an answer
 )
 
 // MaxAttachmentBytes bounds a referenced blob. Lowering it would invalidate existing logs.
@@ -71,6 +72,19 @@ func (s ProviderState) Validate() error {
 	}
 	if len(s.Data) > MaxProviderStateBytes {
 		return fieldf("providerState.data", "%d bytes (at most %d)", len(s.Data), MaxProviderStateBytes)
+	}
+	size := 0
+	for _, id := range s.CallIDs {
+		size += len(id)
+		if err := text("providerState.callIds", id); err != nil {
+			return err
+		}
+	}
+	if len(s.CallIDs) > maxCallIDs || size > MaxProviderStateBytes {
+		return fieldf("providerState.callIds", "%d ids with %d bytes (at most %d and %d)", len(s.CallIDs), size, maxCallIDs, MaxProviderStateBytes)
+	}
+	if len(s.Data) == 0 && len(s.CallIDs) > 0 {
+		return nil
 	}
 	if len(s.Data) == 0 || s.Data[0] != '{' {
 		return fieldf("providerState.data", "want an object")

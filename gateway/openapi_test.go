@@ -112,7 +112,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 			}
 		}
 		for _, field := range reflect.VisibleFields(reflect.TypeOf(value)) {
-			if !field.IsExported() || field.Anonymous {
+			if !field.IsExported() || field.Anonymous || field.Tag.Get("json") == "-" {
 				continue
 			}
 			name, option, _ := strings.Cut(field.Tag.Get("json"), ",")

@@ -89,6 +89,7 @@ type Adapter struct {
 	current        atomic.Pointer[table]
 	counter        *tokenCounter
 	renderings     *renderings
+	experience     experience
 	readAttachment func(string) ([]byte, error)
 	readBlob       func(context.Context, string) ([]byte, error)
 	logger         *slog.Logger

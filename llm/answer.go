@@ -11,7 +11,8 @@ type assembly struct {
 
 	text, reasoning textReader
 	calls           callReader
-	extras          []value // extra_content of each call of a complete answer
+	extras          []value  // extra_content of each call of a complete answer
+	callIDs         []string // of the calls, as the server sent them
 	callsFrom       source
 	tags            *thinkTags // nil: not used
 	hasDelta        bool       // a delta had a part of the answer

@@ -20,8 +20,11 @@ type block struct {
 func textBlock(text string) block { return block{part: textPart(text)} }
 
 // attachment renders an attachment as a content part, as the text of a text file, or as a note.
-func (t *Target) attachment(ctx context.Context, a reducer.Attachment) block {
+func (t *Target) attachment(ctx context.Context, a reducer.Attachment, refused map[event.Content]string) block {
 	media := event.MediaOf(a.MediaType)
+	if reason, isRefused := refused[media.Content()]; isRefused {
+		return note(a, ", which the provider refused: "+reason)
+	}
 	switch {
 	case t.quirks.textOnly || media != event.MediaText && !t.quirks.accepts.has(media):
 		return note(a, "")

@@ -20,6 +20,7 @@ type choice struct {
 	parts     []value  // of the content
 	details   []value  // reasoning_details
 	thoughts  string   // the reasoning in details and similar fields
+	named     string   // field of the reasoning; "": it is in the content or in details
 	extra     value    // extra_content
 	callExtra []value  // extra_content of each of Delta.ToolCalls
 	quirks    quirkSet // found in the JSON
@@ -161,7 +162,7 @@ func (c *choice) decodeDelta(v value) {
 		default:
 			if rank := reasoningFields[string(name)]; rank > 0 && rank < lowest {
 				if text := c.textOf(field, 0); text != "" {
-					ranked, lowest = text, rank
+					ranked, lowest, c.named = text, rank, string(name)
 				}
 			}
 		}

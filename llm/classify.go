@@ -76,7 +76,7 @@ func (t *Target) failResponse(r *errorResponse, e *Error) {
 		stated := limitIn(body.message + "\n" + string(r.body)) // llama.cpp states the numbers in other fields
 		e.Window, e.InputTokens = stated.window, stated.input
 	}
-	e.refused, e.refusesTools = refusedMedia(body.message), noTools.MatchString(body.message)
+	e.refusal = t.refusalIn(body)
 	switch {
 	case r.isNotStream && len(trimSpace(r.body)) == 0:
 		e.Kind, e.Message = KindTruncated, "the answer is empty"
@@ -190,6 +190,7 @@ type errorBody struct {
 	code    string // digits if it is a number
 	typ     string
 	message string
+	param   string      // that the error names
 	status  int         // an HTTP status; 0: none
 	headers http.Header // of the provider behind OpenRouter
 	isError bool        // the body was an error object
@@ -226,7 +227,10 @@ func parseErrorBody(data []byte) errorBody {
 			break
 		}
 	}
-	c := errorBody{code: plainField(fields, codeFields), typ: plainField(fields, typeFields), message: plainField(fields, messageFields)}
+	c := errorBody{
+		code: plainField(fields, codeFields), typ: plainField(fields, typeFields), param: plain(fields.field("param")),
+		message: firstOf(validationErrors(fields.field("detail")), plainField(fields, messageFields)),
+	}
 	c.isError = c.message != "" || body.field("error") != nil
 	for _, name := range statusFields {
 		if n := fields.field(name).number(); c.status == 0 && n >= 400 && n <= 599 {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
 // Kind classifies an [Error].
@@ -19,10 +20,6 @@ const (
 	KindNotFound       Kind = "not found"     // no such model or endpoint (404)
 	KindBadRequest     Kind = "bad request"   // 400, 422, other 4xx, and redirects
 	KindContextTooLong Kind = "context too long"
-	KindNoVision       Kind = "no vision" // the request has an image and the model accepts none
-	KindNoPDF          Kind = "no PDF input"
-	KindNoAudio        Kind = "no audio input"
-	KindNoTools        Kind = "no tools"          // the model does not support the offered tools
 	KindToolCall       Kind = "unasked tool call" // only tool calls, although no tools were offered
 	KindContentFilter  Kind = "content filter"    // of the provider, for the request or the answer
 	KindQuota          Kind = "quota exceeded"    // of the account (402, insufficient_quota)
@@ -46,10 +43,6 @@ var failureKinds = map[Kind]event.FailureKind{
 	KindNotFound:       event.FailureModelNotFound,
 	KindBadRequest:     event.FailureBadRequest,
 	KindContextTooLong: event.FailureContextTooLong,
-	KindNoVision:       event.FailureBadRequest,
-	KindNoPDF:          event.FailureBadRequest,
-	KindNoAudio:        event.FailureBadRequest,
-	KindNoTools:        event.FailureBadRequest,
 	KindToolCall:       event.FailureBadResponse,
 	KindContentFilter:  event.FailureContentFilter,
 	KindQuota:          event.FailureQuota,
@@ -74,8 +67,9 @@ type Error struct {
 	// be the error message of a preset or a configured provider.
 	Message    string
 	RetryAfter time.Duration // requested by the provider; 0: not requested
-	// RetryOnce: at most one more attempt is useful, since the model may not accept an attachment.
-	RetryOnce bool
+	// Suspects is the content that the provider may have refused, the most probable first; nil: none, or there is
+	// an answer. If the error is retryable, at most one more attempt with the content is useful.
+	Suspects []reducer.Suspect
 
 	// Window is the maximum input in tokens, and InputTokens the input of the request, if the provider
 	// states them with a [KindContextTooLong]; otherwise 0.
@@ -85,9 +79,8 @@ type Error struct {
 	// off, or has too many or too large calls.
 	Problem string
 
-	refused      mediaSet // kinds of media that the server rejects
-	refusesTools bool     // the server rejects tools
-	cause        error    // of the caller's cancellation
+	refusal refusal
+	cause   error // of the caller's cancellation
 }
 
 // Error formats the provider, the kind, the status and the message.

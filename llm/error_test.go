@@ -31,7 +31,7 @@ func TestErrorResponsesAreClassified(t *testing.T) {
 		"409":                  {step: llmtest.Error(409, "", ""), kind: llm.KindServer, retryable: true},
 		"413":                  {step: llmtest.Status(413, "too large"), kind: llm.KindContextTooLong},
 		"418":                  {step: llmtest.Status(418, ""), kind: llm.KindBadRequest, says: "I'm a teapot"},
-		"422":                  {step: llmtest.Status(422, `{"detail":[{"loc":["body","x"],"msg":"extra"}]}`), kind: llm.KindBadRequest, says: `"msg":"extra"`},
+		"422":                  {step: llmtest.Status(422, `{"detail":[{"loc":["body","x"],"msg":"extra"}]}`), kind: llm.KindBadRequest, says: "body.x: extra"},
 		"425":                  {step: llmtest.Error(425, "", ""), kind: llm.KindServer, retryable: true},
 		"429":                  {step: llmtest.Error(429, "rate_limit_exceeded", "slow down"), kind: llm.KindRateLimited, retryable: true, says: "scripted: rate limited (429): slow down"},
 		"429 without quota":    {step: llmtest.Error(429, "insufficient_quota", "You exceeded your current quota"), kind: llm.KindQuota},

@@ -28,6 +28,14 @@ func (a *Adapter) Cached() (conversations []string, size int) {
 	return conversations, a.renderings.size
 }
 
+// Remember adds a lesson of a model.
+func (a *Adapter) Remember(baseURL, model, lesson string) {
+	a.experience.remember(destination{baseURL, model}, lessons("").with(lesson))
+}
+
+// Remembered returns the number of models with lessons.
+func (a *Adapter) Remembered() int { return len(a.experience.known) }
+
 // DecodeJSON returns valid JSON as encoding/json does, with texts for numbers; nil for other data.
 func DecodeJSON(data []byte) any { return decoded(valueOf(data)) }
 

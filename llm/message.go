@@ -96,15 +96,15 @@ func messageOf(blocks []block) message {
 // reasoning of b, or else of a, because some providers require reasoning in every answer after the results
 // of calls.
 func merge(a, b message) message {
-	reasoning := a.state.Reasoning
-	if b.state.Reasoning != nil {
-		reasoning = b.state.Reasoning
+	reasoning := a.state.ReasoningContent
+	if b.state.ReasoningContent != nil {
+		reasoning = b.state.ReasoningContent
 	}
 	a.toolCalls, a.state = b.toolCalls, returned{}
 	if len(b.toolCalls) > 0 {
 		a.state = b.state
 	}
-	a.state.Reasoning = reasoning
+	a.state.ReasoningContent = reasoning
 	if a.parts == nil && b.parts == nil {
 		if b.text != "" {
 			a.text += "\n\n" + b.text

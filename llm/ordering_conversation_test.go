@@ -2,6 +2,7 @@ package llm_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -31,6 +32,7 @@ type conversation struct {
 
 	running *attempt
 	calls   []reducer.CallTool // those that may still end
+	marks   int                // of calls of the exact server
 	wake    time.Time
 }
 
@@ -41,6 +43,7 @@ type attempt struct {
 	stop   event.Reason
 	isSent bool
 	result llm.Result
+	failed *llm.Error // nil: none
 }
 
 func newConversation(t *rapid.T, seen map[string]int) *conversation {
@@ -83,6 +86,9 @@ func (c *conversation) step(in reducer.Input) {
 					c.seen["fallbacks"]++
 				case event.Compacted:
 					c.seen[string(body.Strategy)]++
+				case event.ContentRefused:
+					require.NoError(c, e.Validate())
+					c.seen["refused "+string(body.Content)]++
 				}
 			}
 		case reducer.StartRequest:
@@ -133,6 +139,9 @@ func (c *conversation) message() {
 
 // callIDs are ids as providers and clients send them.
 var callIDs = []string{"", "c1", "c2", "call_0", "AbCdEfGh1", "functions.run:0", strings.Repeat("long", 12)}
+
+// presetIDs are those of presets, which have up to 40 characters.
+var presetIDs = slices.DeleteFunc(slices.Clone(callIDs), func(id string) bool { return len(id) > 40 })
 
 // clientInput sends events that belong to no request.
 func (c *conversation) clientInput() {
@@ -207,7 +216,14 @@ func (c *conversation) send() {
 	if c.session.Reduced.Config.Tools != nil {
 		target.Tools = offered
 	}
-	messages := c.messages()
+	messages := c.session.Reduced.ForModel(c.messages(), target.ProviderID, target.Model)
+	target.Tools = slices.DeleteFunc(slices.Clone(target.Tools), func(tool llm.Tool) bool {
+		isOffered, _ := c.session.Reduced.ToolFor(tool.Name, target.ProviderID, target.Model)
+		if choice := target.Settings.ToolChoice; !isOffered && choice != nil && choice.Name == tool.Name {
+			target.Settings.ToolChoice = nil
+		}
+		return !isOffered
+	})
 	if r.Compaction != nil {
 		c.seen["requests for a summary"]++
 	}
@@ -219,6 +235,7 @@ func (c *conversation) send() {
 	}
 	before := len(c.peer.bodies)
 	r.result, err = target.Stream(c.Context(), messages, nil)
+	errors.As(err, &r.failed)
 	if len(c.peer.bodies) == before {
 		require.ErrorContains(c, err, "the conversation has no message")
 	}
@@ -245,6 +262,8 @@ func (c *conversation) answer(providerID string, hasTools bool) string {
 	text, thought := c.text(), c.pick("thought", "", "Hm")
 	var deltas []string
 	switch {
+	case providerID == "exact":
+		deltas = append(deltas, fmt.Sprintf(`{"reasoning_content":%q}`, exactThought))
 	case thought == "":
 	case providerID == "mistral":
 		deltas = append(deltas, `{"content":[{"type":"thinking","thinking":[{"type":"text","text":"Hm"}]}]}`)
@@ -260,13 +279,17 @@ func (c *conversation) answer(providerID string, hasTools bool) string {
 	}
 	for i := range calls {
 		c.seen["calls"]++
+		if providerID == "exact" {
+			deltas = append(deltas, c.exactCall(i))
+			continue
+		}
 		signature := ""
 		if providerID == "gemini" && i == 0 {
 			signature = `,"extra_content":{"google":{"thought_signature":"state of gemini"}}`
 		}
 		arguments, _ := json.Marshal(c.pick("arguments", "{}", `{"a":1}`, `{"a":2}`, "", "[1]", "{broken"))
 		deltas = append(deltas, fmt.Sprintf(`{"tool_calls":[{"index":%d,"id":%q,"type":"function","function":{"name":%q,"arguments":%s}%s}]}`,
-			i, c.pick("id", callIDs...), c.pick("name", "run", "any", "9-lives", "_9-lives", "no such tool"), arguments, signature))
+			i, c.pick("id", presetIDs...), c.pick("name", "run", "any", "9-lives", "_9-lives", "no such tool"), arguments, signature))
 	}
 	if text == "" && calls == 0 {
 		deltas = append(deltas, `{"content":"Yes"}`)
@@ -276,6 +299,58 @@ func (c *conversation) answer(providerID string, hasTools bool) string {
 		stream += llmtest.Chunk(delta, "")
 	}
 	return stream + llmtest.Chunk(`{}`, c.pick("finish", "stop", "tool_calls", "tool_calls", "length"))
+}
+
+// exactCall returns a call of the server that demands its ids and its reasoning.
+func (c *conversation) exactCall(i int) string {
+	c.marks++
+	mark := fmt.Sprintf("mark-%d.", c.marks)
+	id := c.pick("exact id", "run:0", "functions.run:"+fmt.Sprint(c.marks), strings.Repeat("long", 60)+fmt.Sprint(c.marks), fmt.Sprint("plain_", c.marks))
+	if i > 0 {
+		id += "+" + fmt.Sprint(i) // unique in the answer
+	}
+	c.peer.memory.Call(mark, id, exactThought)
+	return fmt.Sprintf(`{"tool_calls":[{"index":%d,"id":%q,"type":"function","function":{"name":"any","arguments":"{\"b\":\"%s\"}"}}]}`, i, id, mark)
+}
+
+const exactThought = "I should look."
+
+// stubborn asks one of the servers that refuse content. They answer in the end.
+func (c *conversation) stubborn() {
+	host := map[string]string{"exact": exactHost, "blind": blindHost}
+	id := c.pick("server", "exact", "blind")
+	if p := c.session.Reduced.Config.Primary; p.ProviderID != id {
+		c.input(event.SetProviderConfig{ProviderID: id, Model: "m", BaseURL: "http://" + host[id] + "/v1"})
+	}
+	if c.running != nil || c.session.Request != nil {
+		return // the next request is for the server
+	}
+	c.peer.vague = c.chance("vague", 2)
+	defer func() { c.peer.vague = false }()
+	c.message()
+	refusals, steps := 0, 0
+	for c.running != nil && steps < 3 {
+		require.LessOrEqual(c, refusals, reducer.MaxRefusals, "the server never answers")
+		c.send()
+		r := c.running
+		if r.failed != nil && r.failed.Status != 400 {
+			return // there is no message to send
+		}
+		c.end("answered")
+		if r.failed != nil {
+			require.NotNil(c, c.running, "the request fails: %v", r.failed)
+			refusals++
+			continue
+		}
+		if id == "exact" && strings.Contains(c.peer.newest, "mark-") {
+			c.seen["exact ids"]++
+		}
+		refusals, steps = 0, steps+1
+		for _, call := range c.calls {
+			c.step(reducer.ToolEnded{At: c.now, RequestID: call.RequestID, CallID: call.Call.ID, Outcome: reducer.CallReturned, Value: longResult})
+		}
+		c.calls = nil
+	}
 }
 
 // end ends the running attempt.
@@ -291,6 +366,9 @@ func (c *conversation) end(way string) {
 	switch {
 	case way == "answered" && r.result.FinishReason == "":
 		in.Outcome, in.Kind, in.Text = reducer.Failed, event.FailureBadResponse, ""
+		if r.failed != nil {
+			in.Kind, in.Error, in.Suspects = r.failed.Kind.Failure(), r.failed.Error(), r.failed.Suspects
+		}
 	case way == "answered":
 		in.Outcome, in.FinishReason, in.ProviderState = reducer.Completed, r.result.FinishReason, r.result.State
 		for _, call := range r.result.Calls {
@@ -461,7 +539,7 @@ func (c *conversation) terminate() {
 // check renders the messages for every provider, whatever the session does.
 func (c *conversation) check() {
 	messages := c.messages()
-	hasTools := rapid.Bool().Draw(c.T, "has tools")
+	hasTools, refuses := rapid.Bool().Draw(c.T, "has tools"), c.chance("refuses", 3)
 	for _, config := range destinations() {
 		target, err := c.adapter.Resolve(config)
 		require.NoError(c, err)
@@ -473,7 +551,11 @@ func (c *conversation) check() {
 		}
 		c.peer.answer = ""
 		before := len(c.peer.bodies)
-		_, err = target.Stream(c.Context(), messages, nil)
+		sent := messages
+		if refuses {
+			sent = refused(target).ForModel(messages, target.ProviderID, target.Model)
+		}
+		_, err = target.Stream(c.Context(), sent, nil)
 		require.Error(c, err)
 		if len(c.peer.bodies) == before {
 			require.ErrorContains(c, err, "the conversation has no message")
@@ -482,9 +564,25 @@ func (c *conversation) check() {
 	}
 }
 
+// refused refuses all content of messages.
+func refused(target *llm.Target) (c reducer.ReducedContext) {
+	for _, content := range event.Contents() {
+		if !content.OfTools() {
+			c.Refused = append(c.Refused, event.ContentRefused{
+				ProviderID: target.ProviderID, Model: target.Model, Content: content, ThroughEventID: "demo:999999", Error: "no",
+			})
+		}
+	}
+	return c
+}
+
 // requireAccepted requires that a provider accepts the requests since a point.
 func (c *conversation) requireAccepted(target *llm.Target, since int) {
 	for _, body := range c.peer.bodies[since:] {
+		c.peer.newest = body
+		if target.ProviderID == "exact" || target.ProviderID == "blind" {
+			continue // they have answered
+		}
 		violations := ordering.Check(target.ProviderID, []byte(body))
 		if strings.HasPrefix(target.Model, "gemma") {
 			violations = append(violations, ordering.Check("vllm", []byte(body))...)

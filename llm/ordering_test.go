@@ -1,6 +1,7 @@
 package llm_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -12,13 +13,15 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/event/eventtest"
 	"github.com/seed-9ed7edd4/chronicle/llm"
+	"github.com/seed-9ed7edd4/chronicle/llm/llmtest/ordering"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
 // TestNoStateOfAContextIsRejectedByAProvider drives a context with random input, answers with tool
 // calls, results, approvals, faults and changes of the provider. After every step it renders the
-// messages for every preset, with and without tools, and as they are sent again without provider
-// state. Package ordering checks the requests.
+// messages for every preset, with and without tools, and sometimes as if the provider refused all content.
+// Package ordering checks the requests. Two more servers demand what they gave, and refuse images for ever: every
+// conversation with them goes on.
 //
 //test:large
 func TestNoStateOfAContextIsRejectedByAProvider(t *testing.T) {
@@ -31,6 +34,7 @@ func TestNoStateOfAContextIsRejectedByAProvider(t *testing.T) {
 		c.input(event.SetTools{Tools: event.ToolList{{Pattern: "*"}}, Parallel: new(rapid.IntRange(1, 3).Draw(t, "parallel"))})
 		t.Repeat(map[string]func(*rapid.T){
 			"message":   func(t *rapid.T) { c.in(t); c.message() },
+			"stubborn":  func(t *rapid.T) { c.in(t); c.stubborn() },
 			"client":    func(t *rapid.T) { c.in(t); c.clientInput() },
 			"provider":  func(t *rapid.T) { c.in(t); c.setProvider() },
 			"settings":  func(t *rapid.T) { c.in(t); c.setSettings() },
@@ -64,15 +68,18 @@ func TestNoStateOfAContextIsRejectedByAProvider(t *testing.T) {
 	})
 	t.Log(seen)
 	for _, what := range []string{"calls", "states", "requests with state", "late results", "approvals", "fallbacks", "requests without tools",
-		"drop_tool_results", "summarise", "truncate", "requests for a summary"} {
+		"drop_tool_results", "summarise", "truncate", "requests for a summary", "refused images", "refused calls", "exact ids"} {
 		require.Positive(t, seen[what], "no conversation has %s", what)
 	}
 }
 
-// peer is a provider without a network. It records requests.
+// peer is the providers without a network. It records requests.
 type peer struct {
 	answer string // a stream; "" for status 400
 	bodies []string
+	memory ordering.Memory
+	vague  bool   // refusals have no reason
+	newest string // the newest body
 }
 
 func (p *peer) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -81,12 +88,30 @@ func (p *peer) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	p.bodies = append(p.bodies, string(body))
-	status, answer := http.StatusOK, p.answer
+	status, answer, problem := http.StatusOK, p.answer, ""
 	if answer == "" {
-		status, answer = http.StatusBadRequest, `{"error":{"message":"no"}}`
+		problem = "no"
+	}
+	if problems := p.memory.Check(body); r.URL.Host == exactHost && len(problems) > 0 {
+		problem = problems[0]
+	}
+	if r.URL.Host == blindHost && strings.Contains(string(body), "image_url") {
+		problem = "the image could not be processed"
+	}
+	if problem != "" {
+		if p.vague {
+			problem = "Bad Request"
+		}
+		status, answer = http.StatusBadRequest, fmt.Sprintf(`{"error":{"message":%q}}`, problem)
 	}
 	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(answer)), Request: r}, nil
 }
+
+// Hosts of the servers "exact", which demands what it gave, and "blind", which refuses images.
+const (
+	exactHost = "127.0.0.1:1"
+	blindHost = "127.0.0.1:2"
+)
 
 // models are the models of presets whose rules depend on the model.
 var models = map[string][]string{"gemini": {"gemini-3-pro", "gemini-2.5-flash"}, "vllm": {"m", "gemma-3"}}

@@ -3,10 +3,15 @@ package llm
 import (
 	"maps"
 
+	"github.com/sashabaranov/go-openai"
+
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
 const (
+	parameterModel             = "model"
+	parameterStream            = "stream"
+	parameterStreamOptions     = "stream_options"
 	parameterTemperature       = "temperature"
 	parameterMaxTokens         = "max_tokens"
 	parameterMaxCompletion     = "max_completion_tokens"
@@ -33,10 +38,22 @@ var sampling = []string{
 
 func (t *Target) settings() event.RequestSettings { return t.defaults.Override(t.Settings) }
 
-// parameters returns the supported settings, the tools and the extra fields as a JSON object.
+// parameters returns the JSON of a request without its messages.
 func (t *Target) parameters() ([]byte, error) {
+	fields, err := t.fields()
+	if err != nil {
+		return nil, err
+	}
+	return encode(fields)
+}
+
+// fields returns a request without its messages: the supported settings, the tools and the extra fields.
+func (t *Target) fields() (map[string]any, error) {
 	s := t.settings()
-	fields := map[string]any{}
+	fields := map[string]any{parameterModel: t.Model, parameterStream: true}
+	if !t.quirks.noStreamOptions {
+		fields[parameterStreamOptions] = openai.StreamOptions{IncludeUsage: true}
+	}
 	add(fields, parameterTemperature, s.Temperature)
 	add(fields, t.outputParameter(), s.MaxTokens)
 	add(fields, parameterTopP, s.TopP)
@@ -70,16 +87,23 @@ func (t *Target) parameters() ([]byte, error) {
 		fields[name] = value
 	}
 	parameters, err := encode(fields)
-	if err != nil || t.MaxOutput == 0 || outputLimit(parameters) > 0 {
-		return parameters, err
+	if err == nil && t.MaxOutput > 0 && outputLimit(parameters) == 0 {
+		delete(fields, parameterMaxTokens) // an extra field may have a value that is no limit, such as null
+		delete(fields, parameterMaxCompletion)
+		fields[t.outputParameter()] = t.MaxOutput
 	}
-	delete(fields, parameterMaxTokens) // an extra field may have a value that is no limit, such as null
-	delete(fields, parameterMaxCompletion)
-	fields[t.outputParameter()] = t.MaxOutput
-	return encode(fields)
+	for _, name := range t.lessons.named("-") {
+		if s.Extra.Fields()[name] == nil {
+			delete(fields, name)
+		}
+	}
+	return fields, err
 }
 
 func (t *Target) outputParameter() string {
+	if learned := t.lessons.named("+"); len(learned) > 0 {
+		return learned[0]
+	}
 	if t.quirks.maxCompletionTokens {
 		return parameterMaxCompletion
 	}

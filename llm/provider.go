@@ -119,11 +119,12 @@ type quirks struct {
 	mistralParts   bool // PDFs are document_url parts, and audio is a string
 	// toolsAsText: the provider rejects tool calls unless the request offers tools or contains
 	// their provider state. Without either, calls and results are sent as text.
-	toolsAsText     bool
-	tools           toolQuirks
-	userLast        bool      // the last message must be a user message or a result
-	state           stateRule // sent back with answers in later requests
-	noStreamOptions bool      // stream_options is rejected; usage is always sent
+	toolsAsText bool
+	tools       toolQuirks
+	userLast    bool // the last message must be a user message or a result
+	// needsReasoning: an answer between two user messages of which one calls tools needs reasoning_content.
+	needsReasoning  bool
+	noStreamOptions bool // stream_options is rejected; usage is always sent
 	// maxCompletionTokens replaces max_tokens by max_completion_tokens. The value of a preset applies only
 	// to the base URL of the preset; forModel sets it for reasoning models on every server.
 	maxCompletionTokens bool
@@ -173,29 +174,6 @@ func (q quirks) fetches(media event.Media) bool {
 	return false
 }
 
-// stateRule is the provider state that later requests must send back with an answer
-// ([event.ProviderState]).
-type stateRule uint8
-
-const (
-	// stateNone: OpenAI, xAI and Anthropic have no field for state in chat completions. Groq,
-	// Cerebras, Together, Ollama, vLLM and llama.cpp require none.
-	stateNone stateRule = iota
-	// stateDetails: reasoning_details, unchanged and in order, with every answer.
-	// https://openrouter.ai/docs/guides/best-practices/reasoning-tokens
-	stateDetails
-	// stateReasoning: reasoning_content of every answer between two user messages if one of the
-	// answers calls tools. Otherwise it is ignored.
-	// https://api-docs.deepseek.com/guides/thinking_mode
-	stateReasoning
-	// stateSignatures: extra_content, with thought signatures, of the message and its calls.
-	// https://ai.google.dev/gemini-api/docs/thought-signatures
-	stateSignatures
-	// stateThinking: the thinking parts of the content, before the text.
-	// https://docs.mistral.ai/studio-api/conversations/reasoning
-	stateThinking
-)
-
 // presets follow the providers' documentation of OpenAI compatibility.
 var presets = map[string]preset{
 	"openai": {
@@ -213,7 +191,7 @@ var presets = map[string]preset{
 		// https://openrouter.ai/docs/guides/overview/multimodal/audio
 		baseURL: "https://openrouter.ai/api/v1", keyRef: "env:OPENROUTER_API_KEY",
 		accepts: images | pdfs | audio,
-		quirks:  quirks{fetchesPDFs: true, metadata: metadataTaken, state: stateDetails},
+		quirks:  quirks{fetchesPDFs: true, metadata: metadataTaken},
 	},
 	"groq": {
 		baseURL: "https://api.groq.com/openai/v1", keyRef: "env:GROQ_API_KEY",
@@ -241,7 +219,7 @@ var presets = map[string]preset{
 		accepts: images | pdfs | audio,
 		quirks: quirks{
 			alternate: true, toolsAsText: true, noStreamOptions: true, fetchesPDFs: true, mistralParts: true,
-			refuses: refusesUser, randomSeed: true, metadata: metadataTaken, state: stateThinking,
+			refuses: refusesUser, randomSeed: true, metadata: metadataTaken,
 			userLast: true, tools: toolQuirks{shortIDs: true, noUserAfterResult: true},
 		},
 	},
@@ -253,7 +231,7 @@ var presets = map[string]preset{
 		baseURL: "https://api.deepseek.com/v1", keyRef: "env:DEEPSEEK_API_KEY",
 		// The response format json_schema causes a 400.
 		quirks: quirks{
-			alternate: true, textOnly: true, schemaAsText: true, toolsAsText: true, state: stateReasoning,
+			alternate: true, textOnly: true, schemaAsText: true, toolsAsText: true, needsReasoning: true,
 			userLast: true, tools: toolQuirks{needsState: true, noForcedChoice: true, noParallel: true},
 		},
 	},
@@ -266,7 +244,7 @@ var presets = map[string]preset{
 		baseURL: "https://generativelanguage.googleapis.com/v1beta/openai", keyRef: "env:GEMINI_API_KEY",
 		accepts: images | audio,
 		quirks: quirks{
-			alternate: true, toolsAsText: true, refuses: refusesSeed | refusesPenalties, state: stateSignatures,
+			alternate: true, toolsAsText: true, refuses: refusesSeed | refusesPenalties,
 			userLast: true, tools: toolQuirks{needsState: true, noParallel: true, letterFirst: true, openAPISchema: true},
 		},
 	},
@@ -278,7 +256,7 @@ var presets = map[string]preset{
 		// files: https://docs.anthropic.com/en/api/openai-sdk
 		baseURL: "https://api.anthropic.com/v1", keyRef: "env:ANTHROPIC_API_KEY",
 		accepts: images,
-		quirks:  quirks{alternate: true, toolsAsText: true, schemaAsText: true, userLast: true},
+		quirks:  quirks{alternate: true, toolsAsText: true, schemaAsText: true, userLast: true, tools: toolQuirks{uniqueIDs: true}},
 	},
 	// There is no tool_choice: https://docs.ollama.com/api/openai-compatibility
 	"ollama": {baseURL: "http://localhost:11434/v1", accepts: images, quirks: quirks{

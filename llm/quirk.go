@@ -26,6 +26,14 @@ const (
 	quirkUnasked       = "call_unasked"            // calls were ignored, since no tools were offered
 )
 
+// The kinds of [Result.Quirks] in requests.
+const (
+	quirkDropped = "parameter_dropped"      // the server refuses a parameter, which was not sent
+	quirkRenamed = "parameter_renamed"      // the output limit has the other name
+	quirkKeyword = "schema_keyword_dropped" // the server refuses a keyword of the schemas of tools
+	quirkRefused = "content_refused"        // content that the server refuses was replaced
+)
+
 // quirkSet collects kinds for [Result.Quirks].
 type quirkSet map[string]bool
 

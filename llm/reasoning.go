@@ -2,7 +2,9 @@ package llm
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -131,10 +133,11 @@ func cutPrefixOf(text, tag string) (before, end string) {
 
 // stateReader collects the provider state of an answer, except for that of its calls, see [callReader].
 type stateReader struct {
-	rule    stateRule
-	size    int             // of the collected state, in bytes
-	details []*detail       // reasoning_details, or the thinking parts
-	extra   json.RawMessage // extra_content of the message
+	size     int             // of the collected state, in bytes
+	details  []*detail       // reasoning_details
+	thinking []*detail       // thinking parts of the content
+	extra    json.RawMessage // extra_content of the message
+	named    string          // field of the reasoning, see choice
 }
 
 // detail is an element of reasoning_details or a content part. Its text can arrive in pieces.
@@ -146,23 +149,19 @@ type detail struct {
 }
 
 func (s *stateReader) read(c *choice) {
+	s.named = cmp.Or(s.named, c.named)
 	if s.size > event.MaxProviderStateBytes {
 		return
 	}
-	switch s.rule {
-	case stateThinking:
-		for _, part := range c.parts {
-			s.addThinking(part)
-		}
-	case stateDetails:
-		for _, detail := range c.details {
-			s.addDetail(detail)
-		}
-	case stateSignatures:
-		if c.extra.isObject() {
-			s.extra = bytes.Clone(c.extra)
-			s.size += len(c.extra)
-		}
+	for _, part := range c.parts {
+		s.addThinking(part)
+	}
+	for _, detail := range c.details {
+		s.addDetail(detail)
+	}
+	if c.extra.isObject() {
+		s.extra = bytes.Clone(c.extra)
+		s.size += len(c.extra)
 	}
 }
 
@@ -178,7 +177,8 @@ func (s *stateReader) addDetail(raw value) {
 		d.kind = string(fields["type"]) + string(fields["index"])
 		d.field = map[string]string{`"reasoning.text"`: "text", `"reasoning.summary"`: "summary"}[string(fields["type"])]
 	}
-	s.add(&d, raw.field(d.field).text(), len(raw))
+	s.details = joined(s.details, &d, raw.field(d.field).text())
+	s.size += len(raw)
 }
 
 func (s *stateReader) addThinking(raw value) {
@@ -187,75 +187,86 @@ func (s *stateReader) addThinking(raw value) {
 		return
 	}
 	var c choice
-	s.add(&detail{kind: "thinking", fields: fields, field: "thinking"}, c.textOf(raw.field("thinking"), 0), len(raw))
+	s.thinking = joined(s.thinking, &detail{kind: "thinking", fields: fields, field: "thinking"}, c.textOf(raw.field("thinking"), 0))
+	s.size += len(raw)
 }
 
-func (s *stateReader) add(d *detail, piece string, size int) {
-	s.size += size
-	if n := len(s.details); d.field != "" && n > 0 && s.details[n-1].kind == d.kind {
-		last := s.details[n-1]
+func joined(details []*detail, d *detail, piece string) []*detail {
+	if n := len(details); d.field != "" && n > 0 && details[n-1].kind == d.kind {
+		last := details[n-1]
 		for name, value := range d.fields {
 			if name != d.field && string(value) != "null" {
 				last.fields[name] = value
 			}
 		}
-		d = last
-	} else {
-		s.details = append(s.details, d)
+		last.text.WriteString(piece)
+		return details
 	}
 	d.text.WriteString(piece)
+	return append(details, d)
 }
 
-func (d *detail) json(rule stateRule) json.RawMessage {
-	switch {
-	case d.field == "":
-	case rule == stateThinking:
-		d.fields[d.field] = encoded([]map[string]string{{"type": "text", "text": repaired(d.text.String(), new(quirkSet))}})
-	case d.text.Len() > 0 || string(d.fields[d.field]) != "null":
-		d.fields[d.field] = encoded(repaired(d.text.String(), new(quirkSet)))
+func encodedDetails(details []*detail) (elements []json.RawMessage) {
+	for _, d := range details {
+		switch text := repaired(d.text.String(), new(quirkSet)); {
+		case d.field == "":
+		case d.kind == "thinking":
+			d.fields[d.field] = encoded([]map[string]string{{"type": "text", "text": text}})
+		case text != "" || string(d.fields[d.field]) != "null":
+			d.fields[d.field] = encoded(text)
+		}
+		elements = append(elements, encoded(d.fields))
 	}
-	return encoded(d.fields)
+	return elements
 }
 
-// state returns nil if there is no state or it is too large. extras is the extra_content of the calls.
-func (t *Target) state(s *stateReader, reasoning string, extras []value, isToolTurn bool) *event.ProviderState {
-	size := s.size
-	for _, extra := range extras {
+// state returns what later requests contain of a complete answer besides its text and its calls: whatever the provider
+// has sent of it, so that no list of providers is needed. Reasoning without a form of its own goes back only in a turn with
+// calls, under its name:
+//
+//   - reasoning_details: https://openrouter.ai/docs/guides/best-practices/reasoning-tokens
+//   - reasoning_content: https://api-docs.deepseek.com/guides/thinking_mode,
+//     https://platform.moonshot.ai/docs/guide/use-kimi-k2-thinking-model
+//   - extra_content, of the message and its calls: https://ai.google.dev/gemini-api/docs/thought-signatures
+//   - thinking parts, before the text: https://docs.mistral.ai/studio-api/conversations/reasoning
+//   - ids of calls. The reducer drops them if they are those of the events.
+//
+// It returns nil if there is nothing, or the state is too large.
+func (t *Target) state(a *assembly, reasoning string, isToolTurn bool) *event.ProviderState {
+	s, size := a.state, a.state.size
+	for _, extra := range a.extras {
 		size += len(extra)
 	}
-	var data any
-	switch {
-	case size > event.MaxProviderStateBytes:
-		return nil
-	case t.quirks.state == stateReasoning && isToolTurn:
-		data = map[string]string{"reasoning_content": reasoning}
-	case len(s.details) > 0:
-		elements := make([]json.RawMessage, len(s.details))
-		for i, d := range s.details {
-			elements[i] = d.json(s.rule)
-		}
-		name := map[stateRule]string{stateDetails: "reasoning_details", stateThinking: "thinking"}[s.rule]
-		data = map[string]any{name: elements}
-	case s.rule == stateSignatures:
-		fields := map[string]any{}
-		if s.extra != nil {
-			fields["extra_content"] = s.extra
-		}
-		if signed := signatures(extras); signed != nil {
-			fields["tool_calls"] = signed
-		}
-		if len(fields) == 0 {
-			return nil
-		}
-		data = fields
-	default:
-		return nil
+	fields := map[string]any{}
+	if len(s.details) > 0 {
+		fields["reasoning_details"] = encodedDetails(s.details)
 	}
-	// json.Marshal adds HTML escapes, which encode omits. With them, a later json.Marshal of the state does not change its
-	// bytes.
-	escaped, err := json.Marshal(data)
-	state := &event.ProviderState{ProviderID: t.ProviderID, Model: t.Model, BaseURL: t.BaseURL, Data: escaped}
-	if err != nil || state.Validate() != nil {
+	if len(s.thinking) > 0 {
+		fields["thinking"] = encodedDetails(s.thinking)
+	}
+	if s.extra != nil {
+		fields["extra_content"] = s.extra
+	}
+	if signed := signatures(a.extras); signed != nil {
+		fields["tool_calls"] = signed
+	}
+	name := s.named
+	if t.quirks.needsReasoning {
+		name = "reasoning_content"
+	}
+	if isToolTurn && len(s.details)+len(s.thinking) == 0 && slices.Contains(plainReasoning, name) {
+		fields[name] = reasoning
+	}
+	state := &event.ProviderState{ProviderID: t.ProviderID, Model: t.Model, BaseURL: t.BaseURL, CallIDs: a.callIDs}
+	if len(fields) > 0 && size <= event.MaxProviderStateBytes {
+		// json.Marshal adds HTML escapes, which encode omits. With them, a later json.Marshal of the state does not change
+		// its bytes.
+		state.Data, _ = json.Marshal(fields) // strings and JSON
+	}
+	if state.Validate() != nil {
+		state.Data = nil
+	}
+	if state.Validate() != nil {
 		return nil
 	}
 	return state

@@ -180,12 +180,7 @@ func stateful(m reducer.Message, config reducer.ProviderConfig, data string) red
 	return m
 }
 
-// everyState has each field of the provider states, with values that encoding would change.
-const everyState = `{"reasoning_details":[{"b":1.50e3,"a":"\u003c\u0026\u003e\u00e9é"}],"reasoning_content":"Hm \u003cb\u003e","role":"system",` +
-	`"extra_content":{"google":{"thought_signature":"m=="}},"tool_calls":[{"google":{"thought_signature":"c=="}},null],` +
-	`"thinking":[{"type":"thinking","thinking":[{"type":"text","text":"Hm"}]}]}`
-
-func TestEachProviderReceivesItsState(t *testing.T) {
+func TestWhatAProviderGaveGoesBackToIt(t *testing.T) {
 	const (
 		calls    = `"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{\"x\":1}"}},{"id":"c2","type":"function","function":{"name":"f","arguments":"{\"x\":1}"}}]`
 		asText   = `"content":"Yes\n\n[Called the tool f with {\"x\":1}]\n\n[Called the tool f with {\"x\":1}]"`
@@ -193,34 +188,60 @@ func TestEachProviderReceivesItsState(t *testing.T) {
 		signed   = `"extra_content":{"google":{"thought_signature":"m=="}}`
 		thinking = `"content":[{"type":"thinking","thinking":[{"type":"text","text":"Hm"}]},{"type":"text","text":"Yes"}]`
 	)
-	tests := []struct{ provider, plain, calling string }{
-		{"openai", `"content":"Yes"`, `"content":"Yes",` + calls},
-		{"groq", `"content":"Yes"`, `"content":"Yes",` + calls},
-		{"cerebras", `"content":"Yes"`, `"content":"Yes",` + calls},
-		{"together", `"content":"Yes"`, `"content":"Yes",` + calls},
-		{"ollama", `"content":"Yes"`, `"content":"Yes",` + calls},
-		{"vllm", `"content":"Yes"`, `"content":"Yes",` + calls},
-		{"llamacpp", `"content":"Yes"`, `"content":"Yes",` + calls},
-		{"anthropic", `"content":"Yes"`, asText},
-		{"openrouter", `"content":"Yes",` + details, `"content":"Yes",` + calls + "," + details},
-		{"deepseek", `"content":"Yes","reasoning_content":"Hm \u003cb\u003e"`, `"content":"Yes",` + calls + `,"reasoning_content":"Hm \u003cb\u003e"`},
-		{"mistral", thinking, asText},
-		{"gemini", `"content":"Yes",` + signed,
+	for _, test := range []struct{ provider, data, plain, calling string }{
+		{"scripted", `{}`, `"content":"Yes"`, `"content":"Yes",` + calls},
+		{"scripted", `{"role":"system","temperature":1}`, `"content":"Yes"`, `"content":"Yes",` + calls},
+		{"scripted", `{"reasoning_content":1,"reasoning_details":"","extra_content":[],"thinking":{}}`, `"content":"Yes"`, `"content":"Yes",` + calls},
+		{"scripted", `{"reasoning_content":"Hm \u003cb\u003e"}`, `"content":"Yes","reasoning_content":"Hm \u003cb\u003e"`, `"content":"Yes",` + calls + `,"reasoning_content":"Hm \u003cb\u003e"`},
+		{"scripted", `{"reasoning":"Hm"}`, `"content":"Yes","reasoning":"Hm"`, `"content":"Yes",` + calls + `,"reasoning":"Hm"`},
+		{"scripted", `{"reasoning_text":"Hm"}`, `"content":"Yes","reasoning_text":"Hm"`, `"content":"Yes",` + calls + `,"reasoning_text":"Hm"`},
+		{"scripted", `{` + details + `}`, `"content":"Yes",` + details, `"content":"Yes",` + calls + "," + details},
+		{"scripted", `{"thinking":[{"type":"thinking","thinking":[{"type":"text","text":"Hm"}]}]}`, thinking, thinking + "," + calls},
+		{"scripted", `{` + signed + `,"tool_calls":[{"google":{"thought_signature":"c=="}},null]}`, `"content":"Yes",` + signed,
 			`"content":"Yes",` + strings.Replace(calls, `}"}},`, `}"},"extra_content":{"google":{"thought_signature":"c=="}}},`, 1) + "," + signed},
-	}
-	for _, test := range tests {
-		t.Run(test.provider, func(t *testing.T) {
+		{"openrouter", `{` + details + `}`, `"content":"Yes",` + details, `"content":"Yes",` + calls + "," + details},
+		{"anthropic", `{}`, `"content":"Yes"`, asText},
+		{"mistral", `{"thinking":[{"type":"thinking","thinking":[{"type":"text","text":"Hm"}]}]}`, thinking, asText},
+	} {
+		t.Run(test.provider+" "+test.data, func(t *testing.T) {
 			model := llmtest.Start(t, llmtest.Answer("ok"), llmtest.Answer("ok"))
 			config := reducer.ProviderConfig{ProviderID: test.provider, Model: "m", BaseURL: model.URL}
 			target := resolve(t, config)
 			for i, m := range []reducer.Message{assistant("Yes"), assistant("Yes", call("c1", "f"), call("c2", "f"))} {
-				_, err := target.Stream(within(t), []reducer.Message{user("Hi"), stateful(m, config, everyState), user("And?")}, nil)
+				_, err := target.Stream(within(t), []reducer.Message{user("Hi"), stateful(m, config, test.data), user("And?")}, nil)
 				require.NoError(t, err)
 				require.Contains(t, string(model.Requests()[i].Body), `{"role":"assistant",`+[]string{test.plain, test.calling}[i]+`}`)
 			}
 		})
 	}
-	require.Len(t, tests, len(llm.Presets()), "each preset has a row")
+}
+
+// A server that thinks demands its reasoning with each of its calls, whatever the id of its provider.
+func TestReasoningOfAnAnswerWithCallsGoesBackUnderItsName(t *testing.T) {
+	calling := llmtest.Chunk(`{"tool_calls":[{"index":0,"id":"run:0","function":{"name":"weather","arguments":"{}"}}]}`, "tool_calls") + llmtest.Done
+	for _, name := range []string{"reasoning_content", "reasoning", "reasoning_text"} {
+		t.Run(name, func(t *testing.T) {
+			thought := llmtest.Chunk(fmt.Sprintf(`{%q:"I should "}`, name), "") + llmtest.Chunk(fmt.Sprintf(`{%q:"look."}`, name), "")
+			refusal := llmtest.Error(400, "invalid_request_error", name+" is not permitted in messages")
+			model := llmtest.Start(t, llmtest.Raw("text/event-stream", thought+calling), llmtest.Answer("Rome"), refusal, llmtest.Answer("Rome"), llmtest.Answer("Rome"))
+			to := target(t, model)
+			to.Tools = tools
+			result, err := to.Stream(within(t), hello, nil)
+			require.NoError(t, err)
+			m := assistant("", reducer.ToolCall{ID: "c1", Name: "weather", Arguments: "{}"})
+			m.ProviderState = result.State
+			messages := []reducer.Message{hello[0], m, toolResult("c1", "sun")}
+			for range 3 {
+				_, err = to.Stream(within(t), messages, nil)
+				require.NoError(t, err)
+				to = target(t, model)
+			}
+			sent := model.Requests()
+			require.Contains(t, string(sent[1].Body), fmt.Sprintf(`%q:"I should look."`, name))
+			require.Contains(t, string(sent[1].Body), `"tool_call_id":"run:0"`, "so does the id")
+			require.NotContains(t, string(sent[3].Body), name, "a server that refuses the field gets none")
+		})
+	}
 }
 
 func TestCallsWithoutTheirStateAreText(t *testing.T) {
@@ -241,42 +262,23 @@ func TestCallsWithoutTheirStateAreText(t *testing.T) {
 	}
 }
 
-func TestRejectedProviderStateIsOmitted(t *testing.T) {
-	rejected := llmtest.Error(400, "invalid_request_error", "Corrupted thought signature.")
-	t.Run("in a second request", func(t *testing.T) {
-		model := llmtest.Start(t, rejected, llmtest.Answer("Hi"))
-		config := reducer.ProviderConfig{ProviderID: "gemini", Model: "m", BaseURL: model.URL}
-		target := resolve(t, config)
-		target.Conversation = "demo"
-		messages := []reducer.Message{user("Hi"), stateful(assistant("Yes", call("c1", "f")), config, everyState), user("And?")}
-		result, err := target.Stream(within(t), messages, nil)
-		require.NoError(t, err)
-		require.Equal(t, "Hi", result.Text)
-		require.Contains(t, string(model.Requests()[0].Body), "thought_signature")
-		require.NotContains(t, string(model.Requests()[1].Body), "thought_signature")
-		require.Contains(t, string(model.Requests()[1].Body), "[Called the tool f with")
-	})
-	t.Run("but not after text", func(t *testing.T) {
-		model := llmtest.Start(t, llmtest.Raw("text/event-stream", llmtest.Chunk(`{"content":"Hel"}`, ""), `data: {"error":{"code":400,"message":"bad"}}`+"\n\n"))
-		config := reducer.ProviderConfig{ProviderID: "gemini", Model: "m", BaseURL: model.URL}
-		var deltas []llm.Delta
-		result, err := resolve(t, config).Stream(within(t), []reducer.Message{user("Hi"), stateful(assistant("Yes"), config, everyState), user("And?")},
-			func(d llm.Delta) { deltas = append(deltas, d) })
-		requireKind(t, llm.KindBadRequest, err)
-		require.Equal(t, "Hel", result.Text)
-		require.Equal(t, []llm.Delta{{Text: "Hel"}}, deltas)
-	})
-	t.Run("but other errors remain", func(t *testing.T) {
-		model := llmtest.Start(t, rejected, llmtest.Error(429, "", "slow down"), llmtest.Error(503, "", "busy"))
-		config := reducer.ProviderConfig{ProviderID: "gemini", Model: "m", BaseURL: model.URL}
-		_, err := resolve(t, config).Stream(within(t), []reducer.Message{user("Hi"), assistant("Yes"), user("And?")}, nil)
-		requireKind(t, llm.KindBadRequest, err)
-		signed := []reducer.Message{user("Hi"), stateful(assistant("Yes"), config, everyState), user("And?")}
-		for _, kind := range []llm.Kind{llm.KindRateLimited, llm.KindServer} {
-			_, err = resolve(t, config).Stream(within(t), signed, nil)
-			requireKind(t, kind, err)
-		}
-	})
+func TestRejectedProviderStateIsSuspected(t *testing.T) {
+	model := llmtest.Start(t, llmtest.Error(400, "invalid_request_error", "Corrupted thought signature."), llmtest.Answer("Hi"))
+	config := reducer.ProviderConfig{ProviderID: "gemini", Model: "m", BaseURL: model.URL}
+	target := resolve(t, config)
+	target.Conversation = "demo"
+	messages := []reducer.Message{user("Hi"), stateful(assistant("Yes", call("c1", "f")), config, `{"tool_calls":[{"google":{"thought_signature":"c=="}}]}`), user("And?")}
+	_, err := target.Stream(within(t), messages, nil)
+	require.Equal(t, "state calls", suspects(requireKind(t, llm.KindBadRequest, err)))
+
+	messages = slices.Clone(messages)
+	messages[1].ProviderState = nil
+	result, err := target.Stream(within(t), messages, nil)
+	require.NoError(t, err)
+	require.Equal(t, "Hi", result.Text)
+	require.Contains(t, string(model.Requests()[0].Body), "thought_signature")
+	require.NotContains(t, string(model.Requests()[1].Body), "thought_signature")
+	require.Contains(t, string(model.Requests()[1].Body), "[Called the tool f with")
 }
 
 // TestProviderStateIsReturnedOnlyToItsOrigin renders random conversations with the states of

@@ -139,7 +139,7 @@ func (r *rendering) answer(i int) []message {
 	m := &r.messages[i]
 	back := r.target.returned(m)
 	switch {
-	case len(m.ToolCalls) > 0 && r.target.areCallsText(back):
+	case len(m.ToolCalls) > 0 && (areRefused(m, event.ContentCalls) || r.target.areCallsText(back)):
 		return r.callsAsText(i)
 	case len(m.ToolCalls) > 0:
 		return r.calling(i, back)
@@ -151,15 +151,20 @@ func (r *rendering) answer(i int) []message {
 	return out
 }
 
+func areRefused(m *reducer.Message, content event.Content) bool {
+	_, ok := m.Refused[content]
+	return ok
+}
+
 // If calls since the previous user message are sent with their reasoning, each later answer must have
 // reasoning, too. Partial answers and answers of other models have no reasoning, so they get an empty one.
 func (r *rendering) withReasoning(i int, back returned) returned {
-	if r.target.quirks.state != stateReasoning || back.Reasoning != nil {
+	if !r.target.quirks.needsReasoning || back.ReasoningContent != nil {
 		return back
 	}
 	for i--; i >= 0 && r.messages[i].Role != reducer.RoleUser; i-- {
-		if m := &r.messages[i]; len(m.ToolCalls) > 0 && r.target.returned(m).Reasoning != nil {
-			back.Reasoning = json.RawMessage(`""`)
+		if m := &r.messages[i]; len(m.ToolCalls) > 0 && r.target.returned(m).ReasoningContent != nil {
+			back.ReasoningContent = json.RawMessage(`""`)
 			break
 		}
 	}
@@ -179,7 +184,7 @@ func (t *Target) userMessage(ctx context.Context, m reducer.Message) []message {
 		blocks = append(blocks, textBlock(m.Content))
 	}
 	for _, a := range m.Attachments {
-		blocks = append(blocks, t.attachment(ctx, a))
+		blocks = append(blocks, t.attachment(ctx, a, m.Refused))
 	}
 	if len(blocks) == 0 {
 		return nil
@@ -197,7 +202,7 @@ func (r *rendering) calling(i int, back returned) []message {
 	ids := make([]string, len(m.ToolCalls))
 	out := make([]message, 1, 1+len(ids))
 	for n, call := range m.ToolCalls {
-		ids[n] = r.target.quirks.tools.wireID(call.ID, r.calls[first+n].earlier)
+		ids[n] = r.target.quirks.tools.wireID(call.ID, r.calls[first+n])
 		called.toolCalls = append(called.toolCalls, openai.ToolCall{
 			ID:       ids[n],
 			Type:     openai.ToolTypeFunction,
@@ -404,13 +409,16 @@ var (
 	notInName = regexp.MustCompile(`[^A-Za-z0-9_-]`)
 )
 
-// wireID returns an id of at most 40 characters (OpenAI) of letters, digits, _ and - (Anthropic),
-// or of nine characters, each a letter or a digit (Mistral), unique in the conversation (Anthropic). earlier is the
-// number of earlier calls with the id. Results get the id of their call.
-func (q toolQuirks) wireID(id string, earlier int) string {
+// wireID returns the id that the provider gave, in its form, or else one of at most 40 characters (OpenAI) of letters,
+// digits, _ and - (Anthropic), or of nine characters, each a letter or a digit (Mistral), unique in the conversation
+// (Anthropic). Results get the id of their call.
+func (q toolQuirks) wireID(id string, c call) string {
+	isExact := c.exact != "" && (!q.uniqueIDs || c.earlier == 0 && goodID.MatchString(c.exact)) && (!q.shortIDs || shortID.MatchString(c.exact))
 	switch {
-	case earlier > 0:
-		id = fmt.Sprintf("%s#%d", id, earlier)
+	case isExact:
+		return c.exact
+	case c.earlier > 0:
+		id = fmt.Sprintf("%s#%d", id, c.earlier)
 	case q.shortIDs && shortID.MatchString(id), !q.shortIDs && goodID.MatchString(id):
 		return id
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
@@ -18,8 +19,12 @@ type rendered struct {
 	encoding encoding // of the counted tokens
 }
 
-// call has the indexes of its message and its result (-1: none), and counts earlier calls with its id.
-type call struct{ by, result, earlier int }
+// call has the indexes of its message and its result (-1: none).
+type call struct {
+	by, result int
+	exact      string // id that the provider of the request gave; "": unknown
+	earlier    int    // number of earlier calls with that id, or else with its own
+}
 
 // group is the smallest part of a conversation that is rendered and cached as a whole: a message and the
 // results of its calls; the messages that are merged with it; and, if the provider accepts no user message
@@ -42,6 +47,7 @@ type group struct {
 // the message after it.
 func (r *rendering) resume(messages []reducer.Message) (next int) {
 	calls, isPaired := pair(messages)
+	r.target.identify(messages, calls)
 	same := 0
 	for same < min(len(messages), len(r.messages)) && isSame(&messages[same], &r.messages[same]) {
 		same++
@@ -78,7 +84,7 @@ func (r *rendering) resume(messages []reducer.Message) (next int) {
 func isSame(a, b *reducer.Message) bool {
 	return a.Role == b.Role && (a.Role == reducer.RoleSystem ||
 		a.Content == b.Content && (len(a.Attachments) > 0) == (len(b.Attachments) > 0) && slices.Equal(a.ToolCalls, b.ToolCalls) &&
-			a.Partial == b.Partial && isSameState(a.ProviderState, b.ProviderState))
+			a.Partial == b.Partial && areRefused(a, event.ContentCalls) == areRefused(b, event.ContentCalls) && isSameState(a.ProviderState, b.ProviderState))
 }
 
 // pair finds the result of each call: the first later result that has its id and belongs to no other call.
@@ -106,18 +112,43 @@ func pair(messages []reducer.Message) (calls []call, isPaired []bool) {
 		slices.Reverse(calls[first:])
 	}
 	slices.Reverse(calls)
+	return calls, isPaired
+}
+
+// identify sets the ids of calls.
+func (t *Target) identify(messages []reducer.Message, calls []call) {
 	times := map[string]int{}
-	n := 0
+	next := 0
 	for i := range messages {
-		for _, made := range messages[i].ToolCalls {
-			if messages[i].Role == reducer.RoleAssistant {
-				calls[n].earlier = times[made.ID]
-				times[made.ID]++
-				n++
+		m := &messages[i]
+		if m.Role != reducer.RoleAssistant || len(m.ToolCalls) == 0 {
+			continue
+		}
+		ids := t.callIDs(m)
+		for n, made := range m.ToolCalls {
+			id := made.ID
+			if ids != nil && ids[n] != "" {
+				calls[next].exact, id = ids[n], ids[n]
 			}
+			calls[next].earlier = times[id]
+			times[id]++
+			next++
 		}
 	}
-	return calls, isPaired
+}
+
+// callIDs returns the ids that the target gave to the calls of a message; nil if they are unknown or ambiguous.
+func (t *Target) callIDs(m *reducer.Message) []string {
+	s := t.stateOf(m)
+	if s == nil || len(s.CallIDs) != len(m.ToolCalls) {
+		return nil
+	}
+	for i, id := range s.CallIDs {
+		if slices.Contains(s.CallIDs[:i], id) {
+			return nil
+		}
+	}
+	return s.CallIDs
 }
 
 const (
@@ -160,6 +191,7 @@ type renderingKey struct {
 	quirks       quirks
 	origin       origin
 	offersTools  bool
+	lessons      lessons
 }
 
 type cachedRendering struct {
@@ -173,7 +205,7 @@ func newRenderings() *renderings {
 }
 
 func (t *Target) renderingKey() renderingKey {
-	return renderingKey{t.Conversation, t.quirks, t.origin(), t.offersTools()}
+	return renderingKey{t.Conversation, t.quirks, t.origin(), t.offersTools(), t.lessons}
 }
 
 // take removes a rendering, which then belongs to the caller. Concurrent callers get none.

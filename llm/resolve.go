@@ -40,7 +40,8 @@ type Target struct {
 	authorize      func(*http.Request) // adds the key, which is not printed with a target
 	secrets        *strings.Replacer   // removes the literal key from a text
 	quirks         quirks
-	isStateless    bool                  // sends no provider state
+	lessons        lessons // so far
+	experience     *experience
 	thinkTags      bool                  // see [Provider]
 	defaults       event.RequestSettings // of the provider config
 	window         int                   // configured, in tokens; 0: unknown
@@ -108,6 +109,7 @@ func (a *Adapter) Resolve(cfg reducer.ProviderConfig) (*Target, error) {
 		counter:        a.counter,
 		meter:          new(atomic.Pointer[meter]),
 		renderings:     a.renderings,
+		experience:     &a.experience,
 		readAttachment: a.readAttachment,
 		readBlob:       a.readBlob,
 		logger:         a.logger,
@@ -123,6 +125,8 @@ func (a *Adapter) Resolve(cfg reducer.ProviderConfig) (*Target, error) {
 		m := known.Model(cfg.Model)
 		t.window, t.price = m.ContextWindow, m.Price
 	}
+	t.lessons = a.experience.of(destination{t.BaseURL, t.Model})
+	t.quirks = t.quirks.learned(t.lessons)
 	if key != "" {
 		t.secrets = strings.NewReplacer(key, event.Removed)
 		t.authorize = func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+key) }

@@ -3,6 +3,7 @@ package llm
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 
 	"github.com/sashabaranov/go-openai"
 
@@ -12,13 +13,21 @@ import (
 
 // returned is the state to send with an answer. Its exported fields are those of the message.
 type returned struct {
-	Details   json.RawMessage `json:"reasoning_details,omitempty"`
-	Reasoning json.RawMessage `json:"reasoning_content,omitempty"`
-	Extra     json.RawMessage `json:"extra_content,omitempty"`
+	Details          json.RawMessage `json:"reasoning_details,omitempty"`
+	ReasoningContent json.RawMessage `json:"reasoning_content,omitempty"`
+	Reasoning        json.RawMessage `json:"reasoning,omitempty"`
+	ReasoningText    json.RawMessage `json:"reasoning_text,omitempty"`
+	Extra            json.RawMessage `json:"extra_content,omitempty"`
 
 	calls    []json.RawMessage // extra_content of the tool calls; nil: none
 	thinking []json.RawMessage // content parts before the text
 }
+
+// plainReasoning are the fields with reasoning as a text, which go back under the same name.
+var plainReasoning = []string{"reasoning_content", "reasoning", "reasoning_text"}
+
+// stateFields are the fields of messages with provider state.
+var stateFields = append([]string{"reasoning_details", "extra_content"}, plainReasoning...)
 
 type toolCall struct {
 	openai.ToolCall
@@ -30,6 +39,11 @@ func (r returned) ofCall(i int) json.RawMessage {
 		return nil
 	}
 	return r.calls[i]
+}
+
+func (r returned) isEmpty() bool {
+	return r.Details == nil && r.ReasoningContent == nil && r.Reasoning == nil && r.ReasoningText == nil && r.Extra == nil && r.thinking == nil &&
+		!slices.ContainsFunc(r.calls, func(extra json.RawMessage) bool { return extra != nil })
 }
 
 func (r returned) withText(text string) []any {
@@ -46,18 +60,20 @@ func (r returned) withText(text string) []any {
 // origin identifies the provider, URL and model for which a provider state is valid.
 type origin struct{ providerID, baseURL, model string }
 
-// origin is empty if requests to the target contain no provider state.
-func (t *Target) origin() origin {
-	if t.quirks.state == stateNone || t.isStateless {
-		return origin{}
+func (t *Target) origin() origin { return origin{t.ProviderID, t.BaseURL, t.Model} }
+
+// stateOf returns the state of an answer of the target; nil for none.
+func (t *Target) stateOf(m *reducer.Message) *event.ProviderState {
+	if s := m.ProviderState; s != nil && !m.Partial && (origin{s.ProviderID, s.BaseURL, s.Model}) == t.origin() {
+		return s
 	}
-	return origin{t.ProviderID, t.BaseURL, t.Model}
+	return nil
 }
 
-// returned uses only the fields of the provider's rule: a client may have supplied the state.
+// returned uses only known fields: a client may have supplied the state.
 func (t *Target) returned(m *reducer.Message) (r returned) {
-	s := m.ProviderState
-	if s == nil || m.Partial || t.origin() == (origin{}) || (origin{s.ProviderID, s.BaseURL, s.Model}) != t.origin() {
+	s := t.stateOf(m)
+	if s == nil || s.Data == nil {
 		return returned{}
 	}
 	var data struct {
@@ -69,39 +85,32 @@ func (t *Target) returned(m *reducer.Message) (r returned) {
 	if json.Unmarshal(s.Data, &data) != nil {
 		return returned{}
 	}
-	switch t.quirks.state {
-	case stateDetails:
-		r.Details = ifBegins(data.Details, '[')
-	case stateReasoning:
-		r.Reasoning = ifBegins(data.Reasoning, '"')
-	case stateSignatures:
-		r.Extra = ifBegins(data.Extra, '{')
-		var calls []json.RawMessage
-		_ = json.Unmarshal(data.Calls, &calls) // any other value is no state
+	r.Details = t.ifBegins("reasoning_details", data.Details, '[')
+	r.ReasoningContent = t.ifBegins("reasoning_content", data.ReasoningContent, '"')
+	r.Reasoning = t.ifBegins("reasoning", data.Reasoning, '"')
+	r.ReasoningText = t.ifBegins("reasoning_text", data.ReasoningText, '"')
+	r.Extra = t.ifBegins("extra_content", data.Extra, '{')
+	r.thinking = thinkingParts(data.Thinking)
+	var calls []json.RawMessage
+	if json.Unmarshal(data.Calls, &calls) == nil { // any other value is no state
 		for i := range m.ToolCalls {
 			var extra json.RawMessage
 			if i < len(calls) {
-				extra = ifBegins(calls[i], '{')
+				extra = t.ifBegins("extra_content", calls[i], '{')
 			}
 			r.calls = append(r.calls, extra)
 		}
-	case stateThinking:
-		r.thinking = thinkingParts(data.Thinking)
 	}
 	return r
 }
 
 func (t *Target) sendsState(messages []reducer.Message) bool {
-	for i := range messages {
-		if r := t.returned(&messages[i]); r.Details != nil || r.Reasoning != nil || r.Extra != nil || r.thinking != nil || r.ofCall(0) != nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(messages, func(m reducer.Message) bool { return !t.returned(&m).isEmpty() })
 }
 
-func ifBegins(value json.RawMessage, begin byte) json.RawMessage {
-	if len(value) == 0 || value[0] != begin {
+// ifBegins returns nil for a value of another type, and for a field that the server refuses.
+func (t *Target) ifBegins(field string, value json.RawMessage, begin byte) json.RawMessage {
+	if len(value) == 0 || value[0] != begin || t.lessons.has("-"+field) {
 		return nil
 	}
 	return value
@@ -124,7 +133,7 @@ func thinkingParts(value json.RawMessage) []json.RawMessage {
 
 // areCallsText looks only at the first of parallel calls: Gemini signs only that one.
 func (t *Target) areCallsText(r returned) bool {
-	hasState := r.Reasoning != nil || r.ofCall(0) != nil
+	hasState := t.quirks.needsReasoning && r.ReasoningContent != nil || r.ofCall(0) != nil
 	switch q := t.quirks; {
 	case q.tools.none:
 		return true
@@ -137,5 +146,5 @@ func (t *Target) areCallsText(r returned) bool {
 
 func isSameState(a, b *event.ProviderState) bool {
 	return a == b || a != nil && b != nil && a.ProviderID == b.ProviderID && a.Model == b.Model && a.BaseURL == b.BaseURL &&
-		bytes.Equal(a.Data, b.Data)
+		bytes.Equal(a.Data, b.Data) && slices.Equal(a.CallIDs, b.CallIDs)
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"time"
 
-	"github.com/sashabaranov/go-openai"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -27,7 +26,7 @@ type Result struct {
 	// FinishReason is "stop", "tool_calls", "length", "content_filter", or "other" for a reason that is unknown. It is
 	// empty with an error.
 	FinishReason string
-	// Quirks are the kinds of what was repaired, skipped or worked around in the response, sorted, also with an error.
+	// Quirks are the kinds of what was repaired, skipped or worked around, sorted, also with an error.
 	// quirk.go lists them.
 	Quirks []string
 	// Usage is reported by the provider or estimated by the tokenizer. It is zero if the provider could not be
@@ -55,22 +54,34 @@ type Result struct {
 //     an answer without calls. It causes [KindInvalidAnswer] if the length limit cuts it off before any
 //     text, or if it exceeds [MaxCalls] or [MaxArgumentBytes].
 //   - Tool calls are ignored if the target has no tools. Without text, they cause [KindToolCall].
-//   - A request with provider state that is rejected as malformed, before any text, is sent again
-//     without the state: signatures expire, for example when a provider changes its keys.
+//   - A request that is rejected because of a parameter that no setting asks for is sent again without the parameter.
 func (t *Target) Stream(ctx context.Context, messages []reducer.Message, onDelta func(Delta)) (result Result, err error) {
 	ctx, span := tracing.Start(ctx, trace.SpanKindClient, "chat", t.Model)
 	defer func() { t.endSpan(span, messages, result, err) }()
 	result, failure := t.send(ctx, messages, onDelta)
-	if failure != nil && failure.Kind == KindBadRequest && result.Text+result.Reasoning == "" && t.sendsState(messages) {
-		without := *t
-		without.isStateless = true
-		result, failure = without.send(ctx, messages, onDelta)
+	sending := *t
+	for range maxLessons {
+		if failure == nil || result.hasBegun() {
+			break
+		}
+		lesson := sending.learn(failure)
+		if lesson == "" {
+			break
+		}
+		sending.lessons = sending.lessons.with(lesson)
+		sending.quirks = sending.quirks.learned(sending.lessons)
+		result, failure = sending.send(ctx, messages, onDelta)
 	}
 	if failure != nil {
 		return result, failure
 	}
+	if sending.lessons != t.lessons {
+		t.experience.remember(destination{t.BaseURL, t.Model}, sending.lessons)
+	}
 	return result, nil
 }
+
+func (r Result) hasBegun() bool { return r.Text+r.Reasoning != "" }
 
 func (t *Target) send(ctx context.Context, messages []reducer.Message, onDelta func(Delta)) (Result, *Error) {
 	if failure := t.checkTools(); failure != nil {
@@ -88,10 +99,9 @@ func (t *Target) send(ctx context.Context, messages []reducer.Message, onDelta f
 		return Result{}, failure
 	}
 	result, failure := t.answer(ctx, sent, isToolTurn(messages), check, onDelta)
-	result.Usage = t.usage((*meter).count)
-	if failure != nil {
-		failure.suspectMedia(sent)
-		failure.suspectTools(t.offersTools())
+	result.Quirks, result.Usage = t.requestQuirks(messages, result.Quirks), t.usage((*meter).count)
+	if failure != nil && !result.hasBegun() {
+		t.suspect(failure, sent, messages)
 	}
 	return result, failure
 }
@@ -116,12 +126,8 @@ func (t *Target) answer(ctx context.Context, sent conversation, isToolTurn bool,
 	m := &meter{counter: t.counter, encoding: encodingOf(t.Model), sent: sent, parameters: t.prompting(parameters), maxOutput: outputLimit(parameters)}
 	t.meter.Store(m)
 	t.counter.load(m.encoding)
-	request, err := body(t.request(), parameters, sent.json)
-	if err != nil {
-		return Result{}, t.failBeforeAnswer(ctx, err)
-	}
 	span, sentAt, isFirst := trace.SpanFromContext(ctx), time.Now(), true
-	resp, err := t.post(ctx, request)
+	resp, err := t.post(ctx, body(parameters, sent.json))
 	if err != nil {
 		if ctx.Err() == nil {
 			m.refuse()
@@ -130,7 +136,7 @@ func (t *Target) answer(ctx context.Context, sent conversation, isToolTurn bool,
 	}
 	stream := &chunkReader{events: newEventReader(resp.Body), resp: resp}
 	defer stream.close()
-	a := &assembly{meter: m, onDelta: onDelta, state: &stateReader{rule: t.quirks.state}}
+	a := &assembly{meter: m, onDelta: onDelta, state: &stateReader{}}
 	if t.thinkTags {
 		a.tags = &thinkTags{}
 	}
@@ -163,7 +169,7 @@ func (t *Target) answer(ctx context.Context, sent conversation, isToolTurn bool,
 		failure = t.check(&result, check)
 	}
 	if failure == nil {
-		result.State = t.state(a.state, result.Reasoning, a.extras, len(result.Calls) > 0 || isToolTurn)
+		result.State = t.state(a, result.Reasoning, len(result.Calls) > 0 || isToolTurn)
 		if !m.isKnown() {
 			a.quirks.add(quirkNoUsage)
 		}
@@ -220,7 +226,7 @@ func (t *Target) finish(ctx context.Context, result *Result, a *assembly, stream
 	case hasCalls && !offersTools:
 		a.quirks.add(quirkUnasked)
 	case hasCalls && !end.isCut():
-		result.Calls, a.extras = a.calls.complete(t, &a.quirks)
+		result.Calls, a.extras, a.callIDs = a.calls.complete(t, &a.quirks)
 		result.FinishReason = endingNames[endCalls]
 	}
 	return nil
@@ -233,12 +239,4 @@ func (t *Target) failBeforeAnswer(ctx context.Context, err error) *Error {
 		e.Kind, e.Message = KindConfiguration, t.clean(err.Error(), maxMessage)
 	}
 	return e
-}
-
-func (t *Target) request() openai.ChatCompletionRequest {
-	request := openai.ChatCompletionRequest{Model: t.Model, Stream: true}
-	if !t.quirks.noStreamOptions {
-		request.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
-	}
-	return request
 }

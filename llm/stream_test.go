@@ -351,10 +351,10 @@ func TestSettingsAreEncodedForTheProvider(t *testing.T) {
 			hasNot: []string{`"temperature"`, `"max_tokens"`, `"max_completion_tokens"`},
 		},
 		"a temperature of 0 is sent as 0": {
-			config: reducer.ProviderConfig{Temperature: &zero}, has: []string{`"temperature":0,`},
+			config: reducer.ProviderConfig{Temperature: &zero}, has: []string{`"temperature":0}`},
 		},
 		"a temperature keeps its digits": {
-			config: reducer.ProviderConfig{Temperature: &warm}, has: []string{`"temperature":0.7,`},
+			config: reducer.ProviderConfig{Temperature: &warm}, has: []string{`"temperature":0.7}`},
 		},
 		"a limit is max_tokens by default": {
 			config: reducer.ProviderConfig{MaxTokens: &limit},

@@ -40,6 +40,7 @@ type toolQuirks struct {
 	letterFirst       bool // names begin with a letter or an underscore
 	openAPISchema     bool // schemas are those of OpenAPI 3.0, which differ from JSON Schema
 	shortIDs          bool // ids of calls have nine characters, each a letter or a digit
+	uniqueIDs         bool // ids of calls are unique in the request, and have only letters, digits, _ and -
 	noUserAfterResult bool // an answer must follow the results of calls
 }
 
@@ -103,7 +104,7 @@ func (t *Target) addTools(fields map[string]any, s event.RequestSettings) {
 		if tool.Description != "" {
 			function["description"] = q.description(tool.Description)
 		}
-		if parameters := q.parameters(tool.Parameters); parameters != nil {
+		if parameters := q.parameters(tool.Parameters, t.lessons.named("schema:")); parameters != nil {
 			function["parameters"] = parameters
 		}
 		tools[i] = map[string]any{"type": openai.ToolTypeFunction, "function": function}
@@ -152,16 +153,4 @@ func (t *Target) calledName(name string) string {
 		}
 	}
 	return wireName(name)
-}
-
-// suspectTools sets [KindNoTools] if the model does not support the offered tools.
-func (e *Error) suspectTools(offered bool) {
-	if !offered || !e.refusesTools {
-		return
-	}
-	switch e.Kind {
-	case KindBadRequest, KindNotFound, KindServer:
-		e.Kind = KindNoTools
-		e.Message += " (the model does not support tools: use another one, or set tools = false in the file of --providers)"
-	}
 }

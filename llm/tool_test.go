@@ -197,36 +197,15 @@ func TestSchemasAreAdapted(t *testing.T) {
 	}
 }
 
-func TestAModelWithoutTools(t *testing.T) {
-	for name, test := range map[string]struct {
-		step llmtest.Step
-	}{
-		"of Ollama":     {llmtest.Error(400, "invalid_request_error", "registry.ollama.ai/library/gemma3:4b does not support tools")},
-		"of OpenRouter": {llmtest.Error(404, "404", "No endpoints found that support tool use. To learn more, …")},
-		"of vLLM":       {llmtest.Error(400, "BadRequestError", `"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set`)},
-		"of llama.cpp":  {llmtest.Error(500, "server_error", "tools param requires --jinja flag")},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := withTools(t, llmtest.Start(t, test.step), reducer.ProviderConfig{}).Stream(within(t), hello, nil)
-			failed := requireKind(t, llm.KindNoTools, err)
-			require.False(t, failed.Retryable())
-			require.ErrorContains(t, err, "set tools = false in the file of --providers")
-
-			_, err = target(t, llmtest.Start(t, test.step)).Stream(within(t), hello, nil)
-			require.Error(t, err)
-			require.NotContains(t, err.Error(), "tools = false", "the request offers none")
-		})
-	}
-	t.Run("is offered none if the operator says so", func(t *testing.T) {
-		model := llmtest.Start(t, llmtest.Answer("ok").Offered())
-		to, err := llm.New(llm.Options{Providers: []llm.Provider{{ID: "house", BaseURL: baseurl.MustParse(model.URL), NoTools: true}}}).
-			Resolve(reducer.ProviderConfig{ProviderID: "house", Model: "m"})
-		require.NoError(t, err)
-		to.Tools = tools
-		_, err = to.Stream(within(t), []reducer.Message{user("Go"), assistant("", call("c1", "run")), toolResult("c1", "one")}, nil)
-		require.NoError(t, err)
-		require.Equal(t, []string{"user: Go", `assistant: [Called the tool run with {"x":1}]`, "user: [The tool run returned: one]"}, lines(model.Requests()[0].Messages))
-	})
+func TestAModelWithoutToolsIsOfferedNone(t *testing.T) {
+	model := llmtest.Start(t, llmtest.Answer("ok").Offered())
+	to, err := llm.New(llm.Options{Providers: []llm.Provider{{ID: "house", BaseURL: baseurl.MustParse(model.URL), NoTools: true}}}).
+		Resolve(reducer.ProviderConfig{ProviderID: "house", Model: "m"})
+	require.NoError(t, err)
+	to.Tools = tools
+	_, err = to.Stream(within(t), []reducer.Message{user("Go"), assistant("", call("c1", "run")), toolResult("c1", "one")}, nil)
+	require.NoError(t, err)
+	require.Equal(t, []string{"user: Go", `assistant: [Called the tool run with {"x":1}]`, "user: [The tool run returned: one]"}, lines(model.Requests()[0].Messages))
 }
 
 func TestToolsCountAsInput(t *testing.T) {

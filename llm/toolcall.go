@@ -139,8 +139,8 @@ func (r *callReader) name() string {
 	return ""
 }
 
-// complete returns the calls, and the extra_content of each.
-func (r *callReader) complete(t *Target, quirks *quirkSet) (calls []Call, extras []value) {
+// complete returns the calls, and the extra_content and the id of each as the server sent them.
+func (r *callReader) complete(t *Target, quirks *quirkSet) (calls []Call, extras []value, ids []string) {
 	taken := map[string]bool{}
 	given := map[Call]bool{} // with the server's id
 	for _, partial := range r.calls {
@@ -155,9 +155,9 @@ func (r *callReader) complete(t *Target, quirks *quirkSet) (calls []Call, extras
 			call.ID = "call_" + rand.Text()
 		}
 		taken[call.ID] = true
-		calls, extras = append(calls, call), append(extras, partial.extra)
+		calls, extras, ids = append(calls, call), append(extras, partial.extra), append(ids, strings.ToValidUTF8(partial.id, "\uFFFD"))
 	}
-	return calls, extras
+	return calls, extras, ids
 }
 
 // argumentsIn returns the object in the arguments of a call. Some servers encode it twice, some send {} before it, and

@@ -96,10 +96,10 @@ const (
 
 var combinations = []string{"allOf", "anyOf", "oneOf"}
 
-// parameters returns nil to omit the schema.
-func (q toolQuirks) parameters(schema event.Object) json.RawMessage {
+// parameters returns nil to omit the schema. The result lacks some keywords.
+func (q toolQuirks) parameters(schema event.Object, without []string) json.RawMessage {
 	top := fieldsOf(json.RawMessage(schema))
-	a := &adapter{toolQuirks: q, root: fieldsOf(json.RawMessage(schema))}
+	a := &adapter{toolQuirks: q, root: fieldsOf(json.RawMessage(schema)), omitted: without}
 	for _, name := range combinations {
 		top = a.merge(top, name)
 	}
@@ -118,6 +118,7 @@ func (q toolQuirks) parameters(schema event.Object) json.RawMessage {
 type adapter struct {
 	toolQuirks
 	root    fields
+	omitted []string // keywords
 	schemas int      // adapted so far
 	open    []string // references that are being followed
 }
@@ -181,6 +182,9 @@ func (a *adapter) adapt(schema fields, depth int) fields {
 			defer func() { a.open = a.open[:len(a.open)-1] }()
 		}
 		schema = a.openAPI(a.resolve(schema, 0))
+	}
+	if len(a.omitted) > 0 {
+		schema = slices.Clone(schema).without(a.omitted...)
 	}
 	if schema.text("type") == "array" && schema.get("items") == nil && schema.get("prefixItems") == nil {
 		schema = append(slices.Clip(schema), field{"items", json.RawMessage("{}")})

@@ -3,14 +3,10 @@ package llm
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
-
-	"github.com/sashabaranov/go-openai"
 
 	"github.com/seed-9ed7edd4/chronicle/internal/tracing"
 )
@@ -69,22 +65,7 @@ type connectionError struct{ err error }
 func (e *connectionError) Error() string { return e.err.Error() }
 func (e *connectionError) Unwrap() error { return e.err }
 
-// noMessages is how go-openai encodes a request without messages. It cannot match
-// inside a string, where quotes are escaped.
-var noMessages = []byte(`"messages":null`)
-
-// body returns the JSON of a request in pieces.
-func body(request openai.ChatCompletionRequest, parameters []byte, messages [][]byte) ([][]byte, error) {
-	encoded, err := json.Marshal(request)
-	if err != nil {
-		return nil, err
-	}
-	before, after, found := bytes.Cut(encoded, noMessages)
-	if !found {
-		return nil, errors.New("encode request: go-openai no longer writes \"messages\":null for a request that has none")
-	}
-	if fields := bytes.TrimSuffix(parameters, []byte("}")); len(fields) > len("{") {
-		before = slices.Concat(fields, []byte(","), bytes.TrimPrefix(before, []byte("{")))
-	}
-	return slices.Concat([][]byte{before, []byte(`"messages":[`)}, messages, [][]byte{[]byte("]"), after}), nil
+// body returns the JSON of a request in pieces: its messages, and then its parameters, a JSON object that is not empty.
+func body(parameters []byte, messages [][]byte) [][]byte {
+	return slices.Concat([][]byte{[]byte(`{"messages":[`)}, messages, [][]byte{[]byte("],"), parameters[1:]})
 }

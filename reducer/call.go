@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -89,6 +90,7 @@ func (d *decision) called(in RequestEnded) (continues bool) {
 	limit := d.Reduced.Config.Tools.Limits().MaxSteps
 	continues = r.Steps < limit
 	calls := d.newCalls(in.Calls)
+	in.ProviderState = withCallIDs(in.ProviderState, calls)
 	answerID := event.FormatID(d.ContextName, d.EventCount+1)
 	events := []event.Event{event.New(d.answer(in, false))}
 	for _, c := range calls {
@@ -97,7 +99,7 @@ func (d *decision) called(in RequestEnded) (continues bool) {
 		}))
 	}
 	d.recordEvents(events...)
-	r.Calls, r.Returns, r.Compactions = calls, 0, 0
+	r.Calls, r.Returns, r.Compactions, r.Refusals = calls, 0, 0, 0
 	if continues {
 		d.recordAttemptEnd(event.AttemptToolCalls, in.AttemptEnd)
 		d.requestApprovals(in.Calls)
@@ -111,6 +113,29 @@ func (d *decision) called(in RequestEnded) (continues bool) {
 	d.recordCompletion(in)
 	return false
 }
+
+// withCallIDs drops the ids of the provider from a state if requests contain the same ones without them.
+func withCallIDs(state *event.ProviderState, calls []Call) *event.ProviderState {
+	if state == nil || state.CallIDs == nil {
+		return state
+	}
+	isKept := false
+	for i, c := range calls {
+		isKept = isKept || len(calls) != len(state.CallIDs) || state.CallIDs[i] != c.ID || !plainID.MatchString(c.ID)
+	}
+	switch {
+	case isKept && len(calls) == len(state.CallIDs):
+		return state
+	case len(state.Data) == 0:
+		return nil
+	}
+	without := *state
+	without.CallIDs = nil
+	return &without
+}
+
+// plainID matches ids that every provider accepts.
+var plainID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,40}$`)
 
 func (d *decision) newCalls(tools []CalledTool) []Call {
 	var calls []Call

@@ -15,6 +15,8 @@ type ReducedContext struct {
 	Messages           []Message    `json:"messages"`                     // the system message, if any, first
 	PendingAttachments []Attachment `json:"pendingAttachments,omitempty"` // of the next user message
 	Config             Config       `json:"config"`
+	// Refused is the content that requests to its model do not contain.
+	Refused []event.ContentRefused `json:"refused,omitempty"`
 }
 
 // Role is the author of a message, as in the OpenAI API.
@@ -40,6 +42,8 @@ type Message struct {
 	ProviderState *event.ProviderState `json:"providerState,omitempty"`
 	RequestID     string               `json:"requestId,omitempty"` // only of an answer with tool calls
 	Summary       bool                 `json:"summary,omitempty"`   // of removed messages ([event.Compacted])
+	// Refused maps the content that the model refused to the reason. Only [ReducedContext.ForModel] sets it.
+	Refused map[event.Content]string `json:"-"`
 
 	freeCount int32 // see shared; 0 in a message
 }
@@ -73,8 +77,8 @@ type ToolCall struct {
 	Arguments string `json:"arguments,omitempty"` // JSON; empty if there are none
 }
 
-// Reduce folds events in order. Of the lifecycle and ephemeral events, only
-// [event.Compacted] has an effect.
+// Reduce folds events in order. Of the lifecycle and ephemeral events, only [event.Compacted] and
+// [event.ContentRefused] have an effect, and the failures that withdraw the latter.
 func Reduce(current ReducedContext, events ...event.Event) ReducedContext {
 	f := fold{ReducedContext: current}
 	for _, e := range events {
@@ -138,6 +142,18 @@ func (f *fold) apply(e event.Event) {
 		f.editToolCall(body)
 	case event.Compacted:
 		f.compact(e.ID, body)
+	case event.ContentRefused:
+		f.refuse(body)
+	case event.LLMRequestFailed:
+		f.dropRefused(func(r event.ContentRefused) bool { return r.RequestID == body.RequestID })
+	case event.LLMRequestFellBack:
+		f.dropRefused(func(r event.ContentRefused) bool { return r.RequestID == body.RequestID })
+	case event.SetProviderConfig:
+		f.dropRefused(func(r event.ContentRefused) bool { return r.ProviderID == body.ProviderID && r.Model == body.Model })
+		f.Config = f.Config.apply(e.Body)
+	case event.SetTools:
+		f.dropRefused(func(r event.ContentRefused) bool { return r.Content.OfTools() })
+		f.Config = f.Config.apply(e.Body)
 	default:
 		f.Config = f.Config.apply(e.Body)
 	}

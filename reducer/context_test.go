@@ -387,8 +387,9 @@ func TestAStateCanBeFoldedConcurrently(t *testing.T) {
 	})
 }
 
-func TestReduceIgnoresLifecycleEventsOtherThanCompactions(t *testing.T) {
-	isFolded := func(e event.Event) bool { return e.Tag().IsInput() || e.Tag() == event.TagCompacted }
+func TestReduceIgnoresOtherLifecycleEvents(t *testing.T) {
+	folded := []event.Tag{event.TagCompacted, event.TagContentRefused, event.TagLLMRequestFailed, event.TagLLMRequestFellBack}
+	isFolded := func(e event.Event) bool { return e.Tag().IsInput() || slices.Contains(folded, e.Tag()) }
 	rapid.Check(t, func(t *rapid.T) {
 		log := eventtest.Log("demo").Draw(t, "log")
 		var said []event.Event

@@ -56,6 +56,7 @@
 //	any                      | InterruptAsked, CloseAsked | -                           | same         | -
 //	answering                | Continued                  | worker known                | same         | AdoptRequest
 //	interrupting, cancelling | Continued                  | worker known                | same         | AdoptRequest, InterruptRequest
+//	debouncing, answering    | RequestEnded               | content refused             | debouncing   | Record, StartRequest
 //	debouncing, answering    | RequestEnded               | too long                    | debouncing   | [Record], StartRequest
 //	debouncing, answering    | RequestEnded               | summary complete            | debouncing   | Record, StartRequest
 //	debouncing, answering    | RequestEnded               | summary fails               | debouncing   | [Record], StartRequest
@@ -84,6 +85,8 @@
 //   - summary complete: the result of such an attempt has a text.
 //   - summary fails: its error is not retryable, or it timed out. If the provider has rejected the
 //     request as too long, another strategy must also be able to shorten the conversation.
+//   - content refused, at most [MaxRefusals] times since the last step or fallback: the provider refused the attempt,
+//     and content that may be why has not been replaced yet ([event.ContentRefused]).
 //   - failed, may fall back: a fallback is configured and not yet in use, and neither a hook nor a budget
 //     caused the failure.
 //   - too long, at most [MaxCompactions] times since the last step or fallback: the attempt was not sent

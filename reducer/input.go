@@ -56,6 +56,9 @@ type (
 		// Overflow is set if the request exceeds the context window: for the outcome [TooLong], and for
 		// [Failed] if the provider rejected it.
 		Overflow *Overflow
+		// Suspects is set for [Failed] if the provider refused the attempt: the content that may be why, the most
+		// probable first.
+		Suspects []Suspect
 		Omitted  int // of a summary, as in [event.Compacted]
 		// Exceeded is the budget because of which the attempt was not sent; nil: none.
 		Exceeded *event.BudgetExceeded

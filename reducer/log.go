@@ -103,6 +103,8 @@ func (d *decision) follow(e event.Event) {
 		d.followHook(body)
 	case event.Compacted:
 		d.followCompaction(body)
+	case event.ContentRefused:
+		d.openRequest(body.RequestID).Refusals++
 	case event.LLMRequestFellBack:
 		d.openRequest(body.RequestID)
 		d.endAttempt(body.RequestID, body.Usage, false)

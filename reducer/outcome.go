@@ -55,7 +55,7 @@ func (d *decision) requestEnded(in RequestEnded) {
 		d.recordInterruption(in, r.Stop)
 	case d.Phase().IsStopping():
 		d.recordInterruption(in, r.Stop)
-	case d.compacts(in):
+	case d.replacesRefused(in), d.compacts(in):
 		return
 	case in.Outcome == Failed && d.hasFallback() && allowsFallback(in.Kind):
 		d.fallBack(in)
@@ -152,7 +152,7 @@ func (d *decision) fallBack(in RequestEnded) {
 		Error:        in.Error, RetriesAttempted: d.retries(max(in.Attempt, r.Attempt)),
 		Kind: in.Kind, Retryable: in.Retryable, Usage: in.Usage,
 	})
-	r.Fallback, r.Compaction, r.Compactions = true, nil, 0
+	r.Fallback, r.Compaction, r.Compactions, r.Refusals = true, nil, 0, 0
 	d.requeue(in.Attempt)
 }
 

@@ -84,6 +84,8 @@ type Request struct {
 	// attempts since the last step or fallback that were too long, or whose summary failed.
 	Compaction  *Compaction `json:"compaction,omitempty"`
 	Compactions int         `json:"compactions,omitempty"`
+	// Refusals counts the [event.ContentRefused] since the last step or fallback.
+	Refusals int `json:"refusals,omitempty"`
 }
 
 // MaxReturns bounds how often a request is handed back without a step or a summary in between, since a

@@ -42,7 +42,7 @@ import (
 // (the newest event in the attempt; 0: not sent; end: all that the next attempt includes), lost=9 (through an event that is not in the log),
 // reason=timeout, kind=timeout, retryable=true, exceeded=TOKENS (wanted by the attempt), tokens=12/3 or ~12/3 (estimated usage),
 // before=1:~12/3 (the last heartbeat of attempt 1), says=WORD (the text of called), reasoning=WORD (with a provider state), and
-// hook=NAME/STAGE/OUTCOME. over=TOKENS/WINDOW or over=TOKENS/WINDOW/learned says by how much the request is too long. x(100) stands for a hundred x.
+// hook=NAME/STAGE/OUTCOME. suspects=CONTENT,CONTENT:TOOL is what the provider may have refused. over=TOKENS/WINDOW or over=TOKENS/WINDOW/learned says by how much the request is too long. x(100) stands for a hundred x.
 func TestStories(t *testing.T) { golden.Stories(t, "testdata/session/*.txtar", tell) }
 
 type story struct {
@@ -182,6 +182,11 @@ func (s *story) options(rest string) (in reducer.RequestEnded) {
 			in.Retryable = value == "true"
 		case "exceeded":
 			in.Exceeded, in.Kind = s.exceeded(value), event.FailureBudgetExceeded
+		case "suspects":
+			for suspect := range strings.SplitSeq(value, ",") {
+				content, tool, _ := strings.Cut(suspect, ":")
+				in.Suspects = append(in.Suspects, reducer.Suspect{Content: event.Content(content), Tool: tool})
+			}
 		case "over":
 			in.Overflow = s.overflow(value)
 		case "tokens":
@@ -388,6 +393,9 @@ func (s *story) show() {
 	fmt.Fprintf(&s.out, "  = %s, %d requests, %d turns\n", state, s.session.Requests, s.session.Turns)
 	for _, w := range s.session.Windows {
 		fmt.Fprintf(&s.out, "  = the window of %s %s has %d tokens\n", w.ProviderID, w.Model, w.Tokens)
+	}
+	for _, r := range s.session.Reduced.Refused {
+		fmt.Fprintf(&s.out, "  = %s\n", r)
 	}
 	if u := s.session.Usage; u.InputTokens+u.OutputTokens > 0 {
 		fmt.Fprintf(&s.out, "  = %d attempts, %d tokens in, %d out, estimated %t\n", u.Attempts, u.InputTokens, u.OutputTokens, u.Estimated)

@@ -138,6 +138,8 @@ func holds(t *testing.T, condition string, s reducer.Session, in reducer.Input) 
 		return s.Request.Worker != ""
 	case "summarising":
 		return isSummarising
+	case "content refused": // the schemas of all tools
+		return len(ended.Suspects) > 0 && !isStopping && s.Request.Refusals < reducer.MaxRefusals && len(s.Reduced.Refused) == 0
 	case "too long":
 		return ended.Outcome == reducer.TooLong && !isStopping && s.Request.Compactions < reducer.MaxCompactions
 	case "summary complete":
@@ -333,9 +335,13 @@ func randomInput(r *rand.Rand, s reducer.Session) reducer.Input {
 		}
 		return in
 	case 11, 12:
-		return reducer.RequestEnded{At: at, Attempted: a, Text: "Hi",
+		in := reducer.RequestEnded{At: at, Attempted: a, Text: "Hi",
 			Outcome: []reducer.Outcome{reducer.Completed, reducer.Interrupted, reducer.Failed, reducer.HandedBack, reducer.Lost}[r.IntN(5)],
 			Reason:  []event.Reason{"", event.ReasonTimeout, event.ReasonNewUserInput}[r.IntN(3)]}
+		if in.Outcome == reducer.Failed && r.IntN(3) == 0 {
+			in.Suspects = []reducer.Suspect{{Content: event.ContentSchemas}}
+		}
+		return in
 	case 13:
 		return reducer.InterruptAsked{At: at}
 	case 14:

@@ -349,7 +349,7 @@ func (w *world) end() {
 		ways = append(ways, "stopped", "cancelled")
 	}
 	if w.running.through != "" {
-		ways = append(ways, "completed", "completed", "timed out", "refused", "called", "called", "called")
+		ways = append(ways, "completed", "completed", "timed out", "refused", "content refused", "called", "called", "called")
 	}
 	w.endBy(rapid.SampledFrom(ways).Draw(w.T, "way"))
 }
@@ -380,6 +380,9 @@ func (w *world) endBy(way string) {
 		in.Kind = rapid.SampledFrom([]event.FailureKind{event.FailureBadRequest, event.FailureRefusedByHook}).Draw(w.T, "kind")
 	case "too long":
 		in.Outcome, in.Text, in.Overflow = reducer.TooLong, "", new(overflow().Draw(w.T, "overflow"))
+	case "content refused":
+		in.Outcome, in.Error, in.Text, in.Kind = reducer.Failed, "no", "", event.FailureBadRequest
+		in.Suspects = rapid.SliceOfN(suspect(), 1, 3).Draw(w.T, "suspects")
 	case "refused":
 		in.Outcome, in.Error, in.Text, in.Overflow = reducer.Failed, "too long", "", new(overflow().Draw(w.T, "overflow"))
 		in.Kind = event.FailureContextTooLong
@@ -410,7 +413,7 @@ func (w *world) endBy(way string) {
 
 // finish ends every attempt in the same way, without new input, until the session is idle.
 func (w *world) finish() {
-	way := rapid.SampledFrom([]string{"completed", "called", "failed", "returned", "died", "timed out", "stopped", "too long", "refused"}).Draw(w.T, "way")
+	way := rapid.SampledFrom([]string{"completed", "called", "failed", "returned", "died", "timed out", "stopped", "too long", "refused", "content refused"}).Draw(w.T, "way")
 	for range 200 {
 		for len(w.calling) > 0 {
 			w.tool()
@@ -431,6 +434,16 @@ func (w *world) finish() {
 		}
 	}
 	require.Fail(w, "the session does not become idle", "every attempt: %s", way)
+}
+
+// suspect generates content that a provider may have refused, some of it unknown.
+func suspect() *rapid.Generator[reducer.Suspect] {
+	return rapid.Custom(func(t *rapid.T) reducer.Suspect {
+		return reducer.Suspect{
+			Content: rapid.SampledFrom(append(event.Contents(), "colours")).Draw(t, "content"),
+			Tool:    rapid.SampledFrom([]string{"", "", "fetch"}).Draw(t, "tool"),
+		}
+	})
 }
 
 // A custom reducer may drop anything, such as the fallback.

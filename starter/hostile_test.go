@@ -98,7 +98,7 @@ func poisonedBodies(t *testing.T) []event.Body {
 		poisoned[event.AssistantMessage](), event.AssistantMessage{Content: hostile},
 		poisoned[event.ToolCall](), poisoned[event.ToolResult](), failed, poisoned[event.Note](),
 		poisoned[event.LLMRequestCompleted](), poisoned[event.LLMRequestInterrupted](),
-		poisoned[event.LLMRequestFailed](), poisoned[event.LLMRequestFellBack](), poisoned[event.LLMAttemptEnded](), poisoned[event.HookApplied](), poisoned[event.InputRejected](),
+		poisoned[event.LLMRequestFailed](), poisoned[event.LLMRequestFellBack](), poisoned[event.LLMAttemptEnded](), poisoned[event.HookApplied](), poisoned[event.InputRejected](), poisoned[event.ContentRefused](),
 		file, unnamed, event.UserMessage{Content: hostile}, poisoned[event.SessionEnded](),
 	}
 	for _, tag := range event.Tags() {

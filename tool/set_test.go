@@ -202,7 +202,6 @@ func TestUnknownToolsFailTheRequestWithAList(t *testing.T) {
 			require.Equal(t, test.want, modelErr.Error())
 			require.Equal(t, event.FailureBadRequest, modelErr.Failure)
 			require.False(t, modelErr.Retryable)
-			require.False(t, modelErr.RetryOnce)
 		})
 	}
 }

@@ -151,6 +151,8 @@ func lineOf(e event.Event) line {
 		return line{info, "hook applied", fields}
 	case event.Compacted:
 		return line{info, "conversation compacted", []any{"strategy", string(body.Strategy), "messages", body.Messages, "tokens_before", body.TokensBefore, "window", body.Window}}
+	case event.ContentRefused:
+		return line{warn, "provider refuses content; the request is sent without it", []any{"content", string(body.Content), "tool", name(body.Tool), "provider", name(body.ProviderID), "model", name(body.Model), "from_event", body.FromEventID, "through_event", body.ThroughEventID}}
 	case event.InputRejected:
 		return line{info, "input rejected", nil}
 	case event.SetRetryConfig, event.SetProviderConfig, event.SetTimeout, event.SetDeliveryPolicy, event.SetRequestSettings, event.SetTools,

@@ -32,7 +32,7 @@ func (r *run) result() reducer.RequestEnded {
 		attempted, lost, trace = failure.Attempted, failure.Lost, failure.Trace
 		ended.Kind, ended.Retryable, ended.Usage = failure.Kind, failure.Retryable, failure.Usage
 		ended.Hooks, ended.Offered = failure.Hooks, failure.Offered
-		ended.Exceeded, ended.Overflow = failure.Exceeded, failure.Overflow
+		ended.Exceeded, ended.Overflow, ended.Suspects = failure.Exceeded, failure.Overflow, failure.Suspects
 	}
 	r.trace.end(ended.Outcome, trace)
 	r.answer.lost = lostOf(err, attempted, lost)

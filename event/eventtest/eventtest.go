@@ -263,6 +263,7 @@ func lifecycleBody() *rapid.Generator[event.Body] {
 		erase(ToolsOffered()),
 		erase(HookApplied()),
 		erase(Compacted()),
+		erase(ContentRefused()),
 		erase(rapid.Custom(func(t *rapid.T) event.InputRejected {
 			return event.InputRejected{Reason: text(t), Input: text(t)}
 		})),

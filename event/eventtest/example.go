@@ -81,6 +81,8 @@ func Examples() []event.Body {
 			}},
 		event.Compacted{RequestID: request, Strategy: event.StrategySummarise, ThroughEventID: through, Messages: 1, Summary: "The user greets.",
 			Omitted: 1, TokensBefore: 7012, Window: 8192, WindowSource: event.WindowLearned, ProviderID: "openai", Model: "gpt-4o-mini"},
+		event.ContentRefused{RequestID: request, ProviderID: "openai", Model: "gpt-4o-mini", Content: event.ContentImages,
+			FromEventID: through, ThroughEventID: through, Error: "openai: bad request (400): the image is damaged"},
 		event.InputRejected{Reason: "UserMessageEvent.content: missing", Input: `{"_tag":"UserMessage"}`},
 		event.TextDelta{RequestID: request, Attempt: 1, Index: 0, Delta: "Hi", ThroughEventID: through},
 		event.ReasoningDelta{RequestID: request, Attempt: 1, Index: 0, Delta: "The user", ThroughEventID: through},

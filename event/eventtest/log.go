@@ -99,7 +99,20 @@ func (w *writer) request() {
 	}
 	answer := event.AssistantMessage{Content: "a" + text(w.T), RequestID: id, ThroughEventID: w.through}
 	usage := Usage().Draw(w.T, "usage")
-	switch rapid.IntRange(0, 8).Draw(w.T, "end") {
+	switch rapid.IntRange(0, 9).Draw(w.T, "end") {
+	case 9:
+		w.add(event.LLMAttemptEnded{RequestID: id, Attempt: w.attempt, Outcome: event.AttemptFailed, Kind: event.FailureBadRequest, Usage: usage})
+		refused := ContentRefused().Draw(w.T, "refused")
+		refused.RequestID = id
+		if !refused.Content.OfTools() {
+			refused.ThroughEventID = rapid.SampledFrom(w.log).Draw(w.T, "through").ID
+			if refused.FromEventID != "" {
+				refused.FromEventID = event.FormatID(w.context, rapid.IntRange(1, event.Counter(refused.ThroughEventID)).Draw(w.T, "from"))
+			}
+		}
+		w.add(refused)
+		w.sendAttempt(id)
+		return
 	case 8:
 		w.compact(id, usage)
 		return

@@ -112,6 +112,26 @@ func Compacted() *rapid.Generator[event.Compacted] {
 	})
 }
 
+// ContentRefused generates refusals of any content by the model of any request.
+func ContentRefused() *rapid.Generator[event.ContentRefused] {
+	return rapid.Custom(func(t *rapid.T) event.ContentRefused {
+		b := event.ContentRefused{
+			RequestID: requestID(t), ProviderID: "openai", Model: rapid.SampledFrom([]string{"gpt-4o-mini", "gpt-4o"}).Draw(t, "model"),
+			Content: rapid.SampledFrom(event.Contents()).Draw(t, "content"), Error: text(t),
+		}
+		switch from := rapid.IntRange(0, 9).Draw(t, "from"); {
+		case b.Content.OfTools():
+			b.Tool = rapid.SampledFrom([]string{"", "fetch", "read"}).Draw(t, "tool")
+		case from > 0:
+			b.FromEventID = event.FormatID("demo", from)
+			fallthrough
+		default:
+			b.ThroughEventID = event.FormatID("demo", rapid.IntRange(max(from, 1), 10).Draw(t, "through"))
+		}
+		return b
+	})
+}
+
 // Budget generates valid budgets; some are empty.
 func Budget() *rapid.Generator[event.Budget] {
 	return rapid.Custom(func(t *rapid.T) event.Budget {

@@ -59,6 +59,7 @@ func (m model) Stream(ctx context.Context, r activities.ModelRequest, onDelta fu
 	answer := activities.Answer{
 		Text: result.Text, Reasoning: result.Reasoning, State: result.State, FinishReason: result.FinishReason, Usage: result.Usage,
 	}
+	answer.Quirks = event.DistinctQuirks(result.Quirks)
 	for _, call := range result.Calls {
 		answer.Calls = append(answer.Calls, activities.ModelCall(call))
 	}
@@ -91,7 +92,7 @@ func modelError(err error) error {
 		return err
 	}
 	return &activities.ModelError{
-		Kind: string(failed.Kind), Failure: failed.Kind.Failure(), Retryable: failed.Retryable(), RetryOnce: failed.RetryOnce, RetryAfter: failed.RetryAfter,
+		Kind: string(failed.Kind), Failure: failed.Kind.Failure(), Retryable: failed.Retryable(), Suspects: failed.Suspects, RetryAfter: failed.RetryAfter,
 		Window: failed.Window, InputTokens: failed.InputTokens, Err: err,
 	}
 }

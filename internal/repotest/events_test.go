@@ -62,6 +62,7 @@ var handled = map[event.Tag]struct {
 	event.TagApprovalRequested:     {session: true, entry: true, logged: true},
 	event.TagHookApplied:           {session: true, entry: true, logged: true},
 	event.TagCompacted:             {model: "Messages", session: true, entry: true, logged: true},
+	event.TagContentRefused:        {model: "Refused", session: true, entry: true, logged: true},
 	event.TagInputRejected:         {entry: true, logged: true},
 	event.TagTextDelta:             {entry: true}, // never recorded, so no session folds it
 	event.TagReasoningDelta:        {entry: true}, // as above

@@ -154,6 +154,7 @@ const (
 	SubtypeRejected       Subtype = "rejected"
 	SubtypeHook           Subtype = "hook"      // further lines of Content show what the hook changed
 	SubtypeCompacted      Subtype = "compacted" // further lines of Content are the summary
+	SubtypeContentRefused Subtype = "content_refused"
 	SubtypeNote           Subtype = "note"
 	SubtypeTranscript     Subtype = "transcript" // [EmitWarning]
 )

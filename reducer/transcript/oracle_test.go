@@ -61,7 +61,7 @@ func render(events []event.Event) transcript.Document {
 			entry.Metadata = metadata(e)
 			if body.RequestID != "" {
 				entry.EntryType.ToolCallID = body.ToolCallID
-				if body.ToolName == "weather" && o.weatherIsClients(i) {
+				if _, isClients := o.clientsWeather(i); body.ToolName == "weather" && isClients {
 					entry.EntryType.Status = transcript.PendingClient
 				}
 			}
@@ -71,7 +71,8 @@ func render(events []event.Event) transcript.Document {
 				outcome := result.Body.(event.ToolResult)
 				entry.EntryType.Status, action.Result = transcript.Success, outcome.Value
 				entry.ResultTimestamp = result.Timestamp
-				isTimed := body.RequestID == "" || body.ToolName == "weather" && o.weatherIsClients(i)
+				_, isClients := o.clientsWeather(i)
+				isTimed := body.RequestID == "" || body.ToolName == "weather" && isClients
 				if entry.EntryType.DurationMs = outcome.DurationMs; outcome.DurationMs == 0 && isTimed {
 					entry.EntryType.DurationMs = max(0, result.Timestamp.Sub(e.Timestamp).Milliseconds())
 				}
@@ -273,14 +274,19 @@ func (o oracle) attachments(i int) []transcript.Attachment {
 	return out
 }
 
-// weatherIsClients reports whether the newest tools before event i declare the tool weather.
-func (o oracle) weatherIsClients(i int) bool {
+// clientsWeather returns the tool weather that the newest tools before event i declare.
+func (o oracle) clientsWeather(i int) (tool event.Tool, ok bool) {
 	for _, e := range slices.Backward(o.events[:i]) {
 		if body, ok := e.Body.(event.SetTools); ok {
-			return slices.ContainsFunc(body.Tools, func(tool event.Tool) bool { return tool.Name == "weather" })
+			for _, tool := range body.Tools {
+				if tool.Name == "weather" {
+					return tool, true
+				}
+			}
+			break
 		}
 	}
-	return false
+	return event.Tool{}, false
 }
 
 func onLines(raw json.RawMessage) string {
@@ -322,7 +328,10 @@ func (o oracle) live(call int, resultAt map[int]int, entry *transcript.Entry) {
 		}
 	}
 	if entry.EntryType.Status == transcript.PendingClient {
-		entry.EntryType.Question = &transcript.Question{Arguments: onLines(arguments)}
+		tool, _ := o.clientsWeather(call)
+		entry.EntryType.Question = &transcript.Question{
+			Arguments: onLines(arguments), Description: tool.Description, Schema: json.RawMessage(tool.Parameters),
+		}
 	}
 }
 

@@ -155,6 +155,8 @@ func (f *fold) apply() {
 			content += "\n" + body.Summary
 		}
 		f.appendSystem("", SubtypeCompacted, Info, content)
+	case event.ContentRefused:
+		f.appendSystem(f.positionOf(body.RequestID), SubtypeContentRefused, Warning, body.String())
 	case event.InputRejected:
 		f.appendSystem("", SubtypeRejected, Warning, strings.TrimRight("Input rejected: "+body.Reason+"\n"+body.Input, "\n"))
 	case event.SessionStarted:

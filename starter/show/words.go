@@ -132,6 +132,8 @@ func lifecycle(body event.Body) (subject, text string) {
 			return "compacted", b.String() + "\n" + b.Summary
 		}
 		return "compacted", b.String()
+	case event.ContentRefused:
+		return "content refused", b.String()
 	case event.InputRejected:
 		return "input rejected", b.Reason
 	case event.TextDelta:

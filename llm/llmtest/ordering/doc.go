@@ -5,6 +5,8 @@
 //		t.Error(violation)
 //	}
 //
+// A [Memory] also checks what only a certain server demands: what it gave itself.
+//
 // The rules follow the documentation of the providers; each [Rule] names its source. The package
 // shares no code with package llm, so that it can test the renderer of package llm.
 //

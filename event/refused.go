@@ -1,0 +1,120 @@
+package event
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// ContentRefused records that a provider refuses content of the conversation. Later requests to the model
+// contain a note or nothing in its place; other models still receive it. If the request fails nevertheless, the
+// content was not the reason, and its [LLMRequestFailed] or [LLMRequestFellBack] withdraws this event.
+type ContentRefused struct {
+	RequestID  string  `json:"requestId"`
+	ProviderID string  `json:"providerId"`
+	Model      string  `json:"model"`
+	Content    Content `json:"content"`
+	// FromEventID and ThroughEventID are the first and the last of the messages whose content is refused. An empty
+	// FromEventID means the first message of the conversation. Both are empty for schemas and tools, and in an import that
+	// lacks the last message and all earlier events.
+	FromEventID    string `json:"fromEventId,omitempty"`
+	ThroughEventID string `json:"throughEventId,omitempty"`
+	// Tool is the refused tool, or the tool with the refused schema; empty: all tools.
+	Tool  string `json:"tool,omitempty"`
+	Error string `json:"error"` // of the provider, redacted; at most [MaxRefusalBytes]
+}
+
+// MaxRefusalBytes bounds the error of a [ContentRefused].
+const MaxRefusalBytes = 500
+
+// Content is a part of requests that a provider can refuse.
+type Content string
+
+// Kinds of content. Models read a note in place of an attachment.
+const (
+	ContentImages  Content = "images"
+	ContentPDFs    Content = "pdfs"
+	ContentAudio   Content = "audio"
+	ContentCalls   Content = "calls"   // tool calls and results, which are then sent as text
+	ContentState   Content = "state"   // [ProviderState], which is then not sent
+	ContentSchemas Content = "schemas" // of tools, which then accept any object
+	ContentTools   Content = "tools"   // which are then not offered
+)
+
+// Contents returns all kinds of content.
+func Contents() []Content {
+	return []Content{ContentImages, ContentPDFs, ContentAudio, ContentCalls, ContentState, ContentSchemas, ContentTools}
+}
+
+// OfTools reports whether the content is that of tools instead of messages.
+func (c Content) OfTools() bool { return c == ContentSchemas || c == ContentTools }
+
+// Content returns the kind of content of attachments of the media; "" for text and other files, of which models
+// receive the text or a note.
+func (m Media) Content() Content {
+	switch m {
+	case MediaImage:
+		return ContentImages
+	case MediaPDF:
+		return ContentPDFs
+	case MediaAudio:
+		return ContentAudio
+	}
+	return ""
+}
+
+func (b ContentRefused) validate() error {
+	switch {
+	case !slices.Contains(Contents(), b.Content):
+		return fieldf("content", "want %s, got %s", oneOf(Contents()), quote(string(b.Content)))
+	case b.FromEventID != "" && Counter(b.FromEventID) == 0:
+		return fieldf("fromEventId", "want the id of an event, like %s, got %s", FormatID("demo", 7), quote(b.FromEventID))
+	case b.ThroughEventID != "" && Counter(b.ThroughEventID) == 0:
+		return fieldf("throughEventId", "want the id of an event, like %s, got %s", FormatID("demo", 7), quote(b.ThroughEventID))
+	case b.Content.OfTools() && b.FromEventID+b.ThroughEventID != "":
+		return fieldf("throughEventId", "want none for %s", b.Content)
+	case !b.Content.OfTools() && b.Tool != "":
+		return fieldf("tool", "want none for %s", b.Content)
+	case len(b.Error) > MaxRefusalBytes:
+		return fieldf("error", "%d bytes (at most %d)", len(b.Error), MaxRefusalBytes)
+	}
+	if b.Tool != "" {
+		if err := ValidateName("tool", b.Tool); err != nil {
+			return err
+		}
+	}
+	return cmp.Or(requestID(b.RequestID), ValidateName("providerId", b.ProviderID), ValidateName("model", b.Model), text("error", b.Error))
+}
+
+// String describes the event: "gpt-4o refuses the images of demo:0003 to demo:0007: could not be processed".
+func (b ContentRefused) String() string {
+	what := map[Content]string{
+		ContentImages: "images", ContentPDFs: "PDF files", ContentAudio: "audio files", ContentCalls: "tool calls",
+		ContentState: "provider state", ContentSchemas: "schemas of the tools", ContentTools: "tools",
+	}[b.Content]
+	switch {
+	case b.Tool != "" && b.Content == ContentSchemas:
+		what = "schema of the tool " + b.Tool
+	case b.Tool != "":
+		what = "tool " + b.Tool
+	case b.ThroughEventID != "" && b.FromEventID == b.ThroughEventID:
+		what += " of " + b.ThroughEventID
+	case b.FromEventID != "":
+		what += fmt.Sprintf(" of %s to %s", b.FromEventID, b.ThroughEventID)
+	case b.ThroughEventID != "":
+		what += " up to " + b.ThroughEventID
+	}
+	instead := map[Content]string{
+		ContentCalls: "it receives them as text", ContentState: "it is not sent", ContentSchemas: "it receives none",
+		ContentTools: "not offered to it",
+	}[b.Content]
+	return fmt.Sprintf("%s refuses the %s (%s): %s", b.Model, what, cmp.Or(instead, "it receives a note instead"), cmp.Or(b.Error, "no reason given"))
+}
+
+func (ContentRefused) Tag() Tag          { return TagContentRefused }
+func (b ContentRefused) Request() string { return b.RequestID }
+
+func (b ContentRefused) mapIDs(f func(string) string) Body {
+	b.RequestID, b.FromEventID, b.ThroughEventID = f(b.RequestID), f(b.FromEventID), f(b.ThroughEventID)
+	return b
+}
