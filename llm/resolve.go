@@ -37,8 +37,7 @@ type Target struct {
 	keyRef         string // place of the key; empty without one
 	isConfigured   bool   // BaseURL is that of a preset or a configured provider
 	http           *http.Client
-	authorize      func(*http.Request) // adds the key, which is not printed with a target
-	secrets        *strings.Replacer   // removes the literal key from a text
+	key            func() string // "" without one; a function, so that the key is not printed with a target
 	quirks         quirks
 	lessons        lessons // so far
 	experience     *experience
@@ -100,8 +99,7 @@ func (a *Adapter) Resolve(cfg reducer.ProviderConfig) (*Target, error) {
 		keyRef:         keyRef,
 		isConfigured:   current.isConfigured(base),
 		http:           a.http,
-		authorize:      func(*http.Request) {},
-		secrets:        strings.NewReplacer(),
+		key:            func() string { return key },
 		quirks:         known.quirks,
 		thinkTags:      known.ThinkTags && base == known.BaseURL,
 		defaults:       event.RequestSettings{Temperature: cfg.Temperature, MaxTokens: cfg.MaxTokens},
@@ -127,10 +125,6 @@ func (a *Adapter) Resolve(cfg reducer.ProviderConfig) (*Target, error) {
 	}
 	t.lessons = a.experience.of(destination{t.BaseURL, t.Model})
 	t.quirks = t.quirks.learned(t.lessons)
-	if key != "" {
-		t.secrets = strings.NewReplacer(key, event.Removed)
-		t.authorize = func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+key) }
-	}
 	return t, nil
 }
 
