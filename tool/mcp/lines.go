@@ -71,7 +71,7 @@ func (w *lineWriter) end() {
 	w.dropped = 0
 }
 
-// cleanLine returns a text in one line, without escape sequences and control characters.
+// cleanLine returns a text in one line, without escape sequences and with escapes for characters that people cannot see.
 func cleanLine(text string) string {
 	return terminal.Line(ansi.Strip(strings.ToValidUTF8(text, "\uFFFD")))
 }
