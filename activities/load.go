@@ -3,7 +3,6 @@ package activities
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"go.temporal.io/sdk/converter"
@@ -17,9 +16,9 @@ import (
 // LoadTimeout bounds one attempt of [Activities.Load].
 const LoadTimeout = 2 * time.Minute
 
-// LoadInput is the input of [Activities.Load]: the payloads of a signal, which must be one reference.
+// LoadInput is the input of [Activities.Load].
 type LoadInput struct {
-	References [][]byte `json:"references"`
+	Reference []byte `json:"reference"` // the data of an inert payload, see package references
 }
 
 // errReference is the type of the error of a reference that cannot be read, now or later.
@@ -28,19 +27,12 @@ const errReference = "Reference"
 // Load returns the payload that a reference in a signal refers to, unchanged: the store has its bytes already. A
 // reference that is malformed, of another store, too large or missing is a final error, unlike an unavailable store.
 func (a *Activities) Load(ctx context.Context, in LoadInput) (converter.RawValue, error) {
-	if len(in.References) != 1 {
-		return converter.RawValue{}, referenceError(fmt.Errorf("%d payloads (a large input is one payload)", len(in.References)))
-	}
-	payload, err := a.options.Archive.Store().Payload(ctx, references.Active(in.References[0]), maxLoaded)
+	payload, err := a.options.Archive.Store().Payload(ctx, references.Active(in.Reference), maxLoaded)
 	if errors.Is(err, blobs.ErrReference) || errors.Is(err, blobs.ErrNotFound) || errors.Is(err, blobs.ErrCorrupt) {
-		return converter.RawValue{}, referenceError(err)
+		err = temporal.NewNonRetryableApplicationError("read the reference to a large input: "+err.Error(), errReference, nil)
 	}
 	return converter.NewRawValue(payload), err
 }
 
 // maxLoaded bounds the stored payload of an input in bytes: [wire.MaxStoredBytes] and its encoding.
 const maxLoaded = wire.MaxStoredBytes + 64<<10
-
-func referenceError(err error) error {
-	return temporal.NewNonRetryableApplicationError("read the reference to a large input: "+err.Error(), errReference, nil)
-}

@@ -65,7 +65,7 @@ func (a *Activities) Open(ctx context.Context, in OpenInput) (OpenResult, error)
 	if result.StoreID, err = a.options.Archive.Store().Identity(ctx); err != nil {
 		return result, err
 	}
-	if in.ClaimedStore != "" {
+	if in.ClaimedStore != "" && in.ClaimedStore != result.StoreID {
 		isOurs, err := a.isBound(ctx, result.StoreID)
 		if err != nil || !isOurs {
 			return OpenResult{StoreID: in.ClaimedStore}, err

@@ -34,7 +34,7 @@ func TestSendReturnsTheIDsOfItsEvents(t *testing.T) {
 	// Repeats are deduplicated: alone, as a signal, and together with new events.
 	require.Equal(t, sent[1:], w.sendForIDs(c, note("two", "Two")))
 	require.NoError(t, w.temporal.SignalWorkflow(w.ctx, wire.WorkflowID(c.Name()), "", wire.SignalEvent,
-		map[string]any{"_tag": "UserMessage", "content": "One", "clientEventId": "one"}))
+		map[string]any{"_tag": "UserMessage", "content": "One", "triggersTurn": false, "clientEventId": "one"}))
 	more := w.sendForIDs(c, note("two", "Two"), note("three", "Three"))
 	require.Equal(t, []string{sent[1], event.FormatID(c.Name(), first+2)}, more)
 

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"encoding/base64"
 	"fmt"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/llm/baseurl"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
@@ -25,9 +23,6 @@ func (w *world) houseAccepts(accepted ...event.Media) func(*contexts.Options) {
 			Providers: []llm.Provider{
 				{ID: "house", BaseURL: baseurl.MustParse(w.model.URL), Accepts: accepted},
 				{ID: "plain", BaseURL: baseurl.MustParse(w.model.URL), Accepts: []event.Media{}},
-			},
-			ReadBlob: func(ctx context.Context, ref string) ([]byte, error) {
-				return w.archive.Store().Get(ctx, blobs.Ref(ref))
 			},
 		})
 	}

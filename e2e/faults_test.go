@@ -342,18 +342,20 @@ func TestAStallWithoutRetriesKeepsThePartialAnswer(t *testing.T) {
 	w.replay(c, "")
 }
 
-func TestAServerErrorForAnImageIsRetriedOnce(t *testing.T) {
-	w := newWorld(t, llmtest.Status(500, "oops"), llmtest.Status(500, "oops"))
+func TestAnImageIsReplacedAfterTwoServerErrors(t *testing.T) {
+	w := newWorld(t, llmtest.Status(500, "oops"), llmtest.Status(500, "oops"), llmtest.Answer("I see none."))
 	w.worker()
 	c := w.open("blind")
 	w.send(c, event.New(event.SetRetryConfig{MaxRetries: 5, InitialDelayMs: 1}))
 	turn := w.say(c, "What is this?", event.New(event.FileAttachment{
 		Source: event.Source{Type: event.SourceBlob, Data: []byte("\x89PNG")}, MediaType: "image/png",
 	}))
-	failed, ok := turn[len(turn)-1].Body.(event.LLMRequestFailed)
-	require.True(t, ok)
-	require.Equal(t, 1, failed.RetriesAttempted)
-	require.Contains(t, failed.Error, "Internal Server Error (set textOnly to send a note instead of each image)")
+	require.Equal(t, event.TagLLMRequestCompleted, turn[len(turn)-1].Tag())
+	requests := w.model.Requests()
+	require.Len(t, requests, 3)
+	for i, hasImage := range []bool{true, true, false} {
+		require.Equal(t, hasImage, len(requests[i].Messages[0].MultiContent) > 0, "request %d", i+1)
+	}
 	w.replay(c, "")
 }
 

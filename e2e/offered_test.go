@@ -111,7 +111,7 @@ func (many) Offer(context.Context, activities.OfferRequest) (tools []activities.
 
 func TestALargeListOfToolsIsAReferenceInTheHistory(t *testing.T) {
 	t.Parallel()
-	for name, first := range map[string]llmtest.Step{"answered": llmtest.Answer("Hi."), "failed": llmtest.Status(http.StatusBadRequest, "no")} {
+	for name, first := range map[string]llmtest.Step{"answered": llmtest.Answer("Hi."), "failed": llmtest.Error(http.StatusNotFound, "model_not_found", "no such model")} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, first, llmtest.Answer("Hi again."))

@@ -31,7 +31,8 @@ type Options struct {
 	Defaults      Defaults // of contexts without a provider of their own
 	// ReadAttachment reads a file if its path is allowed. Nil: such attachments become notes.
 	ReadAttachment func(path string) ([]byte, error)
-	// ReadBlob reads an [event.Source.Ref] within [BlobTimeout]. Nil: such attachments become notes.
+	// ReadBlob reads an [event.Source.Ref] within [BlobTimeout]. Nil: that of [Adapter.UseStore], which the workers of
+	// contexts call; without it, such attachments become notes.
 	ReadBlob func(ctx context.Context, ref string) ([]byte, error)
 	Logger   *slog.Logger // for attachments that cannot be read; nil: discard
 	// TraceContent adds the newest messages, up to 128 KiB, and the answer to the span of a request.
@@ -146,6 +147,13 @@ func New(o Options) *Adapter {
 		a.readFile = os.ReadFile
 	}
 	return a
+}
+
+// UseStore sets how [Options].ReadBlob reads attachments, unless it is set. Call it before the adapter is used.
+func (a *Adapter) UseStore(read func(ctx context.Context, ref string) ([]byte, error)) {
+	if a.readBlob == nil {
+		a.readBlob = read
+	}
 }
 
 // NewHTTPClient returns a client that keeps many idle connections per host. It has no timeout: the context bounds a

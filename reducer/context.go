@@ -145,11 +145,17 @@ func (f *fold) apply(e event.Event) {
 	case event.ContentRefused:
 		f.refuse(body)
 	case event.LLMRequestFailed:
-		f.dropRefused(func(r event.ContentRefused) bool { return r.RequestID == body.RequestID })
+		f.dropRefusedBy(body.RequestID)
 	case event.LLMRequestFellBack:
-		f.dropRefused(func(r event.ContentRefused) bool { return r.RequestID == body.RequestID })
+		f.dropRefusedBy(body.RequestID)
+	case event.LLMRequestInterrupted:
+		if body.PartialResponse == "" {
+			f.dropRefusedBy(body.RequestID) // nothing shows that the provider accepts the rest
+		}
 	case event.SetProviderConfig:
-		f.dropRefused(func(r event.ContentRefused) bool { return r.ProviderID == body.ProviderID && r.Model == body.Model })
+		f.dropRefused(func(r event.ContentRefused) bool {
+			return body.UseDefault && !body.AsFallback || r.ProviderID == body.ProviderID && r.Model == body.Model
+		})
 		f.Config = f.Config.apply(e.Body)
 	case event.SetTools:
 		f.dropRefused(func(r event.ContentRefused) bool { return r.Content.OfTools() })

@@ -10,8 +10,12 @@ import (
 // contain, such as its worker, a stop and the options of its tools.
 func Load(contextName string, reduce Reducer, events ...event.Event) Session {
 	d := decision{Session: NewSession(contextName), reduce: reduce}
-	for _, e := range events {
+	recent := recentOf(events)
+	for i, e := range events {
 		d.follow(e)
+		if i >= recent {
+			d.hash(e)
+		}
 	}
 	d.Reduced = reduce(d.Reduced, events...) // one call avoids repeated copies
 	return d.Session
@@ -40,6 +44,7 @@ func (d *decision) recordEvents(events ...event.Event) {
 		e.Timestamp = d.at.UTC()
 		placed[i] = e
 		d.follow(e)
+		d.hash(e)
 	}
 	d.Reduced = d.reduce(d.Reduced, placed...)
 	if n := len(d.effects); n > 0 {
@@ -54,8 +59,8 @@ func (d *decision) recordEvents(events ...event.Event) {
 // follow updates the session for a recorded event, except for the reduced context. [Load] uses it too.
 func (d *decision) follow(e event.Event) {
 	d.EventCount, d.LastEventAt = max(d.EventCount+1, event.Counter(e.ID)), e.Timestamp
-	if e.ClientEventID != "" && e.Tag() != event.TagInputRejected {
-		d.remember(Sent{ClientEventID: e.ClientEventID, Counter: d.EventCount, Hash: hashOf(e)})
+	if isKeyed(e) {
+		d.remember(Sent{ClientEventID: e.ClientEventID, Counter: d.EventCount})
 	}
 	switch body := e.Body.(type) {
 	case event.UserMessage:

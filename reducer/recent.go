@@ -15,7 +15,7 @@ const MaxRecent = event.MaxInputEvents
 type Sent struct {
 	ClientEventID string `json:"clientEventId"`
 	Counter       int    `json:"counter"`
-	// Hash is that of the event without its envelope; 0: unknown.
+	// Hash is that of the body of the event; 0: unknown.
 	Hash uint32 `json:"hash,omitempty"`
 
 	freeCount int32 // see shared; 0 in a list
@@ -56,9 +56,34 @@ func (d *decision) reusesID(events []event.Event) bool {
 	return false
 }
 
-// hashOf returns the hash of an event without its envelope, which differs when the event is recorded.
+// isKeyed reports whether an event is remembered by its ClientEventID. That of a rejection belongs to the input.
+func isKeyed(e event.Event) bool { return e.ClientEventID != "" && e.Tag() != event.TagInputRejected }
+
+// hash sets the hash of the event that was remembered last, if it is e.
+func (d *decision) hash(e event.Event) {
+	if isKeyed(e) {
+		d.Recent[len(d.Recent)-1].Hash = hashOf(e)
+	}
+}
+
+// recentOf returns the index of the first event of a log that may be among the newest [MaxRecent].
+func recentOf(events []event.Event) int {
+	keyed := 0
+	for i, e := range slices.Backward(events) {
+		if isKeyed(e) {
+			keyed++
+		}
+		if keyed == MaxRecent {
+			return i
+		}
+	}
+	return 0
+}
+
+// hashOf returns the hash of the body of an event: its envelope differs when it is recorded, and metadata may. Sessions
+// contain hashes, so the JSON of a body must not change; see TestHashesOfBodiesAreStable.
 func hashOf(e event.Event) uint32 {
-	data, err := event.Event{Body: e.Body, Extra: e.Extra}.MarshalJSON()
+	data, err := event.Event{Body: e.Body}.MarshalJSON()
 	if err != nil {
 		return 0
 	}

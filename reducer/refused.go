@@ -57,6 +57,10 @@ func (f *fold) dropRefused(isDropped func(event.ContentRefused) bool) {
 	}
 }
 
+func (f *fold) dropRefusedBy(requestID string) {
+	f.dropRefused(func(r event.ContentRefused) bool { return r.RequestID == requestID })
+}
+
 // includes reports whether refusal a covers all content of refusal b.
 func includes(a, b event.ContentRefused) bool {
 	return a.ProviderID == b.ProviderID && a.Model == b.Model && a.Content == b.Content && (a.Tool == "" || a.Tool == b.Tool) &&
@@ -71,9 +75,13 @@ func (c ReducedContext) ForModel(messages []Message, providerID, model string) [
 		if r.ProviderID != providerID || r.Model != model || r.Content.OfTools() {
 			continue
 		}
-		for i, m := range messages {
-			at := event.Counter(m.EventID)
-			if at < event.Counter(r.FromEventID) || at > event.Counter(r.ThroughEventID) || !holds(m, r.Content, providerID, model) {
+		from, through := event.Counter(r.FromEventID), event.Counter(r.ThroughEventID)
+		for i := range messages {
+			m := messages[i]
+			if !holds(m, r.Content, providerID, model) {
+				continue
+			}
+			if at := event.Counter(m.EventID); at < from || at > through {
 				continue
 			}
 			if !isCopy {

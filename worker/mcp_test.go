@@ -42,9 +42,9 @@ func serveMCP() {
 func TestTheDoctorNamesWhatAnMCPServerDoesNotOffer(t *testing.T) {
 	require.Equal(t, doctor.Result{
 		Severity: doctor.Warning, Fix: "correct the tools in the server",
-		Measured: "2 tools; sum is not offered: of type array; worked around: mcp_id_type 4, mcp_stdout_noise 2",
+		Measured: "2 tools; mcp:a/sum is not offered: of type array; worked around: mcp_id_type 4, mcp_stdout_noise 2",
 	}, main.CheckMCP(mcp.Status{
-		Tools: 2, Withheld: []mcp.Withheld{{Name: "sum", Reason: "of type array"}}, Quirks: map[string]int{"mcp_stdout_noise": 2, "mcp_id_type": 4},
+		Tools: 2, Withheld: []event.WithheldTool{{Name: "mcp:a/sum", Reason: "of type array"}}, Quirks: map[string]int{"mcp_stdout_noise": 2, "mcp_id_type": 4},
 	}))
 	require.Equal(t, doctor.OK, main.CheckMCP(mcp.Status{Tools: 1, Quirks: map[string]int{"mcp_id_type": 1}}).Severity)
 	failed := main.CheckMCP(mcp.Status{Error: errors.New("the server exited")})

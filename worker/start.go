@@ -83,7 +83,7 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at e
 		return nil, err
 	}
 	models := at.models
-	models.ReadAttachment, models.ReadBlob = readAttachment, blobReader(r.blobs)
+	models.ReadAttachment = readAttachment
 	models.TraceContent = at.telemetry.TracesContent()
 	models.Logger = logging.Structured(log, "llm", zap.WarnLevel)
 	r.models = llm.New(models)
@@ -197,15 +197,5 @@ func (r *runningWorker) stop() {
 	}
 	if r.blobs != nil {
 		_ = r.blobs.Close() // the worker writes nothing any more
-	}
-}
-
-func blobReader(store *blobs.Store) func(ctx context.Context, ref string) ([]byte, error) {
-	return func(ctx context.Context, ref string) ([]byte, error) {
-		parsed, err := blobs.ParseRef(ref)
-		if err != nil {
-			return nil, err
-		}
-		return store.Get(ctx, parsed)
 	}
 }

@@ -29,8 +29,11 @@ func (r *run) load() bool {
 	switch {
 	case !oldest.isReference():
 		return true
+	case len(oldest.payloads.GetPayloads()) != 1:
+		oldest.problem = errors.New("a reference to a large input among other payloads (send one payload)")
+		return true
 	case r.loading == nil:
-		r.loading = r.startLoading(oldest)
+		r.loading = r.startLoading(oldest.payloads.GetPayloads()[0].GetData())
 		return false
 	}
 	var payload converter.RawValue
@@ -49,14 +52,10 @@ func (r *run) load() bool {
 }
 
 // startLoading retries without an end while the store is unavailable: the input is accepted.
-func (r *run) startLoading(s *signal) workflow.Future {
-	in := activities.LoadInput{}
-	for _, payload := range s.payloads.GetPayloads() {
-		in.References = append(in.References, payload.GetData())
-	}
+func (r *run) startLoading(reference []byte) workflow.Future {
 	return workflow.ExecuteActivity(workflow.WithActivityOptions(r.traced(r.ctx), workflow.ActivityOptions{
 		StartToCloseTimeout: activities.LoadTimeout,
 		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, MaximumInterval: 10 * time.Second},
 		Summary:             "load a large input",
-	}), acts.Load, in)
+	}), acts.Load, activities.LoadInput{Reference: reference})
 }

@@ -32,7 +32,7 @@ func (r *run) begin(in activities.OpenInput) error {
 	case err != nil:
 	case info.ContinuedExecutionRunID != "":
 		r.checkStore(id)
-	case id != r.storeID:
+	case r.storeID != "" && id != r.storeID:
 		in.ClaimedStore = id // anyone can start a context with any memo
 	}
 	ctx := opening(r.traced(r.ctx))

@@ -27,7 +27,7 @@ func (s *Schema) CheckNames(text string) error {
 func (s *Schema) checkNames(value any, at string, schemas []*jsonschema.Schema) error {
 	schemas = withInPlace(schemas)
 	if s.evaluations += 1 + len(schemas); s.evaluations > s.limit {
-		return &Fault{"the schema takes too many steps"}
+		return &Fault{Reason: "the schema takes too many steps"}
 	}
 	if len(schemas) == 0 {
 		return nil

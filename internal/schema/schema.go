@@ -42,7 +42,10 @@ type Schema struct {
 }
 
 // Fault means that a schema is invalid, or that no text can be validated with it.
-type Fault struct{ Reason string }
+type Fault struct {
+	Reason string
+	At     [][]string // paths of the values that are invalid by the schema's dialect; nil: another reason
+}
 
 func (f *Fault) Error() string { return f.Reason }
 
@@ -53,16 +56,16 @@ func Compile(source []byte) (*Schema, error) { return compile(source, nil) }
 func compile(source []byte, engine jsonschema.RegexpEngine) (s *Schema, err error) {
 	document, err := parse(source)
 	if err != nil {
-		return nil, &Fault{err.Error()}
+		return nil, &Fault{Reason: err.Error()}
 	}
 	if isDeeper(document, maxDepth) {
-		return nil, &Fault{fmt.Sprintf("nested more than %d levels deep", maxDepth)}
+		return nil, &Fault{Reason: fmt.Sprintf("nested more than %d levels deep", maxDepth)}
 	}
 	defer func() {
 		// The library panics on internal inconsistencies, as in
 		// https://github.com/santhosh-tekuri/jsonschema/issues/224. Unnecessary if it returned errors.
 		if p := recover(); p != nil {
-			s, err = nil, &Fault{fmt.Sprintf("invalid: %v", p)}
+			s, err = nil, &Fault{Reason: fmt.Sprintf("invalid: %v", p)}
 		}
 	}()
 	s = &Schema{limit: maxEvaluations}
@@ -74,7 +77,7 @@ func compile(source []byte, engine jsonschema.RegexpEngine) (s *Schema, err erro
 		s.compiled, err = compiler.Compile(url)
 	}
 	if err != nil {
-		return nil, &Fault{compileReason(err)}
+		return nil, faultOf(err)
 	}
 	all, done := map[*jsonschema.Schema]bool{}, map[*jsonschema.Schema]bool{}
 	s.count(reflect.ValueOf(s.compiled), all)
@@ -88,7 +91,7 @@ func compile(source []byte, engine jsonschema.RegexpEngine) (s *Schema, err erro
 		}
 	}
 	if len(loops) > 0 {
-		return nil, &Fault{slices.Min(loops) + ": the schema refers to itself without an end"}
+		return nil, &Fault{Reason: slices.Min(loops) + ": the schema refers to itself without an end"}
 	}
 	return s, nil
 }
@@ -110,12 +113,27 @@ func (noLoader) Load(string) (any, error) {
 	return nil, errors.New("not loaded")
 }
 
-func compileReason(err error) string {
+func faultOf(err error) *Fault {
 	var invalid *jsonschema.SchemaValidationError
 	var mismatch *jsonschema.ValidationError
 	if errors.As(err, &invalid) && errors.As(invalid.Err, &mismatch) {
-		return reasons(mismatch)
+		return &Fault{Reason: reasons(mismatch), At: places(nil, mismatch)}
 	}
+	return &Fault{Reason: compileReason(err)}
+}
+
+// places appends the paths of the values without a more precise reason.
+func places(at [][]string, mismatch *jsonschema.ValidationError) [][]string {
+	if len(mismatch.Causes) == 0 {
+		return append(at, mismatch.InstanceLocation)
+	}
+	for _, cause := range mismatch.Causes {
+		at = places(at, cause)
+	}
+	return at
+}
+
+func compileReason(err error) string {
 	var load *jsonschema.LoadURLError
 	if errors.As(err, &load) {
 		// In the text of the library, a colon follows the URL. If the URL ends with a word like passwd,
@@ -133,7 +151,7 @@ func (s *Schema) Check(text string) (err error) {
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			err = &Fault{fmt.Sprintf("validation failed: %v", p)}
+			err = &Fault{Reason: fmt.Sprintf("validation failed: %v", p)}
 		}
 	}()
 	s.evaluations = 0
@@ -143,7 +161,7 @@ func (s *Schema) Check(text string) (err error) {
 		return err
 	}
 	if hasLoop(mismatch) {
-		return &Fault{"a reference leads back to itself: " + reasons(mismatch)}
+		return &Fault{Reason: "a reference leads back to itself: " + reasons(mismatch)}
 	}
 	return errors.New(reasons(mismatch))
 }

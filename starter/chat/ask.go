@@ -288,7 +288,7 @@ func (m *Model) takeLog(update logUpdate) tea.Cmd {
 			continue
 		}
 		m.lost = false
-		m.reach.gotEvents, m.reach.isUnreachable = true, false
+		m.isUnreachable = false
 		m.resolvePending(l.Event)
 		m.transcript.take(l.Event)
 	}

@@ -75,30 +75,6 @@ func TestToolCallsAreLines(t *testing.T) {
 	require.NotContains(t, s.view(), "▸")
 }
 
-func TestToolsOfferedDoNotSplitAnAnswer(t *testing.T) {
-	offered := event.ToolsOffered{RequestID: request, Attempt: 1, Tools: []event.OfferedTool{{Name: "pay"}}}
-	t.Run("before the answer", func(t *testing.T) {
-		s := open(t)
-		s.record(event.UserMessage{Content: "Pay"}, started(1), offered,
-			event.AssistantMessage{RequestID: request, ThroughEventID: "demo:0001"}, called("call_1", `{}`),
-			event.LLMAttemptEnded{RequestID: request, Attempt: 1, Outcome: event.AttemptToolCalls},
-			event.ToolResult{ToolCallID: "call_1", Value: json.RawMessage(`"ok"`)},
-			event.TextDelta{RequestID: request, Attempt: 2, Delta: "It is "}, // deltas can overtake the log
-			event.LLMRequestStarted{RequestID: request, Attempt: 2, ThroughEventID: "demo:0007"},
-			event.TextDelta{RequestID: request, Attempt: 2, Index: 1, Delta: "paid."},
-			event.AssistantMessage{RequestID: request, Content: "It is paid.", ThroughEventID: "demo:0007"},
-			event.LLMRequestCompleted{RequestID: request})
-		s.untilPrinted("tools offered: 1 tool: pay\n✓ pay {}\nIt is paid.\n")
-	})
-	t.Run("during the answer", func(t *testing.T) {
-		s := open(t)
-		s.record(event.UserMessage{Content: "Pay"}, started(1), delta(0, "Pay"), offered,
-			event.AssistantMessage{RequestID: request, Content: "Paying.", ThroughEventID: "demo:0001"}, called("call_1", `{}`),
-			event.ToolResult{ToolCallID: "call_1", Value: json.RawMessage(`"ok"`)})
-		s.untilPrinted("Paying.\ntools offered: 1 tool: pay\n✓ pay {}\n")
-	})
-}
-
 func TestAWaitingCallIsShownOnce(t *testing.T) {
 	s := asking(t)
 	require.NotContains(t, s.view(), "▸")

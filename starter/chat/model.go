@@ -40,7 +40,8 @@ type Model struct {
 	log      <-chan client.Entry
 	unfollow context.CancelFunc
 	lost     bool
-	reach    reach
+	// isUnreachable is the outcome of the latest check of Temporal.
+	isUnreachable bool
 	// unsent holds inputs in the order typed. They are sent one at a time to keep that
 	// order; the first is being sent.
 	unsent [][]event.Event
@@ -63,6 +64,7 @@ const (
 // New returns a screen, which is drawn to out; it is inactive until Init is called.
 func New(ctx context.Context, out io.Writer, config Config) *Model {
 	config.Width, config.Height = cmp.Or(config.Width, defaultWidth), cmp.Or(config.Height, defaultHeight)
+	config.RecordTimeout = cmp.Or(config.RecordTimeout, defaultRecordTimeout)
 	return &Model{
 		ctx:        ctx,
 		config:     config,
@@ -76,7 +78,7 @@ func New(ctx context.Context, out io.Writer, config Config) *Model {
 }
 
 func (m *Model) Init() tea.Cmd {
-	return tea.Batch(textinput.Blink, m.follow(), m.afterChange())
+	return tea.Batch(textinput.Blink, m.follow(), m.scheduleCheck(), m.afterChange())
 }
 
 func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
@@ -113,7 +115,7 @@ func (m *Model) take(msg tea.Msg) tea.Cmd {
 	case checkDue:
 		return m.checkReachable()
 	case checkResult:
-		m.reach.isUnreachable = msg.isUnreachable
+		m.isUnreachable = msg.isUnreachable
 		return m.scheduleCheck()
 	case overdue:
 		if i := m.awaited(msg.id); i >= 0 {
@@ -144,9 +146,6 @@ func (m *Model) afterChange() tea.Cmd {
 		m.spinning = true
 		cmds = append(cmds, m.spinner.Tick)
 	}
-	if m.transcript.busy && !m.reach.isScheduled {
-		cmds = append(cmds, m.scheduleCheck())
-	}
 	m.display.draw(m.transcript.finished(), m.rows(), m.isResized)
 	m.isResized = false
 	if m.leaving {
@@ -171,7 +170,7 @@ func (m *Model) rows() []string {
 	if m.transcript.busy {
 		parts = append(parts, style.Dim(m.spinner.View()+" "+m.transcript.doing()))
 	}
-	if m.transcript.busy && m.reach.isUnreachable {
+	if m.transcript.busy && m.isUnreachable {
 		parts = append(parts, style.Dim("Temporal is unreachable; waiting for it"))
 	}
 	for _, a := range m.attachments {

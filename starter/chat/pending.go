@@ -34,7 +34,7 @@ func (m *Model) await(input []event.Event, text string) tea.Cmd {
 		p.ids = append(p.ids, input[i].ClientEventID)
 	}
 	m.pending = append(m.pending, p)
-	return tea.Tick(cmp.Or(m.config.RecordTimeout, defaultRecordTimeout), func(time.Time) tea.Msg { return overdue{p.ids[0]} })
+	return tea.Tick(m.config.RecordTimeout, func(time.Time) tea.Msg { return overdue{p.ids[0]} })
 }
 
 func (m *Model) awaited(id string) int {

@@ -1,7 +1,6 @@
 package chat
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -62,7 +61,7 @@ func (m *Model) showPrompt() tea.Cmd {
 	m.endPrompt()
 	m.prompt = callPrompt{call: c.id, isApproval: c.isApproval()}
 	ready := promptReady{c.id, c.isApproval()}
-	return tea.Tick(min(promptDelay, cmp.Or(m.config.RecordTimeout, defaultRecordTimeout)), func(time.Time) tea.Msg { return ready })
+	return tea.Tick(min(promptDelay, m.config.RecordTimeout), func(time.Time) tea.Msg { return ready })
 }
 
 func (m *Model) endPrompt() {

@@ -1,7 +1,6 @@
 package chat
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -13,33 +12,18 @@ import (
 
 const reachTimeout = 2 * time.Second
 
-// reach tracks whether Temporal is reachable while the screen waits for an answer. Following
+// checkDue is when the screen checks whether Temporal is reachable while it waits for an answer. Following
 // a log cannot distinguish an unreachable server from a log without new events.
-type reach struct {
-	// isScheduled is set while the next check is scheduled.
-	isScheduled bool
-	// gotEvents is set if the log had events since the last check.
-	gotEvents     bool
-	isUnreachable bool
-}
-
 type checkDue struct{}
 
 type checkResult struct{ isUnreachable bool }
 
 func (m *Model) scheduleCheck() tea.Cmd {
-	m.reach.isScheduled = true
-	return tea.Tick(cmp.Or(m.config.RecordTimeout, defaultRecordTimeout)/2, func(time.Time) tea.Msg { return checkDue{} })
+	return tea.Tick(m.config.RecordTimeout/2, func(time.Time) tea.Msg { return checkDue{} })
 }
 
-// New events show that Temporal is reachable.
 func (m *Model) checkReachable() tea.Cmd {
 	if !m.transcript.busy {
-		m.reach = reach{}
-		return nil
-	}
-	if m.reach.gotEvents {
-		m.reach.gotEvents = false
 		return m.scheduleCheck()
 	}
 	of, from := m.config.Context, m.transcript.lastID

@@ -42,8 +42,6 @@ type transcript struct {
 	calls []call
 	// clientTools are the schemas of the tools of clients, by name.
 	clientTools map[string]event.Object
-	// offered are lines about the tools of an attempt whose answer is being shown.
-	offered []string
 	// waiting are lines that arrived during an answer; they are shown below it.
 	waiting []waitingLine
 
@@ -94,30 +92,27 @@ func newTranscript(config Config) transcript {
 	return t
 }
 
-// printPast prints the newest messages in whole, in at most maxRows rows.
+// printPast prints the newest messages in whole: the last one, and those before it within maxRows rows.
 func (t *transcript) printPast(name string, messages []reducer.Message, maxRows int) {
 	if len(messages) == 0 {
 		t.remark(name + ": new conversation. /help lists the commands, Ctrl-D exits.")
 		return
 	}
 	var rows []string
-	first, omitted := len(messages), 0
-	for first > 0 && omitted == 0 {
+	first := len(messages)
+	for first > 0 {
 		t.printMessage(messages[first-1])
 		message := t.finished()
-		if omitted = max(0, len(rows)+len(message)-maxRows); omitted > 0 && len(rows) > 0 {
+		if len(rows) > 0 && len(rows)+len(message) > maxRows {
 			break
 		}
-		rows, first = slices.Concat(message[omitted:], rows), first-1
+		rows, first = slices.Concat(message, rows), first-1
 	}
 	text := name + ": " + show.Count(len(messages), "message", "messages")
 	if first > 0 {
 		text += fmt.Sprintf(", showing the last %d", len(messages)-first)
 	}
 	t.remark(text + ". /help lists the commands, Ctrl-D exits.")
-	if omitted > 0 && first == len(messages)-1 {
-		t.remark("[" + show.Count(omitted, "row", "rows") + " of the last message above]")
-	}
 	t.out = append(t.out, rows...)
 }
 
@@ -214,12 +209,8 @@ func (t *transcript) take(e event.Event) {
 	case event.SetTools:
 		t.takeTools(body)
 		t.printAfterAnswer(e.ID, t.style.Dim(show.Note(body)))
-	case event.ToolsOffered:
-		t.offered = append(t.offered, t.style.Dim(show.Note(body)))
-		if t.answer.IsEmpty() && !t.isPartlyPrinted {
-			t.releaseOffered()
-		}
-	case event.SessionStarted, event.BudgetExceeded: // the failure of the request follows
+	case event.SessionStarted, event.ToolsOffered: // /events shows them
+	case event.BudgetExceeded: // the failure of the request follows
 	default:
 		t.printAfterAnswer(e.ID, t.style.Dim(show.Note(body)))
 	}
@@ -242,7 +233,6 @@ func (t *transcript) takeAnswer(id string, body event.AssistantMessage) {
 	t.endThinking()
 	t.stream(t.live.Complete(body))
 	t.finishAnswer()
-	t.releaseOffered()
 }
 
 // endThinking replaces the reasoning in view by how long it took.
@@ -280,7 +270,6 @@ func (t *transcript) end(body event.Body, mark string) {
 	t.endThinking()
 	t.finishAnswer()
 	t.live.End(event.RequestOf(body))
-	t.releaseOffered()
 	if mark != "" {
 		t.print(mark)
 	}
@@ -326,15 +315,8 @@ func (t *transcript) release(n int) {
 	t.waiting = t.waiting[n:]
 }
 
-func (t *transcript) releaseOffered() {
-	for _, text := range t.offered {
-		t.print(text)
-	}
-	t.offered = nil
-}
-
 // finishTail prints the answer so far.
-func (t *transcript) finishTail() { t.printRows(t.answer.Break()) }
+func (t *transcript) finishTail() { t.printRows(t.answer.End()) }
 
 // finishAnswer prints the answer, which another one can follow.
 func (t *transcript) finishAnswer() {
@@ -345,7 +327,6 @@ func (t *transcript) finishAnswer() {
 
 func (t *transcript) flush() {
 	t.finishTail()
-	t.releaseOffered()
 	t.release(len(t.waiting))
 }
 

@@ -1,308 +1,148 @@
 package markdown
 
 import (
+	"regexp"
+	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/seed-9ed7edd4/chronicle/internal/terminal"
 )
 
+// Styles are parameters of a control sequence (ECMA-48, "SGR"), joined by semicolons.
 const (
-	// horizon is the length of emphasis, code and the text of a link, and longest that of a link, in bytes.
-	horizon = 200
-	longest = 600
+	bold       = "1"
+	dim        = "2"
+	italic     = "3"
+	underlined = "4"
+	code       = "36"
 )
 
-type style uint8
-
-const (
-	bold style = 1 << iota
-	italic
-	underlined
-	struck
-	dim
-	code
-)
-
-// codes are the parameters of the control sequence for each style (ECMA-48, "SGR").
-var codes = map[style]string{bold: "1", italic: "3", underlined: "4", struck: "9", dim: "2", code: "36"}
-
-func (s style) paint(text string) string {
-	var set []string
-	for bit := bold; bit <= code; bit <<= 1 {
-		if s&bit != 0 {
-			set = append(set, codes[bit])
-		}
-	}
-	if len(set) == 0 || text == "" {
-		return text
-	}
-	return "\x1b[" + strings.Join(set, ";") + "m" + text + ansi.ResetStyle
-}
-
-// span is a text in one style.
-type span struct {
+// cell is a character, which can be wider than a cell of the terminal.
+type cell struct {
 	text  string
-	style style
+	width int
+	style string
+	// at is the offset of the character in the text if isExact is set, else that of the markup around it.
+	at      int
+	isExact bool
 }
 
-// parser reads the text of a line. Unless the text is complete, more of the line can follow.
-type parser struct {
-	text     string
-	before   rune // what precedes the text
-	complete bool
-	// pending is the offset of the first marker whose meaning depends on what follows.
-	pending int
-	spans   []span
-	parts   []part
-	written string // by the current step
-	// codeEnds are results of codeEnd.
-	codeEnds map[int]int
-}
+// markups are the styles of the groups of markup, except the address of a link.
+var markups = []string{"", code, bold + ";" + italic, bold, italic, italic, underlined}
 
-// part is how a part of the text, which begins at an offset, was read.
-type part struct {
-	offset    int
-	isLiteral bool // as it stands, in the style of the line
-	text      string
-}
+var (
+	markup = regexp.MustCompile("\\\\([*_`#|])" +
+		"|`([^`]+)`" +
+		`|\B\*\*\*([^\s*](?:[^*]*[^\s*])?)\*\*\*` +
+		// Code within bold text can contain any marker.
+		"|\\B\\*\\*((?:`[^`]+`|[^\\s`])(?:(?:`[^`]+`|[^`])*?(?:`[^`]+`|[^\\s`]))??)\\*\\*" +
+		`|\B\*([^\s*](?:[^*]*[^\s*])?)\*\B` +
+		`|\b_([^\s_](?:[^_]*[^\s_])?)_\b` +
+		`|!?\[([^\[\]]+)\]\(([^\s()]+(?:\([^\s()]*\)[^\s()]*)*)(?: "[^"]*")?\)`)
+	// opener begins markup that can still end.
+	opener = regexp.MustCompile("`|\\B\\*(?:\\S|$)|\\b_(?:\\S|$)|\\[[^\\[\\]]*(?:\\](?:\\([^)]*)?)?$|[!\\\\]$")
+)
 
-// parse reads a text. The spans of its beginning, up to the pending offset, are final.
-func parse(text string, base style, complete bool, before rune) parser {
-	p := parser{text: text, before: before, complete: complete, pending: len(text)}
-	for i := 0; i < len(text); {
-		p.written = ""
-		n := p.step(i, base)
-		p.parts = append(p.parts, part{i, p.written == text[i:i+n], p.written})
-		i += n
-	}
-	return p
-}
-
-func spansOf(text string, base style) []span { return parse(text, base, true, 0).spans }
-
-// add appends to the last span if the style is the same.
-func (p *parser) add(text string, s style) {
-	p.written += text
-	if last := len(p.spans) - 1; last >= 0 && p.spans[last].style == s {
-		p.spans[last].text += text
-		return
-	}
-	p.spans = append(p.spans, span{text, s})
-}
-
-// step reads what begins at i and returns its length.
-func (p *parser) step(i int, base style) int {
-	switch c := p.text[i]; c {
-	case '\\':
-		if i+1 == len(p.text) {
-			p.undecided(i, 1)
-		} else if strings.IndexByte("*_`#|~", p.text[i+1]) >= 0 {
-			p.add(p.text[i+1:i+2], base)
-			return 2
+// parse returns the cells of a text, and the offset of the first markup that further text can change.
+func parse(text, style string) (cells []cell, open int) {
+	begin, open := 0, len(text)
+	for _, match := range append(markup.FindAllStringSubmatchIndex(text, -1), []int{len(text), len(text)}) {
+		plain := text[begin:match[0]]
+		if at := opener.FindStringIndex(plain); at != nil {
+			open = min(open, begin+at[0])
 		}
-	case '`':
-		return p.code(i, base)
-	case '*', '_', '~':
-		return p.emphasis(i, base)
-	case '[':
-		return p.link(i, i, base)
-	case '!':
-		if i+1 == len(p.text) {
-			p.undecided(i, 1)
-		} else if p.text[i+1] == '[' {
-			return p.link(i, i+1, base)
+		if match[1] == len(text) { // the next character can change its meaning
+			open = min(open, match[0])
 		}
-	}
-	n := 1 + strings.IndexAny(p.text[i+1:], "\\`*_~[!")
-	if n == 0 {
-		n = len(p.text) - i
-	}
-	p.add(p.text[i:i+n], base)
-	return n
-}
-
-// undecided notes that what begins at i can still have a meaning, within a limit in bytes.
-func (p *parser) undecided(i, limit int) {
-	if p.isOpen(i, limit) {
-		p.pending = min(p.pending, i)
-	}
-}
-
-func (p *parser) isOpen(i, limit int) bool { return !p.complete && len(p.text)-i <= limit }
-
-// run returns the length of the sequence of equal bytes at i, and whether it can still become longer.
-func (p *parser) run(i int) (n int, open bool) {
-	for n = 1; i+n < len(p.text) && p.text[i+n] == p.text[i]; n++ {
-	}
-	return n, !p.complete && i+n == len(p.text)
-}
-
-func (p *parser) code(i int, base style) int {
-	n, _ := p.run(i)
-	end := p.codeEnd(i, n)
-	if end == 0 {
-		p.undecided(i, horizon)
-		p.add(p.text[i:i+n], base)
-		return n
-	}
-	text := p.text[i+n : end-n]
-	if inner := strings.TrimSuffix(strings.TrimPrefix(text, " "), " "); len(inner) == len(text)-2 && strings.TrimSpace(inner) != "" {
-		text = inner
-	}
-	p.add(text, base|code)
-	return end - i
-}
-
-// codeEnd returns the end of the code that n marks at i begin; 0 for none.
-func (p *parser) codeEnd(i, n int) (end int) {
-	if end, ok := p.codeEnds[i]; ok {
-		return end
-	}
-	limit := min(len(p.text), i+horizon)
-	for j := i + n; j < limit && end == 0; j++ {
-		if p.text[j] == '`' {
-			m, open := p.run(j)
-			if m == n && !open && j+m <= limit {
-				end = j + m
-			}
-			j += m - 1
-		}
-	}
-	if p.codeEnds == nil {
-		p.codeEnds = map[int]int{}
-	}
-	p.codeEnds[i] = end
-	return end
-}
-
-func (p *parser) emphasis(i int, base style) int {
-	n, open := p.run(i)
-	s := map[int]style{1: italic, 2: bold, 3: bold | italic}[n]
-	if p.text[i] == '~' {
-		s = map[int]style{2: struck}[n]
-	}
-	switch {
-	case open:
-		p.undecided(i, horizon)
-	case s == 0 || i+n == len(p.text) || isSpace(p.text[i+n:]) || p.text[i] == '_' && p.isInWord(i):
-	default:
-		end, isPending := p.closer(i, n)
-		if end > 0 {
-			for _, in := range spansOf(p.text[i+n:end-n], base|s) {
-				p.add(in.text, in.style)
-			}
-			return end - i
-		}
-		if isPending {
-			p.pending = min(p.pending, i)
-		}
-		p.undecided(i, horizon)
-	}
-	p.add(p.text[i:i+n], base)
-	return n
-}
-
-// closer returns the end of the marker that closes the one of n bytes at i; 0 for none. It is pending
-// while what precedes the end can still be code.
-func (p *parser) closer(i, n int) (end int, isPending bool) {
-	marker := p.text[i]
-	limit := min(len(p.text), i+horizon)
-	for j := i + n; j < limit; j++ {
-		switch p.text[j] {
-		case '\\':
-			j++
-		case '`':
-			m, _ := p.run(j)
-			switch end := p.codeEnd(j, m); {
-			case end > 0:
-				j = end - 1
-			case p.isOpen(j, horizon):
-				return 0, true
-			default:
-				j += m - 1
-			}
-		case marker:
-			m, open := p.run(j)
-			end := j + m
-			isClosing := !open && end <= limit && (m == n || m == 3 && n < 3) && j > i+n && !endsInSpace(p.text[:j]) &&
-				(marker != '_' || !beginsWord(p.text[end:]))
-			if isClosing {
-				return end, false
-			}
-			j = end - 1
-		}
-	}
-	return 0, false
-}
-
-// link reads [text](address) at an offset, before which an image has a mark that begins at i.
-func (p *parser) link(i, at int, base style) int {
-	textEnd := p.bracket(at, min(len(p.text), i+horizon), '[', ']')
-	switch {
-	case textEnd == 0:
-		p.undecided(i, horizon)
-	case textEnd == len(p.text):
-		p.undecided(i, longest)
-	case p.text[textEnd] == '(':
-		end := p.bracket(textEnd, min(len(p.text), i+longest), '(', ')')
-		if end == 0 {
-			p.undecided(i, longest)
+		cells = append(cells, cellsOf(plain, style, begin, true)...)
+		begin = match[1]
+		group := slices.IndexFunc(match[2:], func(at int) bool { return at >= 0 }) / 2
+		if len(match) == 2 {
 			break
 		}
-		address, _, _ := strings.Cut(strings.TrimSpace(p.text[textEnd+1:end-1]), " ")
-		plain := ""
-		for _, in := range spansOf(p.text[at+1:textEnd-1], base|underlined) {
-			p.add(in.text, in.style)
-			plain += in.text
+		inner, mark := text[match[2*group+2]:match[2*group+3]], strings.Trim(style+";"+markups[group], ";")
+		var marked []cell
+		if markups[group] == "" || markups[group] == code {
+			marked = cellsOf(inner, mark, 0, false)
+		} else {
+			marked, _ = parse(inner, mark)
 		}
-		if address != "" && address != plain {
-			p.add(" ("+terminal.Value(address)+")", base|dim)
-		}
-		return end - i
-	}
-	p.add(p.text[i:at+1], base)
-	return at + 1 - i
-}
-
-// bracket returns the end of the bracket that opens at i; 0 if it does not close before a limit.
-func (p *parser) bracket(i, limit int, opening, closing byte) int {
-	depth := 0
-	for j := i; j < limit; j++ {
-		switch p.text[j] {
-		case opening:
-			depth++
-		case closing:
-			if depth--; depth == 0 {
-				return j + 1
+		if markups[group] == underlined {
+			if address := text[match[len(match)-2]:match[len(match)-1]]; address != inner {
+				marked = append(marked, cellsOf(" ("+terminal.Value(address)+")", strings.Trim(style+";"+dim, ";"), 0, false)...)
 			}
 		}
+		for i := range marked {
+			marked[i].at, marked[i].isExact = match[0], false
+		}
+		cells = append(cells, marked...)
 	}
-	return 0
+	return cells, open
 }
 
-func isSpace(text string) bool {
-	r, _ := utf8.DecodeRuneInString(text)
-	return unicode.IsSpace(r)
-}
-
-func endsInSpace(text string) bool {
-	r, _ := utf8.DecodeLastRuneInString(text)
-	return unicode.IsSpace(r)
-}
-
-func beginsWord(text string) bool {
-	r, _ := utf8.DecodeRuneInString(text)
-	return unicode.IsLetter(r) || unicode.IsDigit(r)
-}
-
-func (p *parser) isInWord(i int) bool {
-	r := p.before
-	if i > 0 {
-		r, _ = utf8.DecodeLastRuneInString(p.text[:i])
+func cellsOf(text, style string, at int, isExact bool) (cells []cell) {
+	for len(text) > 0 {
+		char, width := text[:1], 1
+		if text[0] >= 0x80 || len(text) > 1 && text[1] >= 0x80 {
+			char, width = ansi.FirstGraphemeCluster(text, ansi.GraphemeWidth)
+		}
+		cells = append(cells, cell{char, width, style, at, isExact})
+		text, at = text[len(char):], at+len(char)
 	}
-	return unicode.IsLetter(r) || unicode.IsDigit(r)
+	return cells
+}
+
+// isWord reports whether a following \b or \B differs from one at the beginning of a text.
+func isWord(c byte) bool {
+	return c == '_' || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
+}
+
+// wrap splits cells into rows, between words if it can. In code, spaces matter.
+func wrap(cells []cell, width int, isCode bool) (rows [][]cell) {
+	isSpace := func(i int) bool { return !isCode && i < len(cells) && cells[i].text == " " }
+	for {
+		end, size, space := 0, 0, 0
+		for ; end < len(cells) && (end == 0 || size+cells[end].width <= width); end++ {
+			if size += cells[end].width; isSpace(end) {
+				space = end
+			}
+		}
+		if end == len(cells) {
+			return append(rows, cells)
+		}
+		if space > 0 && !isSpace(end) {
+			end = space
+		}
+		next := end
+		for ; isSpace(next); next++ {
+		}
+		rows = append(rows, cells[:end])
+		if cells = cells[next:]; len(cells) == 0 {
+			return rows
+		}
+	}
+}
+
+func paintCells(cells []cell) string {
+	var b strings.Builder
+	for begin, end := 0, 1; begin < len(cells); end++ {
+		if end == len(cells) || cells[end].style != cells[begin].style {
+			text := ""
+			for _, c := range cells[begin:end] {
+				text += c.text
+			}
+			b.WriteString(paint(cells[begin].style, text))
+			begin = end
+		}
+	}
+	return b.String()
+}
+
+func paint(style, text string) string {
+	if style == "" {
+		return text
+	}
+	return "\x1b[" + style + "m" + text + ansi.ResetStyle
 }

@@ -1,9 +1,20 @@
+// Package markdown shows Markdown in a terminal while it arrives.
+//
+//	r := markdown.Renderer{Width: 80}
+//	print(r.Write("# Na"))    // rows that are final
+//	show(r.Tail())            // rows that can still change
+//	print(r.Write("mes\n"))
+//	print(r.End())
+//
+// Rendered are headings, emphasis, code, lists, quotations, links and tables with a leading |, line by line;
+// anything else is shown as it is. Control characters are removed. A row that Write or End returns is never
+// revised: emphasis is final after its end or that of its line, and a table after its last line.
 package markdown
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
@@ -12,12 +23,10 @@ import (
 )
 
 const (
-	// maxTail is the number of rows of an unfinished line that are kept together.
+	// maxTail is the number of rows of an unfinished text that are kept together.
 	maxTail = 5
-	// maxTable is the number of rows of a table that are aligned.
-	maxTable = 200
-	minWidth = 10
-	maxRule  = 40
+	// maxLine bounds the time to parse a line, in bytes. A longer line continues in a new row.
+	maxLine = 4000
 )
 
 // Renderer renders a text that arrives in pieces. Its zero value, with a width, is ready to use.
@@ -27,215 +36,177 @@ type Renderer struct {
 	// IsPlain shows the text as it is.
 	IsPlain bool
 
-	// line is the unfinished line, of which that many characters without spaces are in final rows. If
-	// continues is not nil, the beginning of the line is in final rows, too.
-	line      string
-	shown     int
-	continues *block
-	// fence opened a block of code; "" outside.
-	fence string
-	// table holds the lines of an unfinished table.
-	table []string
+	// line is the unfinished line without its final rows, which have that many bytes; rest is how it continues.
+	line  string
+	final int
+	rest  block
+	fence string   // that opened a block of code; "" outside
+	table []string // lines of an unfinished table
 }
+
+// block is how a line is shown.
+type block struct {
+	first, next string // precede the first and the further rows
+	style       string
+	isRaw       bool // without markup
+	isCode      bool // spaces matter
+}
+
+// Rules and fences are shorter than the rows that are kept together.
+var (
+	rule    = regexp.MustCompile(`^ {0,3}(?:-{3,30}|\*{3,30}|_{3,30})$`)
+	fences  = regexp.MustCompile("^ {0,9}(`{3,9}|~{3,9})([^`]{0,30})$")
+	quote   = regexp.MustCompile(`^ {0,3}> ?`)
+	heading = regexp.MustCompile(`^ {0,3}#{1,6} +`)
+	item    = regexp.MustCompile(`^( *)(?:[-*+]|([0-9]{1,9}[.)])) +`)
+	indent  = regexp.MustCompile(`^ +`)
+)
 
 // Write adds text and returns rows that are final.
 func (r *Renderer) Write(text string) (rows []string) {
 	r.line += strings.ReplaceAll(terminal.Clean(text), "\t", "    ")
 	for {
-		line, rest, found := strings.Cut(r.line, "\n")
-		if !found {
-			break
+		end := strings.IndexByte(r.line, '\n')
+		next := end + 1
+		if end < 0 {
+			end, next = len(r.line), len(r.line)
 		}
+		if r.final+end > maxLine {
+			for end = maxLine - r.final; !utf8.RuneStart(r.line[end]); end-- {
+			}
+			next = end
+		} else if end == next {
+			return append(rows, r.cut()...)
+		}
+		line := r.line[:end]
+		r.line = r.line[next:]
 		rows = append(rows, r.finish(line)...)
-		r.line, r.shown, r.continues = rest, 0, nil
 	}
-	if r.isTable(r.line) {
-		return rows
-	}
-	b := r.block(r.line, false)
-	unfinished := r.wrap(b)
-	if len(unfinished) <= maxTail {
-		return rows
-	}
-	for i, row := range unfinished[:len(unfinished)-1] {
-		n := r.shown + b.count(ansi.Strip(row))
-		// A word that becomes shorter can move to the end of the row before it.
-		word, _, _ := strings.Cut(strings.TrimLeft(ansi.Strip(unfinished[i+1]), " "), " ")
-		if n+b.count(word) > b.final {
-			break
-		}
-		rows = append(append(rows, r.endTable()...), r.prefix(b)+row)
-		r.shown = n
-	}
-	r.cut(b)
-	return rows
 }
 
-// cut drops the part of the line that is in final rows, so that long lines take linear time.
-func (r *Renderer) cut(b block) {
-	count, at := 0, 0
-	for _, p := range b.parts {
-		n := b.count(p.text)
-		at = p.offset
-		if count+n < r.shown {
-			count += n
+// cut returns the first rows of an unfinished line, except the last ones, if no further text changes them.
+func (r *Renderer) cut() []string {
+	b, text := r.block(r.line)
+	rows, open := b.rows(text, r.Width)
+	for n := len(rows) - maxTail; n > 0 && !r.isTable(r.line); n-- {
+		at := rows[n][0].at
+		// The first word of a row decides what the row before it contains.
+		if !rows[n][0].isExact || rows[n+1][0].at > open || isWord(text[at-1]) {
 			continue
 		}
-		if !p.isLiteral {
-			break
-		}
-		for i, c := range p.text {
-			if count == r.shown && (b.isCode || !unicode.IsSpace(c)) {
-				break
-			}
-			count += b.count(string(c))
-			at = p.offset + i + utf8.RuneLen(c)
-		}
-		break
+		out := append(r.endTable(), b.paint(rows[:n])...)
+		b.first = b.next
+		r.final += len(r.line) - len(text[at:])
+		r.line, r.rest = text[at:], b
+		return out
 	}
-	if at == 0 {
-		return
-	}
-	before, _ := utf8.DecodeLastRuneInString(b.text[:at])
-	r.line, r.shown = b.text[at:], r.shown-count
-	r.continues = &block{first: b.next, next: b.next, base: b.base, isCode: b.isCode, isPlain: b.isPlain, before: before}
+	return nil
 }
 
 // Tail returns the last rows of the text that Write has not returned.
 func (r *Renderer) Tail() []string {
 	rows := r.tableRows()
 	if r.line != "" {
-		rows = append(rows, r.rows(r.block(r.line, false))...)
+		rows = append(rows, r.show(r.line)...)
 	}
 	return rows[max(0, len(rows)-maxTail):]
 }
 
-// End returns the remaining rows. What follows is another text.
+// End returns the remaining rows. What follows begins a new line.
 func (r *Renderer) End() (rows []string) {
 	if r.line != "" {
 		rows = r.finish(r.line)
 	}
-	rows = append(rows, r.endTable()...)
-	r.Reset()
-	return rows
+	r.line, r.final = "", 0
+	return append(rows, r.endTable()...)
 }
 
-// Break returns the remaining rows. What follows continues the text in a new row.
-func (r *Renderer) Break() []string {
-	fence, isWithinLine := r.fence, r.line != "" || r.continues != nil
-	rows := r.End()
-	if r.fence = fence; isWithinLine {
-		r.continues = &block{isPlain: r.IsPlain}
-		if fence != "" {
-			r.continues = &block{isCode: true, base: code}
-		}
-	}
-	return rows
-}
-
-// Reset drops the remaining rows.
+// Reset drops the remaining rows. What follows is another text.
 func (r *Renderer) Reset() { *r = Renderer{Width: r.Width, IsPlain: r.IsPlain} }
 
 // IsEmpty reports whether there are no remaining rows.
 func (r *Renderer) IsEmpty() bool { return r.line == "" && len(r.table) == 0 }
 
-func (r *Renderer) width() int { return max(minWidth, r.Width) }
-
-// finish returns the rows of a line, except those that are final already, and of the table that it ends.
-func (r *Renderer) finish(line string) []string {
-	if r.isTable(line) && len(r.table) < maxTable {
+// finish returns the rows of a line and of the table that it ends.
+func (r *Renderer) finish(line string) (rows []string) {
+	if r.isTable(line) {
 		r.table = append(r.table, line)
-		return nil
+	} else {
+		rows = append(r.endTable(), r.show(line)...)
+		r.fence, _ = r.fenceAfter(line)
 	}
-	var rows []string
-	if !r.isContinued() {
-		rows = r.endTable()
-	}
-	rows = append(rows, r.rows(r.block(line, true))...)
-	if fence, info := fenceOf(line); !r.IsPlain && !r.isContinued() && fence != "" {
-		switch {
-		case r.fence == "":
-			r.fence = fence
-		case info == "" && strings.HasPrefix(fence, r.fence):
-			r.fence = ""
-		}
-	}
+	r.final = 0
 	return rows
 }
 
-func (r *Renderer) endTable() []string {
-	rows := r.tableRows()
-	r.table = nil
-	return rows
+func (r *Renderer) show(line string) []string {
+	b, text := r.block(line)
+	rows, _ := b.rows(text, r.Width)
+	return b.paint(rows)
 }
 
-// isContinued reports whether a part of the line is in final rows.
-func (r *Renderer) isContinued() bool { return r.shown > 0 || r.continues != nil }
-
-func (r *Renderer) isTable(line string) bool {
-	return !r.IsPlain && r.fence == "" && !r.isContinued() && strings.HasPrefix(strings.TrimLeft(line, " "), "|")
+// block also returns the text without the marks in front of it.
+func (r *Renderer) block(line string) (b block, text string) {
+	_, isFence := r.fenceAfter(line)
+	switch {
+	case r.final > 0:
+		return r.rest, line
+	case r.IsPlain:
+		return block{isRaw: true}, line
+	case isFence, r.fence == "" && rule.MatchString(line):
+		return block{isRaw: true, style: dim}, line
+	case r.fence != "":
+		return block{isRaw: true, isCode: true, style: code}, line
+	}
+	take := func(mark, first, next string) {
+		b.first, b.next, line = b.first+first, b.next+next, line[len(mark):]
+	}
+	for mark := quote.FindString(line); mark != ""; mark = quote.FindString(line) {
+		bar := paint(dim, "│") + " "
+		take(mark, bar, bar)
+	}
+	if mark := heading.FindString(line); mark != "" {
+		b.style = bold
+		take(mark, "", "")
+	} else if match := item.FindStringSubmatch(line); match != nil {
+		mark := match[1] + cmp.Or(match[2], "•") + " "
+		take(match[0], mark, strings.Repeat(" ", ansi.StringWidth(mark)))
+	} else {
+		spaces := indent.FindString(line)
+		take(spaces, spaces, spaces)
+	}
+	if ansi.StringWidth(b.first) > r.Width/2 {
+		b.first, b.next = "", ""
+	}
+	return b, line
 }
 
-// prefix precedes the next row of a line.
-func (r *Renderer) prefix(b block) string {
-	if r.isContinued() {
-		return b.next
+// fenceAfter returns the fence that is open after a line, and whether the line is a fence.
+func (r *Renderer) fenceAfter(line string) (fence string, isFence bool) {
+	match := fences.FindStringSubmatch(line)
+	switch {
+	case match == nil, r.IsPlain, r.final > 0:
+	case r.fence == "":
+		return match[1], true
+	case strings.HasPrefix(match[1], r.fence) && strings.TrimSpace(match[2]) == "":
+		return "", true
 	}
-	return b.first
+	return r.fence, false
 }
 
-// rows returns the rows of a line that are not final.
-func (r *Renderer) rows(b block) []string {
-	rows := r.wrap(b)
-	prefix := r.prefix(b)
-	for i := range rows {
-		rows[i] = prefix + rows[i]
-		prefix = b.next
+// rows returns what follows the prefixes, and the offset of the first markup that further text can change.
+func (b block) rows(text string, width int) (rows [][]cell, open int) {
+	cells, open := cellsOf(text, b.style, 0, true), len(text)
+	if !b.isRaw {
+		cells, open = parse(text, b.style)
 	}
-	return rows
+	return wrap(cells, width-ansi.StringWidth(b.first), b.isCode), open
 }
 
-// wrap returns the rows without what precedes them.
-func (r *Renderer) wrap(b block) []string {
-	spans := b.spans
-	if r.isContinued() {
-		if spans = b.after(r.shown); spans == nil {
-			return nil
-		}
+func (b block) paint(rows [][]cell) (out []string) {
+	for _, row := range rows {
+		out = append(out, b.first+paintCells(row))
+		b.first = b.next
 	}
-	width := r.width() - ansi.StringWidth(b.first)
-	if b.isCode {
-		return wrapped(ansi.Hardwrap(paint(spans), width, true))
-	}
-	// Wrap can exceed the width by a hyphen.
-	return wrapped(ansi.Hardwrap(ansi.Wrap(paint(spans), width, ""), width, true))
-}
-
-// unused is a style of no text.
-var unused = regexp.MustCompile(`\x1b\[[0-9;]+m\x1b\[m`)
-
-func paint(spans []span) string {
-	var b strings.Builder
-	for _, s := range spans {
-		b.WriteString(s.style.paint(s.text))
-	}
-	return b.String()
-}
-
-// wrapped splits a text into rows, each of which begins and ends without a style.
-func wrapped(text string) []string {
-	rows := strings.Split(text, "\n")
-	current := ""
-	for i, row := range rows {
-		row = current + row
-		current = ""
-		if at := strings.LastIndex(row, "\x1b["); at >= 0 {
-			if last := row[at : at+strings.IndexByte(row[at:], 'm')+1]; last != ansi.ResetStyle {
-				current = last
-				row += ansi.ResetStyle
-			}
-		}
-		rows[i] = unused.ReplaceAllString(row, "")
-	}
-	return rows
+	return out
 }

@@ -18,43 +18,68 @@ import (
 
 const (
 	maxTools           = 127 // of a server; with [tool.ReadResult], the maximum of a request
-	maxWithheld        = 32  // tools that are named with the reason
-	idempotentAttempts = 3   // of a call that may be repeated
+	maxPages           = 128
+	idempotentAttempts = 3 // of a call that may be repeated
 )
 
-// definitions returns the tools that can be offered, in the order of their names, and the others.
-func (s *server) definitions(listed []*sdk.Tool, known *secrets) (tools []tool.Tool, withheld []Withheld) {
+func (s *server) list(ctx context.Context, l *link) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timing.connect)
+	defer cancel()
+	var tools []*sdk.Tool
+	cursors := map[string]bool{}
+	for cursor := ""; ; {
+		page, err := l.session.ListTools(ctx, &sdk.ListToolsParams{Cursor: cursor})
+		if err != nil && len(tools) == 0 {
+			return l.reason(fmt.Errorf("list tools: %w", l.explain(ctx, err)))
+		}
+		if err != nil {
+			s.logger.Warn("an MCP server did not list all of its tools", "server", s.config.Name, "error", l.explain(ctx, err).Error())
+			break
+		}
+		tools = append(tools, page.Tools...)
+		if cursor = page.NextCursor; cursor == "" {
+			break
+		}
+		if cursors[cursor] || len(cursors)+1 == maxPages {
+			s.quirk(quirkCursor)
+			s.logger.Warn("an MCP server lists tools without an end; those so far are offered", "server", s.config.Name)
+			break
+		}
+		cursors[cursor] = true
+	}
+	definitions := s.definitions(tools, l.secrets)
+	s.set(func() { s.tools, s.isListed = definitions, true })
+	return nil
+}
+
+// definitions returns the tools in the order of their names; those that cannot be offered are withheld.
+func (s *server) definitions(listed []*sdk.Tool, known *secrets) (tools []tool.Tool) {
 	seen := map[string]*sdk.Tool{}
-	others := 0
-	for _, t := range listed {
-		name := cleanLine(truncate(known.scrub(t.Name), maxToolName))
-		defined, err := s.definition(t, known)
-		earlier := seen[defined.Spec().Canonical]
-		switch {
-		case err == nil && earlier != nil && reflect.DeepEqual(earlier, t):
-			continue // listed again
-		case err == nil && earlier != nil:
-			err = errors.New("another tool of the server has this name")
-		case len(tools) == maxTools || err != nil && len(withheld) == maxWithheld:
-			others++
-			continue
-		}
-		if err == nil {
-			seen[defined.Spec().Canonical] = t
-			tools = append(tools, defined)
-			continue
-		}
+	withhold := func(name string, err error) {
 		reason := event.Redact(cleanLine(err.Error()), maxErrorBytes)
 		s.logger.Warn("a tool of an MCP server is not offered", "server", s.config.Name, "tool", name, "error", reason)
-		withheld = append(withheld, Withheld{Name: name, Reason: reason})
+		tools = append(tools, tool.Withheld(canonicalName(s.config.Name, name), reason))
 	}
-	if others > 0 {
-		reason := fmt.Sprintf("at most %d tools of a server are offered, and at most %d others named", maxTools, maxWithheld)
-		s.logger.Warn("an MCP server has too many tools; the rest is not offered", "server", s.config.Name, "rest", others, "max", maxTools)
-		withheld = append(withheld, Withheld{Name: fmt.Sprintf("%d more", others), Reason: reason})
+	for i, t := range listed {
+		if len(tools) == maxTools {
+			withhold(fmt.Sprintf("%d more", len(listed)-i), fmt.Errorf("at most %d tools of a server are listed", maxTools))
+			break
+		}
+		name := fittedName(cleanLine(known.scrub(t.Name)))
+		defined, err := s.definition(t, known)
+		canonical := defined.Spec().Canonical
+		switch earlier := seen[canonical]; {
+		case err != nil:
+			withhold(name, err)
+		case earlier != nil && !reflect.DeepEqual(earlier, t):
+			withhold(name, errors.New("another tool of the server has this name"))
+		case earlier == nil:
+			seen[canonical] = t
+			tools = append(tools, defined)
+		}
 	}
 	slices.SortFunc(tools, func(a, b tool.Tool) int { return strings.Compare(a.Spec().Canonical, b.Spec().Canonical) })
-	return tools, withheld
+	return tools
 }
 
 // definition bounds the untrusted description and schema, and removes control and invisible

@@ -3,8 +3,6 @@ package mcp
 import (
 	"context"
 	"io"
-	"maps"
-	"slices"
 	"time"
 )
 
@@ -94,15 +92,3 @@ func NewLineWriter(scrub func(string) string, log func(string, int)) *LineWriter
 }
 
 var Repaired = repaired
-
-// Keywords returns the keywords that are repaired.
-func Keywords() []string { return slices.Sorted(maps.Keys(keywords)) }
-
-type Scanner = scanner
-
-// NewScanner returns a scanner whose noise is dropped.
-func NewScanner(message func([]byte) bool) *Scanner {
-	return &scanner{message: message, noise: func([]byte) {}, deliver: func() {}, tooLong: func() {}}
-}
-
-func (s *Scanner) End() { s.end() }

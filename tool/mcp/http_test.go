@@ -198,7 +198,7 @@ func clientGoroutines() (stacks []string) {
 	all := make([]byte, 4<<20)
 	all = all[:runtime.Stack(all, true)]
 	for stack := range strings.SplitSeq(string(all), "\n\n") {
-		for _, frame := range []string{"mcp.(*streamableClientConn)", "mcp.(*ClientSession)", "mcp.(*Client)", "tool/mcp.(*server)", "tool/mcp.(*link)"} {
+		for _, frame := range []string{"mcp.(*streamableClientConn)", "mcp.(*ClientSession)", "mcp.(*Client)", "tool/mcp.(*server)", "tool/mcp.(*link)", "tool/mcp.(*httpWire)"} {
 			if strings.Contains(stack, frame) {
 				stacks = append(stacks, stack)
 				break

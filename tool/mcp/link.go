@@ -83,7 +83,7 @@ func (l *link) explain(ctx context.Context, err error) error {
 		return errClosed
 	}
 	var urlErr *url.Error
-	if errors.As(err, &urlErr) {
+	for errors.As(err, &urlErr) {
 		err = urlErr.Err
 	}
 	return errors.New(l.text(err.Error()))

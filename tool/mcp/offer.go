@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 
@@ -60,9 +59,6 @@ func (s *Servers) Offer(ctx context.Context, r tool.OfferRequest) ([]tool.Tool, 
 
 func (s *Servers) listOf(ctx context.Context, server *server, contextName string) []tool.Tool {
 	tools, err := server.offered(ctx)
-	for _, w := range server.newestWithheld() {
-		tools = append(slices.Clip(tools), tool.Withheld(canonicalName(server.config.Name, fittedName(w.Name)), w.Reason))
-	}
 	if err != nil {
 		s.logger.WarnContext(ctx, "the tools of an MCP server are not offered", "server", server.config.Name, "context", contextName, "error", err.Error())
 	}

@@ -102,42 +102,20 @@ func line(message string) string {
 
 func TestMessagesAreFoundInTheOutput(t *testing.T) {
 	t.Parallel()
-	indented := func(message string) string {
-		var value any
-		require.NoError(t, json.Unmarshal([]byte(message), &value))
-		text, err := json.MarshalIndent(value, "", "  ")
-		require.NoError(t, err)
-		return string(text)
-	}
 	for name, test := range map[string]struct {
 		greeting string
 		write    func(r request, message string) string
 		quirks   string
 	}{
 		"a banner":                      {greeting: "Tide tables 3.2 {listening} on [stdio]\n", quirks: "mcp_stdout_noise 1"},
-		"a banner in colors":            {greeting: "\x1b[32m✔ ready\x1b[0m\r\n\r\n\n", quirks: "mcp_stdout_noise 1"},
+		"a banner in colors":            {greeting: "\x1b[32m✔ {ready\x1b[0m\r\n\r\n\n", quirks: "mcp_stdout_noise 1"},
 		"a banner without a line break": {greeting: "loading... ", quirks: "mcp_stdout_noise 1"},
-		"an open bracket":               {greeting: "{ loading\n[\n", quirks: "mcp_stdout_noise 1"},
-		"the beginning of an object":    {greeting: "{\"state\":\n", quirks: "mcp_stdout_noise 1"},
 		"a byte order mark":             {greeting: "\ufeff"},
 		"objects in a log": {write: func(_ request, m string) string {
 			return `{"level":"info","id":1,"msg":"call {\"a\":1}","error":"none"}` + "\n" + line(m)
 		}, quirks: "mcp_stdout_noise 3"},
-		"an object over lines in a log": {write: func(_ request, m string) string { return "{\n  \"level\": \"info\"\n}\n" + line(m) }, quirks: "mcp_stdout_noise 3"},
-		"a prefix on the line":          {write: func(_ request, m string) string { return "[out] it's {\"x\": " + line(m) }, quirks: "mcp_stdout_noise 3"},
-		"text after the message":        {write: func(_ request, m string) string { return m + " done\n" }, quirks: "mcp_stdout_noise 3"},
-		"CRLF":                          {write: func(_ request, m string) string { return m + "\r\n" }},
-		"no line break":                 {write: func(_ request, m string) string { return m }},
-		"length headers": {write: func(_ request, m string) string {
-			return fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(m), m)
-		}, quirks: "mcp_stdout_noise 3"},
-		"messages over lines": {write: func(_ request, m string) string { return line(indented(m)) }},
-		"a batch": {write: func(_ request, m string) string {
-			return "[" + m + ", {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\"}]\n"
-		}},
-		"an echo of the requests": {write: func(r request, m string) string {
-			return fmt.Sprintf("{\"jsonrpc\":\"2.0\",\"id\":%s,\"method\":%q}\n", r.ID, r.Method) + line(m)
-		}, quirks: "mcp_stdout_noise 3"},
+		"a prefix on the line":  {write: func(_ request, m string) string { return "[out] it's {\"x\": " + line(m) }, quirks: "mcp_stdout_noise 3"},
+		"CRLF":                  {write: func(_ request, m string) string { return m + "\r\n" }},
 		"a response to nothing": {write: func(_ request, m string) string { return `{"jsonrpc":"2.0","id":987,"result":{}}` + "\n" + line(m) }},
 		"ids as strings": {write: func(r request, m string) string {
 			return line(strings.Replace(m, `"id":`+string(r.ID), `"id":"`+string(r.ID)+`"`, 1))
@@ -145,16 +123,8 @@ func TestMessagesAreFoundInTheOutput(t *testing.T) {
 		"ids with a fraction": {write: func(r request, m string) string {
 			return line(strings.Replace(m, `"id":`+string(r.ID), `"id":`+string(r.ID)+`.0`, 1))
 		}, quirks: "mcp_id_type 3"},
-		"null as the id": {write: func(r request, m string) string {
-			return line(strings.Replace(m, `"id":`+string(r.ID), `"id":null`, 1))
-		}, quirks: "mcp_id_type 3"},
-		"no version":             {write: func(_ request, m string) string { return line(strings.Replace(m, `"jsonrpc":"2.0",`, ``, 1)) }, quirks: "mcp_message_repaired 3"},
-		"another version":        {write: func(_ request, m string) string { return line(strings.Replace(m, `"2.0"`, `2`, 1)) }, quirks: "mcp_message_repaired 3"},
+		"another version":        {write: func(_ request, m string) string { return line(strings.Replace(m, `"2.0"`, `2`, 1)) }},
 		"no error, and a result": {write: func(_ request, m string) string { return line(strings.TrimSuffix(m, "}") + `,"error":null}`) }},
-		"a number that is no JSON": {write: func(_ request, m string) string {
-			return line(strings.TrimSuffix(m, "}") + `,"load":[NaN,-Infinity,"NaN\""]}`)
-		}, quirks: "mcp_message_repaired 3"},
-		"invalid UTF-8": {write: func(_ request, m string) string { return line(strings.TrimSuffix(m, "}") + ",\"at\":\"\xff\"}") }},
 		"parameters as a list": {write: func(_ request, m string) string {
 			return "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":[]}\n" + line(m)
 		}},
@@ -226,12 +196,10 @@ func TestACallWithATooLongResponseFails(t *testing.T) {
 func TestErrorsOfOtherShapesAreRead(t *testing.T) {
 	t.Parallel()
 	for response, want := range map[string]string{
-		`"error":"no tide today"`:                                            "MCP server a: no tide today",
-		`"error":{"code":"-32000","message":"no tide"}`:                      "MCP server a: no tide",
-		`"error":{"code":-32003,"message":"no tide"}`:                        "MCP server a: no tide",
-		`"error":{"code":-32603,"message":"Internal error","data":"dry"}`:    "MCP server a: Internal error: dry",
-		`"error":{"code":1,"message":null,"detail":"dry"}`:                   `MCP server a: {\"code\":1,\"message\":null,\"detail\":\"dry\"}`,
-		`"error":{"code":1.5,"message":{"en":"dry"},"data":[1]},"result":{}`: `MCP server a: {\"en\":\"dry\"}`,
+		`"error":"no tide today"`:                               "MCP server a: no tide today",
+		`"error":{"code":-32003,"message":"no tide"}`:           "MCP server a: no tide",
+		`"error":{"code":1,"message":null,"detail":"dry"}`:      `MCP server a: {\"code\":1,\"message\":null,\"detail\":\"dry\"}`,
+		`"error":{"code":1,"message":{"en":"dry"}},"result":{}`: `MCP server a: {\"code\":1,\"message\":{\"en\":\"dry\"}}`,
 	} {
 		w := raw(t, "", func(r request) string {
 			if r.Method == "tools/call" {
@@ -254,7 +222,7 @@ func TestResultsOfOtherShapesAreRead(t *testing.T) {
 	}{
 		`{"content":[{"type":"chart","points":[1,2]}]}`:             {want: `"[content of an unknown type, as JSON]\n{\"type\":\"chart\",\"points\":[1,2]}"`, quirks: odd},
 		`{"content":[{"type":"text","text":"a"},{"type":"chart"}]}`: {want: `"a\n[content of an unknown type, as JSON]\n{\"type\":\"chart\"}"`, quirks: odd},
-		`{"content":[{"text":"a"},null,"b",7]}`:                     {want: `"a\nb\n7"`, quirks: odd},
+		`{"content":[{"type":"text","text":"a"},7]}`:                {want: `"a\n[content of an unknown type, as JSON]\n7"`, quirks: odd},
 		`{"content":{"type":"text","text":"a"}}`:                    {want: `"a"`, quirks: odd},
 		`{"content":"a"}`:                                           {want: `"a"`, quirks: odd},
 		`{"content":null}`:                                          {want: `""`, quirks: odd},
@@ -262,17 +230,13 @@ func TestResultsOfOtherShapesAreRead(t *testing.T) {
 		`"a"`:                                                       {want: `"a"`, quirks: odd},
 		`null`:                                                      {want: `""`, quirks: odd},
 		`[{"type":"text","text":"a"}]`:                              {want: `"a"`, quirks: odd},
-		`{"toolResult":{"depth":4}}`:                                {want: `"[content of an unknown type, as JSON]\n{\"depth\":4}"`, quirks: odd},
-		`{"content":[{"type":"text","text":5}]}`:                    {want: `"5"`},
+		`{"content":[{"type":"text","text":5}]}`:                    {want: `"[content of an unknown type, as JSON]\n{\"type\":\"text\",\"text\":5}"`, quirks: odd},
 		`{"content":[{"type":"text","text":"a","annotations":[],"_meta":[]}],"_meta":[]}`: {want: `"a"`},
 		`{"content":[{"type":"image","data":"!","mimeType":"image/png"}]}`:                {want: `"[image image/png, 0 bytes, not shown]"`},
 		`{"content":[{"type":"image","url":"https://tides.example/a.png"}]}`:              {want: `"[content of an unknown type, as JSON]\n{\"type\":\"image\",\"url\":\"https://tides.example/a.png\"}"`, quirks: odd},
 		`{"content":[{"type":"resource","resource":null}]}`:                               {want: `"[content of an unknown type, as JSON]\n{\"type\":\"resource\",\"resource\":null}"`, quirks: odd},
 		`{"structuredContent":{"depth":4}}`:                                               {want: `{"depth":4}`},
 		`{"content":[],"structuredContent":[1,12345678901234567890]}`:                     {want: `[1,12345678901234567890]`},
-		`{"content":[{"type":"text","text":"dry"}],"isError":"true"}`:                     {want: `"dry"`, failed: true, quirks: odd},
-		`{"content":[{"type":"text","text":"wet"}],"isError":"false"}`:                    {want: `"wet"`, quirks: odd},
-		`{"content":[{"type":"text","text":"dry"}],"isError":1}`:                          {want: `"dry"`, failed: true, quirks: odd},
 		`{"content":"dry","isError":true}`:                                                {want: `"dry"`, failed: true, quirks: odd},
 		`{"isError":true,"structuredContent":{"code":4}}`:                                 {want: `"{\"code\":4}"`, failed: true},
 		`{"isError":true}`: {want: `"the tool failed without a message"`, failed: true, quirks: odd},
@@ -315,18 +279,12 @@ func TestAListingEnds(t *testing.T) {
 		"one page":          {page: func(string, int) string { return `{"tools":[` + tools("b") + `]}` }, want: "b", pages: 1},
 		"an empty cursor":   {page: func(string, int) string { return `{"tools":[` + tools("b") + `],"nextCursor":""}` }, want: "b", pages: 1},
 		"null as a cursor":  {page: func(string, int) string { return `{"tools":[` + tools("b") + `],"nextCursor":null}` }, want: "b", pages: 1},
-		"false as a cursor": {page: func(string, int) string { return `{"tools":[` + tools("b") + `],"nextCursor":false}` }, want: "b", pages: 1},
+		"false as a cursor": {page: func(string, int) string { return `{"tools":[` + tools("b") + `],"nextCursor":false}` }, want: "b", pages: 1, quirks: "mcp_tool_repaired 1"},
 		"two pages": {page: func(cursor string, _ int) string {
 			if cursor == "p2" {
 				return `{"tools":[` + tools("c") + `]}`
 			}
 			return `{"tools":[` + tools("b") + `],"nextCursor":"p2"}`
-		}, want: "b c", pages: 2},
-		"a number as a cursor": {page: func(cursor string, _ int) string {
-			if cursor == "50" {
-				return `{"tools":[` + tools("c") + `]}`
-			}
-			return `{"tools":[` + tools("b") + `],"nextCursor":50}`
 		}, want: "b c", pages: 2},
 		"the same page again": {page: func(string, int) string { return `{"tools":[` + tools("b", "c") + `],"nextCursor":"p2"}` }, want: "b c", pages: 2, quirks: endless},
 		"the cursor comes back": {page: func(cursor string, _ int) string {
@@ -335,18 +293,16 @@ func TestAListingEnds(t *testing.T) {
 		"empty pages": {page: func(cursor string, _ int) string {
 			return `{"tools":[` + map[bool]string{true: tools("b")}[cursor == ""] + `],"nextCursor":"p2"}`
 		}, want: "b", pages: 2, quirks: endless},
-		"always new cursors": {page: func(_ string, n int) string { return fmt.Sprintf(`{"tools":[%s],"nextCursor":"p%d"}`, tools("b"), n) }, want: "b", pages: 4, quirks: endless},
 		"a few empty pages": {page: func(_ string, n int) string {
 			if n == 2 {
 				return `{"tools":[` + tools("b") + `]}`
 			}
 			return fmt.Sprintf(`{"tools":[],"nextCursor":"p%d"}`, n)
 		}, want: "b", pages: 3},
-		"an object of tools": {page: func(string, int) string { return `{"tools":{"0":` + tools("b") + `,"2":` + tools("c") + `}}` }, want: "b c", pages: 1},
-		"no tools":           {page: func(string, int) string { return `{"tools":null}` }, pages: 1},
+		"no tools": {page: func(string, int) string { return `{"tools":null}` }, pages: 1},
 		"fields of other types": {page: func(string, int) string {
-			return `{"tools":[{"name":"b","title":[],"description":7,"icons":{},"outputSchema":[],"annotations":[],"_meta":[],"inputSchema":{"type":"object"}},{"name":"c","annotations":{"readOnlyHint":"yes"},"input_schema":{"type":"object"}}],"_meta":[],"ttlMs":"1"}`
-		}, want: "b c", pages: 1, quirks: "mcp_tool_repaired 2"},
+			return `{"tools":[{"name":"b","title":[],"description":7,"icons":{},"outputSchema":[],"annotations":[],"_meta":[],"inputSchema":{"type":"object"}},{"name":"c","annotations":{"readOnlyHint":"yes"},"inputSchema":null}],"_meta":[],"ttlMs":"1"}`
+		}, want: "b c", pages: 1, quirks: "mcp_schema_repaired 1 mcp_tool_repaired 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -372,7 +328,7 @@ func TestProgressWithAnotherTypeOfTokenIsReported(t *testing.T) {
 	seen := make(chan string)
 	w := raw(t, "", func(r request) string {
 		if r.Method == "tools/call" {
-			r.write(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"%s","progress":3}}`, r.Params.Meta.ProgressToken))
+			r.write(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"%s","progress":3}}`+"\n", r.Params.Meta.ProgressToken))
 			return line(r.say(<-seen))
 		}
 		return line(correct(t, r))

@@ -14,21 +14,23 @@ import (
 // error contains its message.
 func (s *server) valueOf(result *sdk.CallToolResult, known *secrets) (any, error) {
 	raw := json.RawMessage(result.Content[0].(*sdk.TextContent).Text) // see [wire.result]
-	var fields struct{ Content, StructuredContent, IsError, ResultType, ToolResult json.RawMessage }
-	if !isObject(raw) || json.Unmarshal(raw, &fields) != nil {
+	var fields struct {
+		Content, StructuredContent json.RawMessage
+
+		IsError    bool
+		ResultType string
+	}
+	err := json.Unmarshal(raw, &fields)
+	if !isObject(raw) {
 		fields.Content = raw
 	}
-	if textIn(fields.ResultType) == "input_required" {
+	if fields.ResultType == "input_required" {
 		return nil, errors.New("the tool asks for input, which this client cannot give")
 	}
 	isStructured := !isEmpty(fields.StructuredContent)
-	if !isStructured && isEmpty(fields.Content) {
-		fields.Content = fields.ToolResult // of the protocol version 2024-10-07
-	}
-	b := blocks{isOnlyText: true}
+	b := blocks{isOnlyText: true, isOdd: err != nil || isEmpty(fields.Content) && !isStructured}
 	b.addAll(fields.Content)
-	isBool := fields.IsError == nil || string(fields.IsError) == "true" || string(fields.IsError) == "false"
-	if !isObject(raw) || !isBool || b.isOdd || isEmpty(fields.Content) && !isStructured {
+	if b.isOdd {
 		s.quirk(quirkContent)
 	}
 	text := known.scrub(strings.Join(b.parts, "\n"))
@@ -41,13 +43,12 @@ func (s *server) valueOf(result *sdk.CallToolResult, known *secrets) (any, error
 		}
 		structured = known.scrubAll(structured)
 	}
-	isError := isTrue(fields.IsError)
 	switch {
-	case isError && text != "":
+	case fields.IsError && text != "":
 		return nil, errors.New(text)
-	case isError && isStructured:
+	case fields.IsError && isStructured:
 		return nil, errors.New(string(encoded(structured)))
-	case isError:
+	case fields.IsError:
 		return nil, errors.New("the tool failed without a message")
 	case !isStructured:
 		return text, nil
@@ -66,9 +67,13 @@ type blocks struct {
 
 func (b *blocks) addAll(content json.RawMessage) {
 	var all []json.RawMessage
-	if !isEmpty(content) && json.Unmarshal(content, &all) != nil {
-		b.isOdd = true
-		all = []json.RawMessage{content}
+	var text string
+	switch {
+	case isEmpty(content), json.Unmarshal(content, &all) == nil:
+	case json.Unmarshal(content, &text) == nil:
+		b.isOdd, b.parts = true, []string{text}
+	default:
+		b.isOdd, all = true, []json.RawMessage{content}
 	}
 	for _, block := range all {
 		b.add(block)
@@ -77,50 +82,41 @@ func (b *blocks) addAll(content json.RawMessage) {
 
 func (b *blocks) add(raw json.RawMessage) {
 	var block struct {
-		Type, Text, Data, MIMEType, Resource json.RawMessage
-		URI, Name, Description               json.RawMessage
-	}
-	if !isObject(raw) || json.Unmarshal(raw, &block) != nil {
-		b.isOdd = true
-		if text := textIn(raw); text != "" {
-			b.parts = append(b.parts, text)
+		Type, Text, Data, MIMEType, URI, Name, Description string
+
+		Resource *struct {
+			URI, MIMEType, Text string
+			Blob                *string
 		}
+	}
+	err := json.Unmarshal(raw, &block)
+	if err == nil && block.Type == "text" {
+		b.parts = append(b.parts, block.Text)
 		return
 	}
-	kind, part := textIn(block.Type), ""
+	b.isOnlyText = false
+	kind, r := block.Type, block.Resource
+	var part string
 	switch {
-	case kind == "text", kind == "" && block.Text != nil:
-		b.isOdd = b.isOdd || kind == ""
-		b.parts = append(b.parts, textIn(block.Text))
-		return
-	case (kind == "image" || kind == "audio") && block.Data != nil:
-		part = fmt.Sprintf("[%s %s, %d bytes, not shown]", kind, clean(textIn(block.MIMEType), 100), sizeOf(textIn(block.Data)))
-	case kind == "resource_link" && block.URI != nil:
-		part = "[resource " + clean(textIn(block.URI), 1000)
-		for _, field := range []json.RawMessage{block.Name, block.MIMEType, block.Description} {
-			if text := textIn(field); text != "" {
+	case err == nil && (kind == "image" || kind == "audio") && block.Data != "":
+		part = fmt.Sprintf("[%s %s, %d bytes, not shown]", kind, clean(block.MIMEType, 100), sizeOf(block.Data))
+	case err == nil && kind == "resource_link" && block.URI != "":
+		part = "[resource " + clean(block.URI, 1000)
+		for _, text := range []string{block.Name, block.MIMEType, block.Description} {
+			if text != "" {
 				part += ", " + clean(text, 1000)
 			}
 		}
 		part += "]"
-	case kind == "resource" && isObject(block.Resource):
-		part = resourceText(block.Resource)
+	case err == nil && kind == "resource" && r != nil && r.Blob != nil:
+		part = fmt.Sprintf("[resource %s, %s, %d bytes, not shown]", clean(r.URI, 1000), clean(r.MIMEType, 100), sizeOf(*r.Blob))
+	case err == nil && kind == "resource" && r != nil:
+		part = fmt.Sprintf("[resource %s]\n%s", clean(r.URI, 1000), r.Text)
 	default:
 		b.isOdd = true
 		part = fmt.Sprintf("[content of an unknown type, as JSON]\n%s", raw)
 	}
-	b.isOnlyText = false
 	b.parts = append(b.parts, part)
-}
-
-func resourceText(raw json.RawMessage) string {
-	var r struct{ URI, MIMEType, Text, Blob json.RawMessage }
-	_ = json.Unmarshal(raw, &r)
-	uri := clean(textIn(r.URI), 1000)
-	if r.Blob != nil {
-		return fmt.Sprintf("[resource %s, %s, %d bytes, not shown]", uri, clean(textIn(r.MIMEType), 100), sizeOf(textIn(r.Blob)))
-	}
-	return fmt.Sprintf("[resource %s]\n%s", uri, textIn(r.Text))
 }
 
 func sizeOf(encoded string) int {

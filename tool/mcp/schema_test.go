@@ -2,6 +2,7 @@ package mcp_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -47,54 +48,39 @@ func TestSchemasAreRepaired(t *testing.T) {
 		{`null`, none},
 		{`true`, none},
 		{`[]`, none},
-		{`7`, none},
 		{`{}`, none},
-		{`"{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\"}}}"`, one(`{"type":"string"}`)},
+		{`{"$schema":"http://json-schema.org/draft-07/schema#"}`, none},
 		{`{"type":null}`, none},
 		{`{"type":["object","null"]}`, none},
-		{`{"type":"OBJECT","properties":{"a":{"type":"STRING"}}}`, one(`{"type":"string"}`)},
-		{`{"type":"array","properties":{"a":{}}}`, one(`{}`)},
+		{`{"type":"OBJECT","properties":{"a":{"type":"string"}}}`, one(`{"type":"string"}`)},
 		{`{"properties":{"a":{"type":"string"}}}`, one(`{"type":"string"}`)},
-		{`{"a":{"type":"string"},"b":{"description":"depth"}}`, `{"type":"object","properties":{"a":{"type":"string"},"b":{"description":"depth"}}}`},
 		// Empty and other values of keywords.
 		{`{"type":"object","properties":[],"required":[]}`, `{"type":"object","properties":{},"required":[]}`},
 		{`{"type":"object","properties":null}`, none},
-		{`{"type":"object","properties":"none"}`, none},
-		{`{"type":"object","properties":[{"name":"a","type":"string"},7]}`, one(`{"type":"string"}`)},
-		{`{"type":"object","required":{},"additionalProperties":[],"anyOf":[],"$defs":[],"title":7,"description":null}`, `{"type":"object","properties":{},"additionalProperties":{},"$defs":{}}`},
-		{`{"type":"object","required":null,"allOf":{},"not":null}`, `{"type":"object","properties":{},"not":{}}`},
-		{`{"type":"object","properties":{"a":{}},"required":true}`, one(`{}`)},
+		{`{"type":"object","required":{},"additionalProperties":[],"anyOf":[],"$defs":[],"title":7,"description":null}`, none},
+		{`{"type":"object","required":null,"allOf":{},"not":null}`, none},
 		{`{"type":"object","properties":{"a":{}},"required":"a"}`, one(`{}`)},
-		{`{"type":"object","properties":{"a":{}},"required":{"0":"a","2":"a"}}`, `{"type":"object","properties":{"a":{}},"required":["a"]}`},
-		{`{"type":"object","properties":{"a":{}},"required":["a","a",1]}`, `{"type":"object","properties":{"a":{}},"required":["a"]}`},
+		{`{"type":"object","properties":{"a":{}},"required":["a",1]}`, one(`{}`)},
 		{one(`null`), one(`{}`)},
 		{one(`[]`), one(`{}`)},
-		{one(`"string"`), one(`{"type":"string"}`)},
-		{one(`"the depth"`), one(`{"description":"the depth"}`)},
-		{one(`{"type":"str"}`), one(`{"type":"string"}`)},
-		{one(`{"type":"any"}`), one(`{}`)},
-		{one(`{"type":[]}`), one(`{}`)},
-		{one(`{"type":["int","float","date"]}`), one(`{"type":["integer","number"]}`)},
-		{one(`{"enum":[],"pattern":null,"minLength":-1,"maxLength":2.5,"minimum":"0","multipleOf":0,"uniqueItems":"yes"}`), one(`{}`)},
-		{one(`{"enum":{"1":"a","3":"b"}}`), one(`{"enum":["a","b"]}`)},
+		{one(`"the depth"`), one(`{}`)},
+		{one(`{"type":"str","description":"depth"}`), one(`{"description":"depth"}`)},
+		{one(`{"type":["integer","date"]}`), one(`{}`)},
+		{one(`{"pattern":null,"minLength":-1,"maxLength":2.5,"minimum":"0","multipleOf":0,"uniqueItems":"yes"}`), one(`{}`)},
+		{one(`{"anyOf":[{"type":"string","minLength":"1"},{"type":"null"}]}`), one(`{"anyOf":[{"type":"string"},{"type":"null"}]}`)},
+		{one(`{"anyOf":[7,{"type":"null"}]}`), one(`{}`)},
+		{one(`{"type":"object","properties":{"properties":{"type":"object","properties":[]}}}`), one(`{"type":"object","properties":{"properties":{"type":"object"}}}`)},
 		// Earlier drafts and OpenAPI.
-		{one(`{"type":"number","minimum":0,"exclusiveMinimum":true,"maximum":9,"exclusiveMaximum":false}`), one(`{"type":"number","exclusiveMinimum":0,"maximum":9}`)},
-		{one(`{"exclusiveMinimum":true}`), one(`{}`)},
-		{one(`{"type":"string","required":true}`), `{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}`},
-		{one(`{"type":"string","required":false}`), one(`{"type":"string"}`)},
-		{one(`{"type":"array","items":[{"type":"string"},{}],"additionalItems":false}`), one(`{"type":"array","prefixItems":[{"type":"string"},{}],"items":false}`)},
-		{one(`{"type":"array","items":[]}`), one(`{"type":"array"}`)},
-		{one(`{"type":"array","items":{},"additionalItems":{}}`), one(`{"type":"array","items":{}}`)},
+		{one(`{"type":"number","minimum":0,"exclusiveMinimum":true,"maximum":9}`), one(`{"type":"number","minimum":0,"maximum":9}`)},
+		{one(`{"type":"string","required":true}`), one(`{"type":"string"}`)},
+		{one(`{"type":"array","items":[{"type":"string"},{}],"additionalItems":false}`), one(`{"type":"array","additionalItems":false}`)},
 		{one(`{"type":"string","nullable":true,"enum":["x"]}`), one(`{"type":["string","null"],"enum":["x",null]}`)},
-		{one(`{"type":"string","nullable":false}`), one(`{"type":"string"}`)},
 		{one(`{"type":"string","$id":"#a","dependencies":[]}`), one(`{"type":"string"}`)},
 		// References.
 		{`{"$schema":"http://json-schema.org/draft-07/schema#","$ref":"#/definitions/In","definitions":{"In":{"type":"object","properties":{"a":{"$ref":"#/definitions/D"}}},"D":{"type":"number"}}}`,
 			`{"type":"object","properties":{"a":{"$ref":"#/definitions/D"}},"definitions":{"In":{"type":"object","properties":{"a":{"$ref":"#/definitions/D"}}},"D":{"type":"number"}}}`},
-		{`{"$id":"https://tides.example/in","type":"object","properties":{"a":{"$ref":"https://tides.example/in#/$defs/a~1b"}},"$defs":{"a/b":{"required":null}}}`,
-			`{"type":"object","properties":{"a":{"$ref":"#/$defs/a~1b"}},"$defs":{"a/b":{}}}`},
-		{one(`{"$ref":"#/definitions/none","description":"d"}`), one(`{"description":"d"}`)},
-		{one(`{"$ref":"https://other.example/s.json"}`), one(`{}`)},
+		{`{"type":"object","properties":{"a":{"$ref":"#/$defs/none","description":"d"},"b":{"$ref":"#/$defs/b"},"c":{"$ref":"#"},"d":{"$ref":"https://other.example/s.json"}},"$defs":{"b":{"required":null}}}`,
+			`{"type":"object","properties":{"a":{"description":"d"},"b":{"$ref":"#/$defs/b"},"c":{"$ref":"#"},"d":{}},"$defs":{"b":{}}}`},
 		{one(`{"$ref":7}`), one(`{}`)},
 	} {
 		got, isRepaired, err := repaired(t, test.given)
@@ -113,14 +99,14 @@ func TestArgumentsThatAreNoObjectCannotBeRepaired(t *testing.T) {
 	}
 }
 
-// Whatever a schema contains, its repair compiles, changes nothing when repeated, and names the same properties.
+// Whatever a schema contains, its repair compiles, and another one changes nothing.
 func TestRepairedSchemasCompile(t *testing.T) {
 	word := rapid.SampledFrom([]string{"a", "b", "object", "array", "string", "int", "^(?!x)", "#/properties/a", "#/$defs/b", "https://tides.example/", ""})
 	leaf := rapid.OneOf(
 		rapid.Just[any](nil), rapid.Map(rapid.Bool(), func(b bool) any { return b }), rapid.Map(word, func(s string) any { return s }),
 		rapid.Map(rapid.Float64Range(-3, 3), func(f float64) any { return f }), rapid.Just[any](1.0),
 	)
-	name := rapid.SampledFrom(append(mcp.Keywords(), "a", "b", "nullable", "id"))
+	name := rapid.SampledFrom(strings.Fields("$ref $defs additionalProperties allOf anyOf dependencies enum exclusiveMinimum items minimum not nullable pattern properties required type a b"))
 	var value func(depth int) *rapid.Generator[any]
 	value = func(depth int) *rapid.Generator[any] {
 		if depth == 0 {
@@ -138,7 +124,7 @@ func TestRepairedSchemasCompile(t *testing.T) {
 		}
 		if _, err := schema.CompileParameters([]byte(first)); err != nil {
 			// What is left is a reference that leads to itself.
-			require.Regexp(t, `refers to itself|\$dynamic|anchor|dynamic`, err.Error(), "%s\n%s", given, first)
+			require.ErrorContains(t, err, "refers to itself", "%s\n%s", given, first)
 			return
 		}
 		again, isRepaired, err := repaired(t, first)

@@ -58,9 +58,8 @@ type server struct {
 
 	mu       sync.Mutex
 	quirks   map[string]int // deviations by kind
-	withheld []Withheld     // of the newest list
 	link     *link          // nil unless connected
-	tools    []tool.Tool    // the newest list
+	tools    []tool.Tool    // the newest list, with those that cannot be offered
 	isListed bool           // tools were listed once
 	failures int            // starts that failed
 	next     time.Time      // when the next start is due; zero: now
@@ -119,7 +118,7 @@ func (s *server) serve(ctx context.Context) (wasConnected bool, err error) {
 		return false, err
 	}
 	s.set(func() { s.link, s.err = l, nil })
-	s.logger.Info("MCP server is connected", "server", s.config.Name, "tools", len(s.newest()))
+	s.logger.Info("MCP server is connected", "server", s.config.Name, "tools", len(s.tools))
 	for {
 		select {
 		case <-l.listChanged:
@@ -208,18 +207,6 @@ func (s *server) connectAs(ctx context.Context, version string) (*link, error) {
 	return l, nil
 }
 
-func (s *server) newest() []tool.Tool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.tools
-}
-
-func (s *server) newestWithheld() []Withheld {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.withheld
-}
-
 // offered returns the newest list of tools. It waits only for the first start of the server, so a
 // server that cannot start delays only the first request.
 func (s *server) offered(ctx context.Context) ([]tool.Tool, error) {
@@ -275,59 +262,6 @@ func (s *server) await(ctx context.Context, wait time.Duration, holds func() boo
 	}
 }
 
-const (
-	maxPages = 2 * maxTools
-	maxStale = 3 // pages in a row without another tool: an endless list may have a new cursor each time
-)
-
-func (s *server) list(ctx context.Context, l *link) error {
-	ctx, cancel := context.WithTimeout(ctx, s.timing.connect)
-	defer cancel()
-	var tools []*sdk.Tool
-	names, cursors, stale := map[string]bool{}, map[string]bool{}, 0
-	for cursor := ""; ; {
-		page, err := l.session.ListTools(ctx, &sdk.ListToolsParams{Cursor: cursor})
-		if err != nil && len(tools) == 0 {
-			return l.reason(fmt.Errorf("list tools: %w", l.explain(ctx, err)))
-		}
-		if err != nil {
-			s.logger.Warn("an MCP server did not list all of its tools", "server", s.config.Name, "error", l.explain(ctx, err).Error())
-			break
-		}
-		known := len(names)
-		for _, t := range page.Tools {
-			names[t.Name] = true
-		}
-		if stale++; len(names) > known {
-			stale = 0
-		}
-		tools = append(tools, page.Tools...)
-		if cursor = page.NextCursor; cursor == "" {
-			break
-		}
-		if cursors[cursor] || stale == maxStale || len(cursors) == maxPages {
-			s.quirk(quirkCursor)
-			s.logger.Warn("an MCP server lists tools without an end; those so far are offered", "server", s.config.Name)
-			break
-		}
-		cursors[cursor] = true
-	}
-	definitions, withheld := s.definitions(tools, l.secrets)
-	s.set(func() { s.tools, s.withheld, s.isListed = definitions, withheld, true })
-	return nil
-}
-
-// quirk counts a deviation of the server.
-func (s *server) quirk(kind string) {
-	s.report(kind)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.quirks == nil {
-		s.quirks = map[string]int{}
-	}
-	s.quirks[kind]++
-}
-
 // call returns errors for models.
 func (s *server) call(ctx context.Context, name string, arguments json.RawMessage, progress func(string)) (any, error) {
 	var failed *link
@@ -338,7 +272,7 @@ func (s *server) call(ctx context.Context, name string, arguments json.RawMessag
 		}
 		value, err := s.callOn(ctx, l, name, arguments, progress)
 		// The server has restarted, or is about to, and did not execute the call.
-		if failed == nil && (errors.Is(err, sdk.ErrSessionMissing) || errors.Is(err, errUnsent)) {
+		if failed == nil && (errors.Is(err, sdk.ErrSessionMissing) || errors.As(err, &unsentError{})) {
 			failed = l
 			continue
 		}
@@ -367,8 +301,7 @@ func (s *server) callOn(ctx context.Context, l *link, name string, arguments jso
 		}
 		return nil, ctx.Err()
 	}
-	var refusal interface{ isUnsent() bool }
-	isUnsent := !sent.Load() || errors.As(err, &refusal) && refusal.isUnsent()
+	isUnsent := !sent.Load() || errors.As(err, &unsentError{})
 	err = l.explain(ctx, err)
 	var rejected *jsonrpc.Error
 	if errors.As(err, &rejected) {
@@ -383,14 +316,14 @@ func (s *server) callOn(ctx context.Context, l *link, name string, arguments jso
 		})
 		l.lose()
 		if isUnsent {
-			return nil, fmt.Errorf("%w: %w", errUnsent, err)
+			return nil, &callError{server: s.config.Name, err: unsentError{err}, isUnsent: true}
 		}
 	}
 	return nil, &callError{server: s.config.Name, err: err, isUnsent: isUnsent}
 }
 
-// errUnsent means that the connection was closed before a call was sent.
-var errUnsent = errors.New("the call was not made")
+// unsentError is why the server did not execute a call.
+type unsentError struct{ error }
 
 // checkAlive stops a server that does not answer a ping after a call timed out; it is then
 // restarted. While another call runs, the server may only be busy, so it is not stopped.
@@ -428,7 +361,7 @@ func (s *server) connection(life context.Context, known *secrets) (*link, error)
 		if err != nil {
 			return nil, err
 		}
-		transport, err := httpTransport(life, s.config, headers, s.http, s.newWire(), s.timing)
+		transport, err := httpTransport(life, s.config, headers, s.http, &wire{quirk: s.quirk}, s.timing)
 		return &link{transport: transport, secrets: known}, err
 	}
 	env, err := known.environment(s.config.Env)
@@ -443,10 +376,8 @@ func (s *server) connection(life context.Context, known *secrets) (*link, error)
 }
 
 func (s *server) pipes(input io.WriteCloser, output io.ReadCloser, known *secrets) *pipes {
-	return &pipes{wire: s.newWire(), input: input, output: output, noise: s.lineWriter("MCP server wrote text that is no message to its standard output", known)}
+	return &pipes{wire: &wire{quirk: s.quirk}, input: input, output: output, noise: s.lineWriter("MCP server wrote text that is no message to its standard output", known)}
 }
-
-func (s *server) newWire() *wire { return &wire{quirk: s.quirk} }
 
 func (s *server) lineWriter(message string, known *secrets) *lineWriter {
 	return newLineWriter(known.scrub, func(line string, dropped int) {
@@ -457,55 +388,3 @@ func (s *server) lineWriter(message string, known *secrets) *lineWriter {
 		s.logger.Info(message, attributes...)
 	})
 }
-
-// progressTable finds the call of a progress notification.
-type progressTable struct {
-	mu    sync.Mutex
-	last  int64
-	calls map[int64]func(string)
-}
-
-func (t *progressTable) begin(report func(string)) (token int64, end func()) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.last++
-	token = t.last
-	if t.calls == nil {
-		t.calls = map[int64]func(string){}
-	}
-	t.calls[token] = report
-	return token, func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		delete(t.calls, token)
-	}
-}
-
-func (t *progressTable) running() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return len(t.calls)
-}
-
-func (t *progressTable) report(p *sdk.ProgressNotificationParams, scrub func(string) string) {
-	token, _ := idOf(encoded(p.ProgressToken))
-	t.mu.Lock()
-	report := t.calls[token]
-	t.mu.Unlock()
-	if report != nil {
-		report(progressText(p, scrub))
-	}
-}
-
-func progressText(p *sdk.ProgressNotificationParams, scrub func(string) string) string {
-	amount := fmt.Sprintf("%g", p.Progress)
-	if p.Total > 0 {
-		amount += fmt.Sprintf("/%g", p.Total)
-	}
-	if p.Message == "" {
-		return amount
-	}
-	return clean(scrub(p.Message), maxProgressBytes) + " (" + amount + ")"
-}
-
-const maxProgressBytes = 512 // of the message of a progress notification

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"os"
 	"sync"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
 // Options configure [Servers].
@@ -50,7 +52,7 @@ func New(options Options) (*Servers, error) {
 		if s.find(config.Name) != nil {
 			return nil, fmt.Errorf("server %q: the name is used twice", config.Name)
 		}
-		added := &server{config: config, getenv: getenv, logger: s.logger, http: s.http, timing: defaultTiming, report: report, changed: make(chan struct{})}
+		added := &server{config: config, getenv: getenv, logger: s.logger, http: s.http, timing: defaultTiming, report: report, quirks: map[string]int{}, changed: make(chan struct{})}
 		added.dial = added.connection
 		s.servers = append(s.servers, added)
 	}
@@ -80,16 +82,10 @@ func (s *Servers) Close() {
 // Status is the state of a server.
 type Status struct {
 	Name     string
-	Error    error // why it is not connected; nil: it is
-	Tools    int   // that can be offered
-	Withheld []Withheld
-	Quirks   map[string]int // deviations that were worked around, by kind
-}
-
-// Withheld is a tool that cannot be offered to models.
-type Withheld struct {
-	Name   string // as the server gives it, without control characters
-	Reason string
+	Error    error                // why it is not connected; nil: it is
+	Tools    int                  // that can be offered
+	Withheld []event.WithheldTool // that cannot be offered
+	Quirks   map[string]int       // deviations that were worked around, by kind
 }
 
 // Status starts the servers, waits for the first list of the one with a name, and returns its state.
@@ -105,7 +101,15 @@ func (s *Servers) Status(ctx context.Context, name string) Status {
 	if server.link == nil {
 		err = cmp.Or(err, server.err)
 	}
-	return Status{Name: name, Error: err, Tools: len(server.tools), Withheld: server.withheld, Quirks: maps.Clone(server.quirks)}
+	status := Status{Name: name, Error: err, Quirks: maps.Clone(server.quirks)}
+	for _, t := range server.tools {
+		if spec := t.Spec(); spec.Withheld != "" {
+			status.Withheld = append(status.Withheld, event.WithheldTool{Name: spec.Canonical, Reason: spec.Withheld})
+		} else {
+			status.Tools++
+		}
+	}
+	return status
 }
 
 // Names returns the names of the servers.
@@ -123,4 +127,12 @@ func (s *Servers) find(name string) *server {
 		}
 	}
 	return nil
+}
+
+// quirk counts a deviation of the server.
+func (s *server) quirk(kind string) {
+	s.report(kind)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.quirks[kind]++
 }

@@ -5,81 +5,57 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/seed-9ed7edd4/chronicle/internal/lines"
 )
 
-// pipes is the transport over the standard input and output of a server.
+// pipes is the transport over the standard input and output of a server. Each line is a message or noise.
 type pipes struct {
 	wire   *wire
 	input  io.WriteCloser
 	output io.ReadCloser
-	noise  *lineWriter // receives what is no message
+	noise  *lineWriter // receives lines that are no messages
 
-	incoming chan jsonrpc.Message // closed at the end of the output
-	closed   chan struct{}
-	close    func()
-	mu       sync.Mutex // guards writes to the input
+	lines  *lines.Reader
+	failed []jsonrpc.Message // to be read
+	mu     sync.Mutex        // guards writes to the input
 }
 
 // Connect implements [sdk.Transport].
 func (p *pipes) Connect(context.Context) (sdk.Connection, error) {
-	p.incoming, p.closed = make(chan jsonrpc.Message), make(chan struct{})
-	p.close = sync.OnceFunc(func() {
-		close(p.closed)
-		p.input.Close()
-		p.output.Close()
-	})
-	go p.scan()
+	p.lines = lines.NewCutting(p.output, maxMessageBytes)
 	return p, nil
 }
 
-func (p *pipes) scan() {
-	defer close(p.incoming)
-	deliver := func(messages []jsonrpc.Message) {
-		for _, m := range messages {
-			select {
-			case p.incoming <- m:
-			case <-p.closed:
-				return
-			}
-		}
-	}
-	var messages []jsonrpc.Message
-	s := &scanner{
-		message: func(object []byte) (isMessage bool) {
-			messages, isMessage = p.wire.read(object, 0)
-			return isMessage
-		},
-		deliver: func() { deliver(messages) },
-		noise: func(text []byte) {
-			if !isSeparator(text) {
-				p.wire.quirk(quirkNoise)
-				_, _ = p.noise.Write(append(bytes.TrimRight(text, "\r\n"), '\n'))
-			}
-		},
-		tooLong: func() {
-			deliver(p.wire.fail(0, fmt.Sprintf("a message of the server is longer than %d bytes", maxMessageBytes)))
-		},
-	}
-	_, _ = io.Copy(s, p.output)
-	s.end()
-}
-
-// Read implements [sdk.Connection].
-func (p *pipes) Read(ctx context.Context) (jsonrpc.Message, error) {
-	select {
-	case m, ok := <-p.incoming:
-		if ok {
+// Read implements [sdk.Connection]. It returns when the output is closed.
+func (p *pipes) Read(context.Context) (jsonrpc.Message, error) {
+	for {
+		if len(p.failed) > 0 {
+			m := p.failed[0]
+			p.failed = p.failed[1:]
 			return m, nil
 		}
-	case <-p.closed:
-	case <-ctx.Done():
-		return nil, ctx.Err()
+		if !p.lines.Next() {
+			return nil, io.EOF
+		}
+		if p.lines.Cut > 0 && isObject(p.lines.Text) {
+			p.failed = p.wire.failAll(fmt.Sprintf("a message of the server is longer than %d bytes", maxMessageBytes))
+			continue
+		}
+		m, noise := p.wire.read(p.lines.Text, 0)
+		if noise = bytes.TrimSpace(noise); len(noise) > 0 {
+			p.wire.quirk(quirkNoise)
+			_, _ = p.noise.Write(slices.Concat(noise, []byte("\n")))
+		}
+		if m != nil {
+			return m, nil
+		}
 	}
-	return nil, io.EOF
 }
 
 // Write implements [sdk.Connection].
@@ -100,8 +76,8 @@ func (p *pipes) Write(ctx context.Context, m jsonrpc.Message) error {
 
 // Close implements [sdk.Connection].
 func (p *pipes) Close() error {
-	p.close()
-	return nil
+	p.input.Close()
+	return p.output.Close()
 }
 
 // SessionID implements [sdk.Connection].

@@ -1,6 +1,9 @@
 package contexts
 
 import (
+	"context"
+	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -15,6 +18,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/activities"
 	chronicle "github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/hook"
 	"github.com/seed-9ed7edd4/chronicle/internal/backend"
 	"github.com/seed-9ed7edd4/chronicle/internal/tracing/intercept"
@@ -86,7 +90,37 @@ type Options struct {
 	OnFatalError func(error) // called when the worker fails; optional
 }
 
-// NewWorker returns a worker, not started. You can register your own workflows and activities too.
+// validate reports options with which a worker cannot work.
+func (o Options) validate() error {
+	missing := func(field, what string) error {
+		return fmt.Errorf("worker of contexts: Options.%s is missing (%s)", field, what)
+	}
+	tools := reflect.ValueOf(o.Tools)
+	switch {
+	case o.Archive == nil:
+		return missing("Archive", "archive.New of the blob store")
+	case o.Models == nil && o.Part != OnlyWorkflows:
+		return missing("Models", "llm.New of the providers")
+	case tools.Kind() == reflect.Pointer && tools.IsNil():
+		return fmt.Errorf("worker of contexts: Options.Tools is a nil %T (leave it out for no tools)", o.Tools)
+	case !slices.Contains([]Part{Both, OnlyWorkflows, OnlyActivities}, o.Part):
+		return fmt.Errorf("worker of contexts: Options.Part is %q (want \"\", %q or %q)", o.Part, OnlyWorkflows, OnlyActivities)
+	}
+	return hook.Validate(o.Hooks)
+}
+
+func blobReader(store *blobs.Store) func(ctx context.Context, ref string) ([]byte, error) {
+	return func(ctx context.Context, ref string) ([]byte, error) {
+		parsed, err := blobs.ParseRef(ref)
+		if err != nil {
+			return nil, err
+		}
+		return store.Get(ctx, parsed)
+	}
+}
+
+// NewWorker returns a worker, not started. You can register your own workflows and activities too. Invalid options
+// are an error of [Worker.Start].
 func NewWorker(temporal client.Client, options Options) *Worker {
 	if options.TaskQueue == "" {
 		options.TaskQueue = wire.TaskQueue
@@ -96,7 +130,10 @@ func NewWorker(temporal client.Client, options Options) *Worker {
 	}
 	w := &Worker{drainTimeout: options.DrainTimeout, handBack: make(chan struct{}), stopped: make(chan struct{})}
 	w.unmeasure = measureWaiting(temporal, options)
-	w.invalid = hook.Validate(options.Hooks)
+	w.invalid = options.validate()
+	if options.Models != nil && options.Archive != nil {
+		options.Models.UseStore(blobReader(options.Archive.Store()))
+	}
 	cache := activities.NewSessionCache(options.CacheBytes)
 	// Spare pollers save time: the server writes a task without a waiting poller to its database.
 	pollers := worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{

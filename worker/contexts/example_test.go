@@ -62,12 +62,16 @@ func ExampleNewWorker() {
 	c := client.New(client.Options{Temporal: temporal, Archive: archive.New(store)})
 	demo, err := c.Open("demo")
 	check(err)
-	for e, err := range demo.Ask(ctx, event.New(event.UserMessage{Content: "Count to 3"})) {
-		check(err)
-		if answer, ok := e.Body.(event.AssistantMessage); ok {
-			fmt.Println(answer.Content)
+	for _, message := range []string{"Count to 3", "Hello again"} {
+		for e, err := range demo.Ask(ctx, event.New(event.UserMessage{Content: message})) {
+			check(err)
+			if answer, ok := e.Body.(event.AssistantMessage); ok {
+				fmt.Println(answer.Content)
+			}
 		}
+		check(demo.Close(ctx, "")) // the next message begins another session
 	}
 	// Output:
 	// I am the offline model built into Chronicle (no API key is set), so I only repeat. This is your 1st message: "Count to 3". Counting to 3: 1 2 3.
+	// I am the offline model built into Chronicle (no API key is set), so I only repeat. This is your 2nd message: "Hello again". Before it you said: "Count to 3".
 }

@@ -91,7 +91,7 @@ func Run(arguments []string) error {
 	failed := make(chan error, 1)
 	w := contexts.NewWorker(temporal, contexts.Options{
 		TaskQueue: *queue, Archive: archive.New(store), StoreID: storeID, Stream: conn, SearchAttributes: true,
-		Models: llm.New(llm.Options{Defaults: llm.DefaultsFromEnv(os.Getenv), ReadBlob: readBlob(store), Logger: logger}),
+		Models: llm.New(llm.Options{Defaults: llm.DefaultsFromEnv(os.Getenv), Logger: logger}),
 		Tools:  set, Hooks: hooks(*executions), ContinueAfter: *continueAfter, DrainTimeout: *drain, CacheBytes: 256 << 20,
 		Budgets:      []activities.LabelBudget{{Label: Label, Value: LabelValue, Limit: event.Budget{Tokens: budget}}},
 		OnFatalError: func(err error) { failed <- err },
@@ -106,15 +106,5 @@ func Run(arguments []string) error {
 		return nil
 	case err := <-failed:
 		return err
-	}
-}
-
-func readBlob(store *blobs.Store) func(ctx context.Context, ref string) ([]byte, error) {
-	return func(ctx context.Context, ref string) ([]byte, error) {
-		parsed, err := blobs.ParseRef(ref)
-		if err != nil {
-			return nil, err
-		}
-		return store.Get(ctx, parsed)
 	}
 }
