@@ -292,7 +292,7 @@ func TestCallsAreApprovedDeniedAndEditedOnThePage(t *testing.T) {
 	c := w.open("approvals")
 	w.requireApproval(c, time.Hour)
 	tab := w.openPage(browser, c)
-	forms := func(n int) { tab.Await(fmt.Sprintf(`document.querySelectorAll("form.approval").length === %d`, n)) }
+	forms := func(n int) { tab.Await(fmt.Sprintf(`document.querySelectorAll("form.call-form").length === %d`, n)) }
 	tab.Type("#text", "Look\r")
 	forms(3)
 	tab.Await(`document.querySelector("#status").innerText === "waiting for approval" && document.activeElement.id === "text"`)

@@ -14,20 +14,18 @@ import (
 // A server may refuse a parameter that nobody set, such as stream_options, a second name of a parameter, or a keyword of
 // a tool's schema. The attempt is then sent again as the error asks, and the adapter remembers what worked.
 
-// lessons are such changes for one model at one URL, each after a space: "-NAME" omits a parameter, or a field of
+// lessons are such changes for one model at one URL: "-NAME" omits a parameter, or a field of
 // provider state; "+NAME" is the name of the output limit; "schema:NAME" omits a keyword from schemas of tools.
-type lessons string
+type lessons []string
 
 // maxLessons bounds the changes of one request, and so how often it is sent.
 const maxLessons = 8
 
-func (l lessons) has(lesson string) bool { return slices.Contains(strings.Fields(string(l)), lesson) }
-
-func (l lessons) with(lesson string) lessons { return l + lessons(" "+lesson) }
+func (l lessons) has(lesson string) bool { return slices.Contains(l, lesson) }
 
 // named returns the names in the lessons that begin with a prefix.
 func (l lessons) named(prefix string) (names []string) {
-	for _, lesson := range strings.Fields(string(l)) {
+	for _, lesson := range l {
 		if name, ok := strings.CutPrefix(lesson, prefix); ok {
 			names = append(names, name)
 		}
@@ -35,22 +33,14 @@ func (l lessons) named(prefix string) (names []string) {
 	return names
 }
 
-// report adds the kinds of changes in a request.
-func (l lessons) report(quirks *quirkSet) {
+// requestQuirks returns the kinds of quirks of a request.
+func (t *Target) requestQuirks(messages []reducer.Message) []string {
+	var quirks quirkSet
 	for prefix, kind := range map[string]string{"-": quirkDropped, "+": quirkRenamed, "schema:": quirkKeyword} {
-		if len(l.named(prefix)) > 0 {
+		if len(t.lessons.named(prefix)) > 0 {
 			quirks.add(kind)
 		}
 	}
-}
-
-// requestQuirks adds the kinds of quirks of a request to those of its answer.
-func (t *Target) requestQuirks(messages []reducer.Message, ofAnswer []string) []string {
-	var quirks quirkSet
-	for _, kind := range ofAnswer {
-		quirks.add(kind)
-	}
-	t.lessons.report(&quirks)
 	if slices.ContainsFunc(messages, func(m reducer.Message) bool { return len(m.Refused) > 0 }) {
 		quirks.add(quirkRefused)
 	}
@@ -217,11 +207,8 @@ func (t *Target) keywords() (found []string) {
 				}
 			}
 			walk(f.value)
-			var list []json.RawMessage
-			if json.Unmarshal(f.value, &list) == nil {
-				for _, element := range list {
-					walk(element)
-				}
+			for element := range valueOf(f.value).elements() {
+				walk(json.RawMessage(element))
 			}
 		}
 	}

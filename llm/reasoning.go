@@ -16,15 +16,6 @@ type Delta struct {
 	IsReasoning bool
 }
 
-// contentPart is a content part in Mistral's format.
-type contentPart struct {
-	Type     string `json:"type"`
-	Text     string `json:"text"`
-	Thinking []struct {
-		Text string `json:"text"`
-	} `json:"thinking"`
-}
-
 // encode returns the JSON of a value, without HTML escapes.
 func encode(value any) ([]byte, error) {
 	var b bytes.Buffer

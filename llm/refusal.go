@@ -119,8 +119,8 @@ func (t *Target) suspect(e *Error, sent conversation, messages []reducer.Message
 	isUnexplained := e.Kind == KindBadRequest && e.Status >= 400 && e.refusal.parameter == ""
 	isUnexplainedFailure := e.Status == http.StatusInternalServerError && e.Kind == KindServer && !sent.isSeen
 	size := 0
-	for _, piece := range sent.json {
-		size += len(piece)
+	for _, m := range sent.messages {
+		size += len(m.json)
 	}
 	isTooLarge := e.Status == http.StatusRequestEntityTooLarge && e.Window == 0 && 2*sent.mediaBytes > size
 	for _, content := range present {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -26,12 +27,9 @@ type Result struct {
 	// FinishReason is "stop", "tool_calls", "length", "content_filter", or "other" for a reason that is unknown. It is
 	// empty with an error.
 	FinishReason string
-	// Quirks are the kinds of what was repaired, skipped or worked around, sorted, also with an error.
-	// quirk.go lists them.
-	Quirks []string
 	// Usage is reported by the provider or estimated by the tokenizer. It is zero if the provider could not be
 	// reached, or answered with an error before any text. If the stream broke off, ctx ended, or a token timeout
-	// stopped the request before the provider reported it, it is an estimate.
+	// stopped the request before the provider reported it, it is an estimate. quirk.go lists the Quirks.
 	event.Usage
 }
 
@@ -68,14 +66,14 @@ func (t *Target) Stream(ctx context.Context, messages []reducer.Message, onDelta
 		if lesson == "" {
 			break
 		}
-		sending.lessons = sending.lessons.with(lesson)
+		sending.lessons = append(slices.Clip(sending.lessons), lesson)
 		sending.quirks = sending.quirks.learned(sending.lessons)
 		result, failure = sending.send(ctx, messages, onDelta)
 	}
 	if failure != nil {
 		return result, failure
 	}
-	if sending.lessons != t.lessons {
+	if len(sending.lessons) > len(t.lessons) {
 		t.experience.remember(destination{t.BaseURL, t.Model}, sending.lessons)
 	}
 	return result, nil
@@ -87,11 +85,11 @@ func (t *Target) send(ctx context.Context, messages []reducer.Message, onDelta f
 	if failure := t.checkTools(); failure != nil {
 		return Result{}, failure
 	}
-	sent, err := t.render(ctx, t.prompt(messages), false)
+	sent, err := t.render(ctx, t.prompt(messages))
 	if err != nil {
 		return Result{}, t.failBeforeAnswer(ctx, err)
 	}
-	if len(sent.json) == 0 {
+	if len(sent.messages) == 0 {
 		return Result{}, &Error{ProviderID: t.ProviderID, Kind: KindBadRequest, Message: "the conversation has no message to send"}
 	}
 	check, failure := t.formatCheck()
@@ -99,7 +97,9 @@ func (t *Target) send(ctx context.Context, messages []reducer.Message, onDelta f
 		return Result{}, failure
 	}
 	result, failure := t.answer(ctx, sent, isToolTurn(messages), check, onDelta)
-	result.Quirks, result.Usage = t.requestQuirks(messages, result.Quirks), t.usage((*meter).count)
+	quirks := event.DistinctQuirks(result.Quirks, t.requestQuirks(messages))
+	result.Usage = t.usage((*meter).count)
+	result.Quirks = quirks
 	if failure != nil && !result.hasBegun() {
 		t.suspect(failure, sent, messages)
 	}
@@ -127,7 +127,7 @@ func (t *Target) answer(ctx context.Context, sent conversation, isToolTurn bool,
 	t.meter.Store(m)
 	t.counter.load(m.encoding)
 	span, sentAt, isFirst := trace.SpanFromContext(ctx), time.Now(), true
-	resp, err := t.post(ctx, body(parameters, sent.json))
+	resp, err := t.post(ctx, body(parameters, sent.messages))
 	if err != nil {
 		if ctx.Err() == nil {
 			m.refuse()
@@ -233,7 +233,7 @@ func (t *Target) finish(ctx context.Context, result *Result, a *assembly, stream
 	return nil
 }
 
-// failBeforeAnswer also handles requests that go-openai rejects without sending them.
+// failBeforeAnswer also handles requests that cannot be encoded.
 func (t *Target) failBeforeAnswer(ctx context.Context, err error) *Error {
 	e := t.fail(ctx, err)
 	if e.Kind == KindTruncated {
