@@ -182,7 +182,10 @@ func (t *Target) advice(e *Error) string {
 // is appended.
 func (t *Target) clean(text string, max int) string {
 	text = strings.ToValidUTF8(text, "�")
-	text = strings.Join(strings.Fields(t.secrets.Replace(text)), " ")
+	if key := t.key(); key != "" {
+		text = strings.ReplaceAll(text, key, event.Removed)
+	}
+	text = strings.Join(strings.Fields(text), " ")
 	return event.Redact(text, max)
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -31,10 +30,9 @@ type Target struct {
 	Tools             []Tool                // that the model may call; without any, no tool settings are sent
 
 	shared
-	keyRef       string              // place of the key; empty without one
-	isConfigured bool                // BaseURL is that of a preset or a configured provider
-	authorize    func(*http.Request) // adds the key, which is not printed with a target
-	secrets      *strings.Replacer   // removes the literal key from a text
+	keyRef       string        // place of the key; empty without one
+	isConfigured bool          // BaseURL is that of a preset or a configured provider
+	key          func() string // "" without one; a function, so that the key is not printed with a target
 	quirks       quirks
 	lessons      lessons               // so far
 	thinkTags    bool                  // see [Provider]
@@ -89,8 +87,7 @@ func (a *Adapter) Resolve(cfg reducer.ProviderConfig) (*Target, error) {
 		BaseURL:      base.String(),
 		keyRef:       keyRef,
 		isConfigured: current.isConfigured(base),
-		authorize:    func(*http.Request) {},
-		secrets:      strings.NewReplacer(),
+		key:          func() string { return key },
 		quirks:       known.quirks,
 		thinkTags:    known.ThinkTags && base == known.BaseURL,
 		defaults:     event.RequestSettings{Temperature: cfg.Temperature, MaxTokens: cfg.MaxTokens},
@@ -109,10 +106,6 @@ func (a *Adapter) Resolve(cfg reducer.ProviderConfig) (*Target, error) {
 	}
 	t.lessons = a.experience.of(destination{t.BaseURL, t.Model})
 	t.quirks = t.quirks.learned(t.lessons)
-	if key != "" {
-		t.secrets = strings.NewReplacer(key, event.Removed)
-		t.authorize = func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+key) }
-	}
 	return t, nil
 }
 

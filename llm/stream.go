@@ -139,6 +139,7 @@ func (t *Target) answer(ctx context.Context, sent conversation, isToolTurn bool,
 	stream := &chunkReader{events: newEventReader(resp.Body), resp: resp}
 	defer stream.close()
 	a := &assembly{meter: m, onDelta: onDelta, state: &stateReader{}}
+	a.text.scrubber, a.reasoning.scrubber = t.scrubber(), t.scrubber()
 	if t.thinkTags {
 		a.tags = &thinkTags{}
 	}
@@ -149,7 +150,7 @@ func (t *Target) answer(ctx context.Context, sent conversation, isToolTurn bool,
 		}
 		if isFirst {
 			isFirst = false
-			traceChunk(span, sentAt, chunk.ChatCompletionStreamResponse)
+			t.traceChunk(span, sentAt, chunk.ChatCompletionStreamResponse)
 		}
 		m.report(chunk.Usage)
 		if len(chunk.choices) > 0 {

@@ -32,7 +32,9 @@ func (t *Target) post(ctx context.Context, body [][]byte) (*http.Response, error
 	req.Body, _ = req.GetBody()
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "text/event-stream")
-	t.authorize(req)
+	if key := t.key(); key != "" {
+		req.Header.Set("Authorization", "Bearer "+key)
+	}
 	tracing.Inject(ctx, req.Header)
 	resp, err := t.http.Do(req)
 	if err != nil {

@@ -2,17 +2,21 @@
 
 import { callForm } from "./callform.js";
 import { h } from "./dom.js";
+import { visible } from "./visible.js";
 
 export function questionForm({ tool_call_id: id, tool_name: tool, question }) {
   const { fields, isOne } = formOf(question);
   const suggested = isOne ? choices(question) : [];
+  // The texts of the call by what its fields show.
+  const exact = new Map([...fields.map(({ initial }) => initial), ...suggested].map((text) => [visible(text), text]));
   return callForm(id, `Answer to ${tool}`, ({ draft, enter, fail, post, button, problem, cancel, state, field }) => {
     const respond = (result, focus) => post(`{"_tag":"ToolResultEvent","toolCallId":${JSON.stringify(id)},${result}}`, focus);
     const submits = {
       "": () => {
         const members = [];
         for (const f of fields) {
-          const text = (draft[f.key] ?? f.initial).trim();
+          const entered = draft[f.key] ?? f.initial;
+          const text = exact.get(entered) ?? entered.trim();
           const { json, error } = text ? f.read(text) : { error: f.isRequired && "missing" };
           if (error) return fail(`${f.label}: ${error}`, f.key, f.key);
           if (isOne) return respond(`"value":${json}`, "send");
@@ -33,7 +37,7 @@ export function questionForm({ tool_call_id: id, tool_name: tool, question }) {
       "": () => [
         h("p", { class: "until" }, state("Waits for your answer")),
         ...fields.map((f) => {
-          draft[f.key] ??= f.initial;
+          draft[f.key] ??= f.options ? f.initial : visible(f.initial);
           const about = [f.label, f.isRequired ? "" : " (optional)"];
           return h("label", null, h("span", { dir: "auto" }, about), f.note && h("span", { class: "hint", dir: "auto" }, f.note),
             f.options
@@ -41,7 +45,7 @@ export function questionForm({ tool_call_id: id, tool_name: tool, question }) {
               : field("textarea", f.key, { rows: f.isLong ? 3 : 1, class: f.isCode && "code", spellcheck: f.isCode && "false", "data-enter": !f.isLong }));
         }),
         suggested.length > 0 && h("div", { class: "buttons choices", role: "group", "aria-label": "Suggested answers" }, suggested.map((text, i) => button(`choice${i}`, text, () => {
-          draft[fields[0].key] = text;
+          draft[fields[0].key] = visible(text);
           enter("", fields[0].key);
         }))),
         problem(),

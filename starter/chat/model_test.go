@@ -79,7 +79,7 @@ func TestAnAnswer(t *testing.T) {
 		s.record(event.UserMessage{Content: "Hi"}, started(1),
 			event.ReasoningDelta{RequestID: request, Attempt: 1, Index: 0, Delta: "They greet me.\n"},
 			event.ReasoningDelta{RequestID: request, Attempt: 1, Index: 1, Delta: "I greet \x1b[2J back"})
-		s.untilViewed("I greet [2J back")
+		s.untilViewed(`I greet \u001b[2J back`)
 		require.NotContains(t, s.view(), "They greet")
 		require.Contains(t, s.view(), "thinking · Ctrl-C interrupts")
 		s.record(delta(2, "Hello\n"))
@@ -112,7 +112,7 @@ func TestAnAnswer(t *testing.T) {
 	t.Run("cannot control the terminal", func(t *testing.T) {
 		s := open(t)
 		s.record(event.UserMessage{Content: "Hi"}, delta(0, "a\x1b[2Jb\n"))
-		s.untilPrinted("a[2Jb\n")
+		s.untilPrinted("a\\u001b[2Jb\n")
 	})
 }
 

@@ -17,13 +17,19 @@ func Line(e event.Event) string {
 		strings.ReplaceAll(Note(e.Body), "\n", "\n    "))
 }
 
-// Note formats an event as "subject: text", or the subject alone.
+// Note formats an event as "subject: text", or the subject alone. Only messages keep joiners and variation selectors.
 func Note(body event.Body) string {
 	subject, text := Words(body)
-	if text != "" {
-		subject += ": " + text
+	shown := terminal.Value
+	switch body.(type) {
+	case event.SystemPrompt, event.UserMessage, event.AssistantMessage, event.TextDelta, event.ReasoningDelta, event.Note, event.Compacted:
+		shown = terminal.Clean
 	}
-	return terminal.Clean(subject)
+	subject = terminal.Value(subject)
+	if text != "" {
+		subject += ": " + shown(text)
+	}
+	return subject
 }
 
 // Words returns the subject and the text of an event. The text may contain control characters;
