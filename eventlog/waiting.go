@@ -57,7 +57,7 @@ type storedSignal struct {
 	isReference bool
 }
 
-func (u *unprocessed) isEmpty() bool { return u.since.IsZero() && len(u.signals) == 0 && u.unread == 0 }
+func (u *unprocessed) hasInput() bool { return len(u.signals) > 0 || u.unread > 0 }
 
 // apply folds a history entry, and the events that it records.
 func (u *unprocessed) apply(h *historypb.HistoryEvent, events []event.Event) {
