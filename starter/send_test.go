@@ -90,6 +90,23 @@ func TestSendShowsTheAnswer(t *testing.T) {
 			out:    "Hello\n",
 			errOut: "fell back: from a to b: 401\n",
 		}, {
+			name:   "that was cut off, with a note on standard error",
+			reply:  []event.Body{whole("Hello, my"), event.LLMRequestCompleted{RequestID: request, FinishReason: "length"}},
+			out:    "Hello, my\n",
+			errOut: "the answer was cut off at the maximum length (raise maxTokens)\n",
+		}, {
+			name:   "that was filtered, with a note on standard error",
+			reply:  []event.Body{delta(1, 0, "Hel", false), whole("Hel"), event.LLMRequestCompleted{RequestID: request, FinishReason: "content_filter"}},
+			out:    "Hel\n",
+			errOut: "the provider's content filter stopped the answer\n",
+		}, {
+			name: "without a note on the answer to earlier input",
+			reply: []event.Body{
+				event.AssistantMessage{RequestID: "demo:r0000", Content: "old", ThroughEventID: "demo:0000"},
+				event.LLMRequestCompleted{RequestID: "demo:r0000", FinishReason: "length"},
+				whole("new"), completed},
+			out: "new\n",
+		}, {
 			name: "and not the rest of the interrupted answer",
 			reply: []event.Body{
 				event.TextDelta{RequestID: "demo:r0000", Attempt: 1, Index: 7, Delta: "old"},

@@ -109,6 +109,13 @@ func TestAnAnswer(t *testing.T) {
 			event.LLMRequestFailed{RequestID: request, Error: "quota", RetriesAttempted: 1})
 		s.untilPrinted("fell back: from a to b: 401\n✗ failed: quota (after 1 retry)\n")
 	})
+	t.Run("that was cut off is marked", func(t *testing.T) {
+		s := open(t)
+		s.record(event.UserMessage{Content: "Hi"}, started(1),
+			event.AssistantMessage{RequestID: request, Content: "Hello, my", ThroughEventID: "demo:0001"},
+			event.LLMRequestCompleted{RequestID: request, FinishReason: "length"})
+		s.untilPrinted("Hello, my\nthe answer was cut off at the maximum\nlength (raise maxTokens)\n")
+	})
 	t.Run("cannot control the terminal", func(t *testing.T) {
 		s := open(t)
 		s.record(event.UserMessage{Content: "Hi"}, delta(0, "a\x1b[2Jb\n"))
