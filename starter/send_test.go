@@ -264,17 +264,59 @@ func TestWaitingForAWorkerPrintsANotice(t *testing.T) {
 
 func TestSendNotesOnASignalHowFarTheTurnCame(t *testing.T) {
 	const follow = "follow it with \"starter events -n demo --follow\""
+	started := event.LLMRequestStarted{RequestID: "demo:r0001"}
 	for want, replies := range map[string][][]event.Body{
-		"no worker has recorded the message yet; once Temporal has stored it, the next worker answers it (" + follow + ")": nil,
-		"the message is recorded, and its answer has not begun yet (" + follow + ")":                                       {{}},
-		"the answer continues (" + follow + ", stop it with \"starter interrupt -n demo\")":                                {{event.LLMRequestStarted{RequestID: "demo:r0001"}}},
+		"no worker has recorded the message yet; once Temporal has stored it, the next worker answers it (" + follow + ")":       nil,
+		"the message is recorded, and its answer has not begun yet (" + follow + ")":                                             {{}},
+		"the answer continues (" + follow + ", stop it with \"starter interrupt -n demo\")":                                      {{started}},
+		"no worker has the answer; it continues when a worker runs (" + follow + ", stop it with \"starter interrupt -n demo\")": {{started}},
+		"the message is recorded; no worker has its answer, which begins when a worker runs (" + follow + ")":                    {{}},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		f := newFake(t, replies...)
 		f.err = context.Canceled
+		if strings.Contains(want, "when a worker runs") {
+			f.unattended = func() time.Time { return time.Unix(1, 0) }
+		}
 		got := starterWith(t, ctx, &fakeClient{context: f}, strings.NewReader(""), "send", "-n", "demo", "-m", "Hi")
 		require.Equal(t, outcome{exit.Interrupted, "", "stopped waiting; " + want + "\n"}, got)
+	}
+}
+
+func TestAnAnswerWithoutAWorkerPrintsANotice(t *testing.T) {
+	const notice = "no worker answers; the turn continues when a worker runs (Ctrl-C stops waiting)\n"
+	since := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
+	for name, test := range map[string]struct {
+		probes []time.Time // the last one repeats
+		want   string
+	}{
+		"a worker died":                   {[]time.Time{{}, since}, notice},
+		"an attempt follows another":      {[]time.Time{since, since.Add(1), {}}, ""},
+		"a worker answers, though slowly": {[]time.Time{{}, {}, {}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake(t, answered("demo:r0001", 1, "Hello"))
+			goOn := make(chan struct{})
+			errOut := &cancelAfter{lines: 1, cancel: func() { close(goOn) }}
+			probes := 0
+			f.unattended = func() time.Time {
+				select {
+				case <-goOn:
+					return time.Time{}
+				default:
+				}
+				probes++
+				if test.want == "" && probes == len(test.probes) {
+					close(goOn)
+				}
+				return test.probes[min(probes, len(test.probes))-1]
+			}
+			f.slowAfter = map[int]func(){2: func() { <-goOn }}
+			a := &app{streams: streams{out: &strings.Builder{}, err: errOut}, dial: dialFake(f), noticeAfter: time.Millisecond}
+			require.Zero(t, execute(t.Context(), a, []string{"send", "-n", "demo", "-m", "Hi"}))
+			require.Equal(t, test.want, errOut.String())
+		})
 	}
 }
 

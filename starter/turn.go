@@ -3,11 +3,13 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"iter"
 	"sync"
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 	"github.com/seed-9ed7edd4/chronicle/starter/chat"
 	"github.com/seed-9ed7edd4/chronicle/starter/show"
 )
@@ -27,26 +29,63 @@ func (a *app) turn(ctx context.Context, to asker, events []event.Event) iter.Seq
 			}
 		}
 		stopNotice := a.noticeNoWorker(to)
-		defer stopNotice()
+		defer func() { stopNotice() }()
 		for e, err := range to.Ask(ctx, inputs[last]...) {
 			stopNotice()
 			if !yield(e, err) {
 				return
 			}
+			stopNotice = a.noticeUnattended(to)
 		}
 	}
 }
 
-// After stop has returned, nothing is printed.
 func (a *app) noticeNoWorker(to sender) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	printed := make(chan struct{})
-	timer := time.AfterFunc(cmp.Or(a.noticeAfter, noticeAfter), func() {
-		defer close(printed)
+	return a.later(func(ctx context.Context) {
 		queue := a.taskQueueOf(ctx, to)
 		if ctx.Err() == nil {
 			a.note("%s (Ctrl-C stops waiting)", show.NoWorkerYet(queue))
 		}
+	})
+}
+
+const maxProbeInterval = time.Minute
+
+// noticeUnattended prints a notice if two probes find the same work without a worker: right after an attempt, the
+// next one waits for a moment, too. The longer a worker takes, the rarer the probes.
+func (a *app) noticeUnattended(to asker) (stop func()) {
+	return a.later(func(ctx context.Context) {
+		shortest := cmp.Or(a.noticeAfter, noticeAfter) / 2
+		interval, probed := shortest, time.Time{}
+		for ctx.Err() == nil {
+			since, err := to.UnattendedSince(ctx)
+			switch {
+			case ctx.Err() != nil:
+				return
+			case err != nil || since.IsZero():
+				interval = min(2*interval, maxProbeInterval)
+			case since.Equal(probed):
+				if a.outTerminal && a.errTerminal {
+					fmt.Fprintln(a.err) // ends the line of the answer so far
+				}
+				a.note("%s (Ctrl-C stops waiting)", show.Unattended)
+				return
+			default:
+				interval = shortest
+			}
+			probed = since
+			pause.For(ctx, interval)
+		}
+	})
+}
+
+// later calls notice after noticeAfter. Stop ends the context of a call, and returns after it.
+func (a *app) later(notice func(ctx context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	printed := make(chan struct{})
+	timer := time.AfterFunc(cmp.Or(a.noticeAfter, noticeAfter), func() {
+		defer close(printed)
+		notice(ctx)
 	})
 	return sync.OnceFunc(func() {
 		cancel()

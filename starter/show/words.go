@@ -176,6 +176,9 @@ func NoWorkerYet(taskQueue string) string {
 	return "stored in Temporal; waiting for a worker on task queue " + taskQueue
 }
 
+// Unattended is the notice for a turn whose answer or tool call waits for a worker.
+const Unattended = "no worker answers; the turn continues when a worker runs"
+
 func attachment(b event.FileAttachment) string {
 	text := cmp.Or(b.FileName, b.Source.String()) + " (" + b.MediaType
 	if b.Size > 0 {
