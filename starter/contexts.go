@@ -34,6 +34,7 @@ type conversation interface {
 	asker
 	scriptTarget
 	scheduler
+	EventsAndWaiting(ctx context.Context, from string, waiting func(client.Waiting)) iter.Seq2[event.Event, error]
 	RunEvents(ctx context.Context, runID, from string) iter.Seq2[event.Event, error]
 	State(ctx context.Context) (wire.State, error)
 	Interrupt(ctx context.Context) error

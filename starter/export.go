@@ -75,7 +75,7 @@ func runExport(ctx context.Context, o exportOptions) error {
 		return err
 	}
 	defer c.Shutdown()
-	log := o.noticeUnrecorded(ctx, from, from.Events(ctx, ""))
+	log := o.readLog(ctx, from, "")
 	files := exportedBlobs{options: o, read: func(ref string) ([]byte, error) { return from.Blob(ctx, ref) }}
 	if o.file == "" {
 		if !o.outTerminal {

@@ -200,6 +200,11 @@ func (f *fakeContext) Events(ctx context.Context, from string) iter.Seq2[event.E
 	}
 }
 
+func (f *fakeContext) EventsAndWaiting(ctx context.Context, from string, waiting func(client.Waiting)) iter.Seq2[event.Event, error] {
+	f.Log.EventsAndWaiting(ctx, from, waiting)
+	return f.Events(ctx, from)
+}
+
 func (f *fakeContext) UnattendedSince(context.Context) (time.Time, error) {
 	if f.unattended != nil {
 		return f.unattended(), nil

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -320,21 +321,50 @@ func TestAnAnswerWithoutAWorkerPrintsANotice(t *testing.T) {
 	}
 }
 
-func TestALogWithoutEventsWaitsForAWorker(t *testing.T) {
-	const want = "no events yet: the input of context demo is stored in Temporal; waiting for a worker on task queue theirs\n"
-	for _, args := range [][]string{{"events"}, {"events", "--json"}, {"export"}, {"export", "--format", "openai"}} {
-		f := newFake(t)
-		f.taskQueue, f.unrecorded = "theirs", true
-		got := starter(t, f, "", append(args, "-n", "demo")...)
-		require.Equal(t, exit.OK, got.code)
-		require.Equal(t, want, got.errOut, args)
-		f.unrecorded = false
-		f.recordBodies(event.SessionStarted{})
-		require.Empty(t, starter(t, f, "", append(args, "-n", "demo")...).errOut, args)
+// storedInput is the input of a context that no worker has recorded.
+func storedInput() client.Waiting {
+	return client.Waiting{Input: func(context.Context) ([]event.Event, error) { return nil, errors.New("unexpected read") }}
+}
+
+func TestALogSaysThatInputWaitsForAWorker(t *testing.T) {
+	const want = "the newest input of context demo is stored in Temporal; waiting for a worker on task queue theirs\n"
+	for _, args := range [][]string{{"events"}, {"events", "--json"}, {"events", "--from", "demo:0001"}, {"export"}, {"export", "--format", "openai"}} {
+		for _, unrecorded := range []bool{true, false} {
+			f := newFake(t)
+			f.taskQueue, f.unrecorded = "theirs", unrecorded
+			f.recordBodies(event.SessionStarted{})
+			f.Wait(storedInput())
+			got := starter(t, f, "", append(args, "-n", "demo")...)
+			require.Equal(t, exit.OK, got.code)
+			require.Equal(t, want, got.errOut, args)
+			f.Wait(client.Waiting{Since: time.Unix(1, 0)}) // a worker does other work
+			require.Empty(t, starter(t, f, "", append(args, "-n", "demo")...).errOut, args)
+		}
 	}
 	f := newFake(t)
 	f.missing = true
 	require.Equal(t, exit.NoContext, starter(t, f, "", "events", "-n", "demo").code)
+}
+
+func TestAFollowedLogSaysThatInputWaitsForAWorker(t *testing.T) {
+	f := newFake(t)
+	f.recordBodies(event.SessionStarted{})
+	f.Wait(storedInput())
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	said := make(chan struct{})
+	errOut := &cancelAfter{lines: 1, cancel: func() { close(said) }}
+	a := &app{streams: streams{out: &strings.Builder{}, err: errOut}, dial: dialFake(f), noticeAfter: time.Millisecond}
+	go func() {
+		select {
+		case <-said:
+		case <-time.After(10 * time.Second):
+		}
+		f.Wait(client.Waiting{})
+		cancel()
+	}()
+	require.Equal(t, exit.Interrupted, execute(ctx, a, []string{"events", "-n", "demo", "--follow"}))
+	require.Equal(t, "the newest input of context demo is stored in Temporal; waiting for a worker on task queue contexts\n", errOut.String())
 }
 
 func TestExitCodes(t *testing.T) {

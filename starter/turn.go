@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 	"github.com/seed-9ed7edd4/chronicle/starter/chat"
@@ -108,19 +109,42 @@ func (a *app) taskQueueOf(ctx context.Context, of sender) string {
 	return queue
 }
 
-// noticeUnrecorded prints a notice at the end of a log without events: the context exists, but no worker has
-// recorded its input.
-func (a *app) noticeUnrecorded(ctx context.Context, of sender, log iter.Seq2[event.Event, error]) iter.Seq2[event.Event, error] {
+// readLog yields the log of a context, and prints a notice if no worker has recorded its newest input.
+func (a *app) readLog(ctx context.Context, of conversation, from string) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
-		isEmpty := true
-		for e, err := range log {
-			isEmpty = false
+		var work client.Waiting
+		for e, err := range of.EventsAndWaiting(ctx, from, func(w client.Waiting) { work = w }) {
 			if !yield(e, err) {
 				return
 			}
 		}
-		if isEmpty {
-			a.note("no events yet: the input of context %s is %s", of.Name(), show.NoWorkerYet(a.taskQueueOf(ctx, of)))
+		if work.Input != nil {
+			a.noteUnrecorded(ctx, of)
 		}
+	}
+}
+
+// followLog yields the log of a context, and prints a notice when no worker has recorded input for a while.
+func (a *app) followLog(ctx context.Context, of conversation, options client.FollowOptions) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		stop, isStored := func() {}, false
+		defer func() { stop() }()
+		options.Waiting = func(w client.Waiting) {
+			if wasStored := isStored; wasStored == (w.Input != nil) {
+				return
+			}
+			stop()
+			if isStored = w.Input != nil; isStored {
+				stop = a.later(func(ctx context.Context) { a.noteUnrecorded(ctx, of) })
+			}
+		}
+		of.Follow(ctx, options)(yield)
+	}
+}
+
+func (a *app) noteUnrecorded(ctx context.Context, of sender) {
+	queue := a.taskQueueOf(ctx, of)
+	if ctx.Err() == nil {
+		a.note("the newest input of context %s is %s", of.Name(), show.NoWorkerYet(queue))
 	}
 }
