@@ -83,7 +83,8 @@ var targets = []target{
 	{metric: "reduce_ns_per_event_100k", at: p50, factor: 2, of: "reduce_ns_per_event_1k", ofAt: p50},
 	{metric: "replay_ms_1000_turns", at: p95, fixed: 1000},
 	{metric: "history_bytes_per_turn_4990", at: p50, factor: 1.05, of: "history_bytes_per_turn_10", ofAt: p50},
-	{metric: "signal_to_request_turn_5000_ms", at: p50, factor: 1.1, of: "signal_to_request_turn_10_ms", ofAt: p50},
+	// Each request renders all messages: about 1 µs for each of the 10,000.
+	{metric: "signal_to_request_turn_5000_ms", at: p50, fixed: 20, factor: 1.1, of: "signal_to_request_turn_10_ms", ofAt: p50},
 	{metric: "reopen_ms_10000_events", at: p95, fixed: 300},
 	{metric: "metrics_cpu_percent", at: p50, fixed: 1},
 	{metric: "export_events_per_second", at: p50, atLeast: true, fixed: 50_000},

@@ -113,8 +113,14 @@ func (c *Context) TaskQueue(ctx context.Context) (string, error) {
 // Events yields the recorded events after the id from; empty: from the first. An error comes last:
 // ErrNoContext, ErrUnreachable, ErrNoArchive, an [*eventlog.GapError], or that of the blob store.
 func (c *Context) Events(ctx context.Context, from string) iter.Seq2[event.Event, error] {
+	return c.EventsAndWaiting(ctx, from, nil)
+}
+
+// EventsAndWaiting is Events, and calls waiting with the work that no worker has done. The last call counts. Nil:
+// not called.
+func (c *Context) EventsAndWaiting(ctx context.Context, from string, waiting func(Waiting)) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
-		for e, err := range c.client.log.Events(ctx, c.name, from) {
+		for e, err := range c.client.log.EventsAndWaiting(ctx, c.name, from, waiting) {
 			if !yield(e, unreachable(ctx, err)) {
 				return
 			}

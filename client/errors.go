@@ -68,6 +68,7 @@ func (c *Context) explain(ctx context.Context, operation string, err, onTimeout 
 		unavailable *serviceerror.Unavailable
 		noWorker    *serviceerror.FailedPrecondition
 		deadline    *serviceerror.DeadlineExceeded
+		canceled    *serviceerror.Canceled // by the server, at the deadline of the call
 		failed      *serviceerror.QueryFailed
 	)
 	kind := error(nil)
@@ -80,8 +81,10 @@ func (c *Context) explain(ctx context.Context, operation string, err, onTimeout 
 		return fmt.Errorf("%s context %s: %w", operation, c.name, eventlog.NoContext(err))
 	case errors.As(err, &unavailable):
 		kind = ErrUnreachable
-	case errors.As(err, &deadline), errors.Is(err, context.DeadlineExceeded):
-		kind = onTimeout
+	case errors.As(err, &deadline), errors.As(err, &canceled), errors.Is(err, context.DeadlineExceeded):
+		if kind = onTimeout; kind == ErrNoWorker {
+			return fmt.Errorf("%s context %s: %w", operation, c.name, noResponse{err})
+		}
 	case errors.As(err, &noWorker), errors.As(err, &failed):
 		kind = ErrNoWorker
 	default:
@@ -89,6 +92,12 @@ func (c *Context) explain(ctx context.Context, operation string, err, onTimeout 
 	}
 	return fmt.Errorf("%s context %s: %w: %w", operation, c.name, kind, err)
 }
+
+// noResponse is an ErrNoWorker without the text of its cause: that of gRPC only says that time passed.
+type noResponse struct{ cause error }
+
+func (noResponse) Error() string     { return ErrNoWorker.Error() }
+func (e noResponse) Unwrap() []error { return []error{ErrNoWorker, e.cause} }
 
 // unreachable adds ErrUnreachable or ctx.Err(), which Temporal reports with types of its own.
 func unreachable(ctx context.Context, err error) error {

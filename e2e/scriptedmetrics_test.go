@@ -202,6 +202,12 @@ func (m *measured) watch(c *client.Context) {
 	reading.Wait()
 }
 
+// deviate answers with a number instead of a text.
+func (m *measured) deviate(c *client.Context) {
+	m.model.Then(llmtest.Raw("text/event-stream", llmtest.Chunk(`{"content":7}`, "stop"), llmtest.Done))
+	m.say(c, "How many?")
+}
+
 // talk lets runs continue as new.
 func (m *measured) talk(c *client.Context) {
 	for range 12 {
@@ -220,6 +226,7 @@ func TestDashboardAndAlertsUseMetricsThatMove(t *testing.T) {
 	m.recover()
 	c := m.open("measured")
 	m.fail(c)
+	m.deviate(c)
 	m.interrupt(c)
 	m.callTools(c)
 	m.talk(c)

@@ -51,7 +51,13 @@ func New(temporal client.Client, namespace string, archive *archive.Archive) *Lo
 // Events yields the current events of a context after the event id from; "" means all. An error is
 // the last element: [ErrNoContext], a [*GapError], or an error of the server or the archive.
 func (l *Log) Events(ctx context.Context, contextName, from string) iter.Seq2[event.Event, error] {
-	return l.events(ctx, contextName, from, func() (view, error) { return l.current(ctx, contextName, event.Counter(from)) })
+	return l.EventsAndWaiting(ctx, contextName, from, nil)
+}
+
+// EventsAndWaiting is [Log.Events], and calls waiting with the work that no worker has done. The last call counts.
+// It reads no more than Events, except the history of a run that has not recorded anything. Nil: not called.
+func (l *Log) EventsAndWaiting(ctx context.Context, contextName, from string, waiting func(Waiting)) iter.Seq2[event.Event, error] {
+	return l.events(ctx, contextName, from, waiting, func() (view, error) { return l.current(ctx, contextName, event.Counter(from)) })
 }
 
 // Registered is [Log.Events] for callers that treat the absence of an event as proof that it is not
@@ -60,7 +66,7 @@ func (l *Log) Events(ctx context.Context, contextName, from string) iter.Seq2[ev
 // it registers. The log is still the whole log of the run that was reset, but the history of the new run has only
 // the events up to the reset point.
 func (l *Log) Registered(ctx context.Context, contextName, from string) iter.Seq2[event.Event, error] {
-	return l.events(ctx, contextName, from, func() (view, error) {
+	return l.events(ctx, contextName, from, nil, func() (view, error) {
 		v, err := l.current(ctx, contextName, event.Counter(from))
 		return v, cmp.Or(err, v.archiveErr)
 	})
@@ -68,15 +74,18 @@ func (l *Log) Registered(ctx context.Context, contextName, from string) iter.Seq
 
 // Run is [Log.Events] for the log of a run, which may be an abandoned branch.
 func (l *Log) Run(ctx context.Context, contextName, runID, from string) iter.Seq2[event.Event, error] {
-	return l.events(ctx, contextName, from, func() (view, error) { return l.view(ctx, contextName, runID, event.Counter(from)) })
+	return l.events(ctx, contextName, from, nil, func() (view, error) { return l.view(ctx, contextName, runID, event.Counter(from)) })
 }
 
-func (l *Log) events(ctx context.Context, contextName, from string, find func() (view, error)) iter.Seq2[event.Event, error] {
+func (l *Log) events(ctx context.Context, contextName, from string, waiting func(Waiting), find func() (view, error)) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
-		r := &reader{log: l, contextName: contextName, last: event.Counter(from)}
+		r := &reader{log: l, contextName: contextName, last: event.Counter(from), waiting: waiting}
 		v, err := find()
 		if err == nil {
 			err = r.read(ctx, v, yielding(yield))
+		}
+		if err == nil && waiting != nil && v.unregistered != "" {
+			err = r.readUntilMarker(ctx, v.unregistered, 0)
 		}
 		if err != nil && !errors.Is(err, errStopped) {
 			yield(event.Event{}, err)
@@ -147,10 +156,10 @@ func (l *Log) Follow(ctx context.Context, contextName, from string, options Foll
 	}
 }
 
-// awaitMarker waits until a run records events.
-func (r *reader) awaitMarker(ctx context.Context, runID string) error {
+// readUntilMarker reads the history of a run, up to a length as in pages, until the run records events.
+func (r *reader) readUntilMarker(ctx context.Context, runID string, length int64) error {
 	work := unprocessed{isChanged: true}
-	for page, err := range r.log.pages(ctx, r.contextName, runID, bookmark{}, following) {
+	for page, err := range r.log.pages(ctx, r.contextName, runID, bookmark{}, length) {
 		if err != nil {
 			return err
 		}

@@ -21,7 +21,7 @@ type reader struct {
 	skipsGaps   bool                     // where neither the archive nor the server has the events
 	unarchived  map[string][]event.Event // events by run id; nil: not collected
 	paused      func() error             // called after each page of a followed history; nil: not called
-	waiting     func(Waiting)            // called when it changes, after such a page; nil: not called
+	waiting     func(Waiting)            // called when it changes, after a page; nil: not called
 }
 
 // next returns what a follower reads next: nothing if the current run is done. IsMissing: the
@@ -41,7 +41,7 @@ func (r *reader) next(ctx context.Context, done string) (v view, isMissing bool,
 			v, err = r.rewind(ctx, v)
 		}
 		if errors.Is(err, archive.ErrNoRun) { // a run registers before it records anything
-			v, err = view{}, r.awaitMarker(ctx, run)
+			v, err = view{}, r.readUntilMarker(ctx, run, following)
 		}
 	}
 	return v, isMissing, err
@@ -140,6 +140,7 @@ func (r *reader) readHistory(ctx context.Context, p archive.Part, length int64, 
 			return err
 		}
 	}
+	work.report(r.log, r.waiting)
 	return nil
 }
 

@@ -40,6 +40,8 @@ type view struct {
 	parts       []archive.Part
 	archiveErr  error // of an unavailable archive; the parts are then those of the histories
 	isForgotten bool  // the server has no run of the context
+	// unregistered is the current run if the view is that of an earlier one; "": it is not.
+	unregistered string
 }
 
 // current falls back to the newest registered run if the current run has not registered or the
@@ -51,17 +53,19 @@ func (l *Log) current(ctx context.Context, contextName string, after int) (view,
 		return view{}, err
 	}
 	v, viewErr := view{}, error(archive.ErrNoRun)
+	unregistered := ""
 	if !isForgotten {
 		v, viewErr = l.view(ctx, contextName, run, after)
 		v.length = length
 	}
 	if errors.Is(viewErr, archive.ErrNoRun) {
+		unregistered = run
 		v, viewErr = l.view(ctx, contextName, "", after)
 	}
 	if errors.Is(viewErr, archive.ErrNoRun) {
-		return view{}, err // nil for a context without events
+		return view{unregistered: unregistered}, err // nil for a context without events
 	}
-	v.isForgotten = isForgotten
+	v.isForgotten, v.unregistered = isForgotten, unregistered
 	return v, viewErr
 }
 

@@ -95,7 +95,26 @@ func awaits(t testing.TB, log *eventlog.Log, s *server, from string) string {
 	return seen
 }
 
-func TestFollowReportsTheWorkThatNoWorkerHasDone(t *testing.T) {
+// endsWith is the waiting work that reading a log once reports.
+func endsWith(t testing.TB, log *eventlog.Log, from string) string {
+	t.Helper()
+	seen := "not reported"
+	for _, err := range log.EventsAndWaiting(t.Context(), "demo", from, func(w eventlog.Waiting) { seen = describe(t, w) }) {
+		require.NoError(t, err)
+	}
+	return seen
+}
+
+func TestReadingReportsTheInputOfARunThatHasNotRegistered(t *testing.T) {
+	s := newServer(t, newRun("A", "", said(t, "a", 1), scheduled(2)))
+	require.Equal(t, "since 2s: a@1s", endsWith(t, eventlog.New(s, "", archive.New(blobstest.New(t).Store)), ""))
+	a, _ := archived(t)
+	s = threeRuns(t)
+	s.runs = append(s.runs, newRun("D", "", said(t, "b", 1), scheduled(2)))
+	require.Equal(t, "since 2s: b@1s", endsWith(t, eventlog.New(s, "", a), ""))
+}
+
+func TestTheWorkThatNoWorkerHasDoneIsReported(t *testing.T) {
 	recorded := func(first int) *historypb.HistoryEvent { return record(t, first, says("a")...) }
 	for name, test := range map[string]struct {
 		history []*historypb.HistoryEvent // after the start of the run, which is entry 1
@@ -115,6 +134,7 @@ func TestFollowReportsTheWorkThatNoWorkerHasDone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, newRun("A", "", test.history...))
 			require.Equal(t, test.want, awaits(t, eventlog.New(s, "", nil), s, ""))
+			require.Equal(t, test.want, endsWith(t, eventlog.New(s, "", nil), ""))
 		})
 	}
 }
@@ -298,5 +318,6 @@ func TestNoBookmarkIsBehindWaitingInput(t *testing.T) {
 	log := eventlog.New(s, "", nil)
 	for range 2 {
 		require.Equal(t, "since 1s: b@1s", awaits(t, log, s, event.FormatID("demo", 100)))
+		require.Equal(t, "since 1s: b@1s", endsWith(t, log, event.FormatID("demo", 100)))
 	}
 }

@@ -60,6 +60,8 @@ type answerWriter struct {
 	// first is the counter of the first event of the turn. Answers to earlier events do not
 	// belong to the turn.
 	first int
+	// shown is the request whose answer was written last; "": none.
+	shown string
 	// end is the latest event for which endsTurn is true; nil before the first.
 	end event.Body
 	// midLine reports whether the text written so far lacks a final newline.
@@ -82,6 +84,7 @@ func (w *answerWriter) take(e event.Event) {
 		if body.RequestID != "" && event.Counter(body.ThroughEventID) >= w.first {
 			w.add(w.live.Complete(body))
 			w.endLine()
+			w.shown = body.RequestID
 		}
 	case event.LLMRequestFellBack:
 		w.endLine()
@@ -91,6 +94,11 @@ func (w *answerWriter) take(e event.Event) {
 		w.endLine()
 		w.live.End(event.RequestOf(e.Body))
 		w.end = e.Body
+	}
+	if body, ok := e.Body.(event.LLMRequestCompleted); ok && body.RequestID == w.shown {
+		if text := show.Incomplete(body); text != "" {
+			w.note("%s", text)
+		}
 	}
 }
 

@@ -34,9 +34,9 @@ type conversation interface {
 	asker
 	scriptTarget
 	scheduler
+	EventsAndWaiting(ctx context.Context, from string, waiting func(client.Waiting)) iter.Seq2[event.Event, error]
 	RunEvents(ctx context.Context, runID, from string) iter.Seq2[event.Event, error]
 	State(ctx context.Context) (wire.State, error)
-	UnattendedSince(ctx context.Context) (time.Time, error)
 	Interrupt(ctx context.Context) error
 	Close(ctx context.Context, reason string) error
 	Import(ctx context.Context, log iter.Seq2[event.Event, error], o client.ImportOptions) (client.Imported, error)
@@ -61,6 +61,7 @@ type sender interface {
 type asker interface {
 	sender
 	Ask(ctx context.Context, events ...event.Event) iter.Seq2[event.Event, error]
+	UnattendedSince(ctx context.Context) (time.Time, error)
 }
 
 // scriptTarget is a context that receives the inputs of a script, and whose log shows which ones it has.

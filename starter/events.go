@@ -70,16 +70,12 @@ func runEvents(ctx context.Context, o eventsOptions) error {
 		return o.print(log.RunEvents(ctx, o.run, o.from))
 	}
 	if !o.follow {
-		events := log.Events(ctx, o.from)
-		if o.from == "" {
-			events = o.noticeUnrecorded(ctx, log, events)
-		}
-		return o.print(events)
+		return o.print(o.readLog(ctx, log, o.from))
 	}
 	if o.deltas {
 		o.noteNotLive(c)
 	}
-	if err := o.print(log.Follow(ctx, client.FollowOptions{From: o.from, Deltas: o.deltas})); err != nil {
+	if err := o.print(o.followLog(ctx, log, client.FollowOptions{From: o.from, Deltas: o.deltas})); err != nil {
 		return err
 	}
 	return ctx.Err()

@@ -75,7 +75,7 @@ func runExport(ctx context.Context, o exportOptions) error {
 		return err
 	}
 	defer c.Shutdown()
-	log := o.noticeUnrecorded(ctx, from, from.Events(ctx, ""))
+	log := o.readLog(ctx, from, "")
 	var bytes chat.Blobs
 	if !o.noAttachments {
 		bytes = func(ref string) ([]byte, error) { return bytesOf(ctx, from, ref) }

@@ -46,6 +46,10 @@ type fakeContext struct {
 	take func(events []event.Event) error
 	// slow is called before an input is recorded.
 	slow func()
+	// slowAfter is called before the event of Ask with this index is yielded.
+	slowAfter map[int]func()
+	// unattended returns since when an answer waits for a worker; nil: none does.
+	unattended func() time.Time
 	// signals simulates inputs sent by signal, without a worker's response.
 	signals bool
 	// loses drops accepted inputs.
@@ -165,7 +169,10 @@ func (f *fakeContext) Ask(ctx context.Context, events ...event.Event) iter.Seq2[
 			yield(event.Event{}, err)
 			return
 		}
-		for _, e := range f.all()[start:] {
+		for i, e := range f.all()[start:] {
+			if slow := f.slowAfter[i]; slow != nil {
+				slow()
+			}
 			if !yield(e, nil) {
 				return
 			}
@@ -193,7 +200,17 @@ func (f *fakeContext) Events(ctx context.Context, from string) iter.Seq2[event.E
 	}
 }
 
-func (f *fakeContext) UnattendedSince(context.Context) (time.Time, error) { return time.Time{}, f.err }
+func (f *fakeContext) EventsAndWaiting(ctx context.Context, from string, waiting func(client.Waiting)) iter.Seq2[event.Event, error] {
+	f.Log.EventsAndWaiting(ctx, from, waiting)
+	return f.Events(ctx, from)
+}
+
+func (f *fakeContext) UnattendedSince(context.Context) (time.Time, error) {
+	if f.unattended != nil {
+		return f.unattended(), nil
+	}
+	return time.Time{}, f.err
+}
 
 func (f *fakeContext) State(context.Context) (wire.State, error) {
 	if f.missing {

@@ -157,6 +157,9 @@ func (o ingestOptions) log() (io.ReadCloser, error) {
 // check refuses a file that is no log before a connection is made. What is followed may be empty yet.
 func (o ingestOptions) check(file *os.File) error {
 	info, err := file.Stat()
+	if err == nil && info.IsDir() {
+		return usagef("%s: is %s (want a file)", o.file, kindOf(info.Mode()))
+	}
 	if err != nil || !info.Mode().IsRegular() || o.follow && info.Size() == 0 {
 		return err
 	}

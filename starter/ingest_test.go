@@ -176,10 +176,13 @@ func TestIngestRefusesOtherFilesBeforeAnythingIsRecorded(t *testing.T) {
 	require.NoError(t, os.WriteFile(notes, []byte(`{"note":"Buy bread"}`+"\n"), 0o600))
 	const formats = "Claude Code: --output-format stream-json, or a file of ~/.claude/projects; Codex CLI: a rollout file of ~/.codex/sessions; " +
 		"Droid CLI: --output-format stream-json, or a file of ~/.factory/sessions"
+	dir := t.TempDir()
 	for name, c := range map[string]struct {
 		stdin, want string
 		args        []string
 	}{
+		"a directory":          {args: []string{dir}, want: dir + ": is a directory (want a file)"},
+		"a followed directory": {args: []string{"--follow", dir}, want: dir + ": is a directory (want a file)"},
 		"a file": {args: []string{notes},
 			want: notes + ": log not recognized (want " + formats + ")"},
 		"a followed file": {args: []string{"--follow", notes},

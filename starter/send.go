@@ -99,7 +99,7 @@ func runSend(ctx context.Context, o sendOptions) error {
 		if turn.isAnswered {
 			advice += fmt.Sprintf(", stop it with \"%s interrupt -n %s\"", o.program(), o.name)
 		}
-		o.note("stopped waiting; %s (%s)", turn.remains(), advice)
+		o.note("stopped waiting; %s (%s)", turn.remains(ctx), advice)
 		return ctx.Err()
 	}
 	return err
@@ -128,11 +128,22 @@ func (t *observedTurn) Ask(ctx context.Context, events ...event.Event) iter.Seq2
 	}
 }
 
-// remains says what happens after the wait has stopped.
-func (t *observedTurn) remains() string {
+// remains says what happens after the wait has stopped, and ctx with it.
+func (t *observedTurn) remains(ctx context.Context) string {
+	isUnattended := false
+	if t.isAnswered || t.isRecorded {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), describeTimeout)
+		defer cancel()
+		since, err := t.UnattendedSince(ctx)
+		isUnattended = err == nil && !since.IsZero()
+	}
 	switch {
+	case t.isAnswered && isUnattended:
+		return "no worker has the answer; it continues when a worker runs"
 	case t.isAnswered:
 		return "the answer continues"
+	case isUnattended:
+		return "the message is recorded; no worker has its answer, which begins when a worker runs"
 	case t.isRecorded:
 		return "the message is recorded, and its answer has not begun yet"
 	}

@@ -90,6 +90,23 @@ func TestSendShowsTheAnswer(t *testing.T) {
 			out:    "Hello\n",
 			errOut: "fell back: from a to b: 401\n",
 		}, {
+			name:   "that was cut off, with a note on standard error",
+			reply:  []event.Body{whole("Hello, my"), event.LLMRequestCompleted{RequestID: request, FinishReason: "length"}},
+			out:    "Hello, my\n",
+			errOut: "the answer was cut off at the maximum length (raise maxTokens)\n",
+		}, {
+			name:   "that was filtered, with a note on standard error",
+			reply:  []event.Body{delta(1, 0, "Hel", false), whole("Hel"), event.LLMRequestCompleted{RequestID: request, FinishReason: "content_filter"}},
+			out:    "Hel\n",
+			errOut: "the provider's content filter stopped the answer\n",
+		}, {
+			name: "without a note on the answer to earlier input",
+			reply: []event.Body{
+				event.AssistantMessage{RequestID: "demo:r0000", Content: "old", ThroughEventID: "demo:0000"},
+				event.LLMRequestCompleted{RequestID: "demo:r0000", FinishReason: "length"},
+				whole("new"), completed},
+			out: "new\n",
+		}, {
 			name: "and not the rest of the interrupted answer",
 			reply: []event.Body{
 				event.TextDelta{RequestID: "demo:r0000", Attempt: 1, Index: 7, Delta: "old"},
@@ -247,35 +264,106 @@ func TestWaitingForAWorkerPrintsANotice(t *testing.T) {
 
 func TestSendNotesOnASignalHowFarTheTurnCame(t *testing.T) {
 	const follow = "follow it with \"starter events -n demo --follow\""
+	started := event.LLMRequestStarted{RequestID: "demo:r0001"}
 	for want, replies := range map[string][][]event.Body{
-		"no worker has recorded the message yet; once Temporal has stored it, the next worker answers it (" + follow + ")": nil,
-		"the message is recorded, and its answer has not begun yet (" + follow + ")":                                       {{}},
-		"the answer continues (" + follow + ", stop it with \"starter interrupt -n demo\")":                                {{event.LLMRequestStarted{RequestID: "demo:r0001"}}},
+		"no worker has recorded the message yet; once Temporal has stored it, the next worker answers it (" + follow + ")":       nil,
+		"the message is recorded, and its answer has not begun yet (" + follow + ")":                                             {{}},
+		"the answer continues (" + follow + ", stop it with \"starter interrupt -n demo\")":                                      {{started}},
+		"no worker has the answer; it continues when a worker runs (" + follow + ", stop it with \"starter interrupt -n demo\")": {{started}},
+		"the message is recorded; no worker has its answer, which begins when a worker runs (" + follow + ")":                    {{}},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		f := newFake(t, replies...)
 		f.err = context.Canceled
+		if strings.Contains(want, "when a worker runs") {
+			f.unattended = func() time.Time { return time.Unix(1, 0) }
+		}
 		got := starterWith(t, ctx, &fakeClient{context: f}, strings.NewReader(""), "send", "-n", "demo", "-m", "Hi")
 		require.Equal(t, outcome{exit.Interrupted, "", "stopped waiting; " + want + "\n"}, got)
 	}
 }
 
-func TestALogWithoutEventsWaitsForAWorker(t *testing.T) {
-	const want = "no events yet: the input of context demo is stored in Temporal; waiting for a worker on task queue theirs\n"
-	for _, args := range [][]string{{"events"}, {"events", "--json"}, {"export"}, {"export", "--format", "openai"}} {
-		f := newFake(t)
-		f.taskQueue, f.unrecorded = "theirs", true
-		got := starter(t, f, "", append(args, "-n", "demo")...)
-		require.Equal(t, exit.OK, got.code)
-		require.Equal(t, want, got.errOut, args)
-		f.unrecorded = false
-		f.recordBodies(event.SessionStarted{})
-		require.Empty(t, starter(t, f, "", append(args, "-n", "demo")...).errOut, args)
+func TestAnAnswerWithoutAWorkerPrintsANotice(t *testing.T) {
+	const notice = "no worker answers; the turn continues when a worker runs (Ctrl-C stops waiting)\n"
+	since := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
+	for name, test := range map[string]struct {
+		probes []time.Time // the last one repeats
+		want   string
+	}{
+		"a worker died":                   {[]time.Time{{}, since}, notice},
+		"an attempt follows another":      {[]time.Time{since, since.Add(1), {}}, ""},
+		"a worker answers, though slowly": {[]time.Time{{}, {}, {}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake(t, answered("demo:r0001", 1, "Hello"))
+			goOn := make(chan struct{})
+			errOut := &cancelAfter{lines: 1, cancel: func() { close(goOn) }}
+			probes := 0
+			f.unattended = func() time.Time {
+				select {
+				case <-goOn:
+					return time.Time{}
+				default:
+				}
+				probes++
+				if test.want == "" && probes == len(test.probes) {
+					close(goOn)
+				}
+				return test.probes[min(probes, len(test.probes))-1]
+			}
+			f.slowAfter = map[int]func(){2: func() { <-goOn }}
+			a := &app{streams: streams{out: &strings.Builder{}, err: errOut}, dial: dialFake(f), noticeAfter: time.Millisecond}
+			require.Zero(t, execute(t.Context(), a, []string{"send", "-n", "demo", "-m", "Hi"}))
+			require.Equal(t, test.want, errOut.String())
+		})
+	}
+}
+
+// storedInput is the input of a context that no worker has recorded.
+func storedInput() client.Waiting {
+	return client.Waiting{Input: func(context.Context) []event.Event { panic("nobody reads the input") }}
+}
+
+func TestALogSaysThatInputWaitsForAWorker(t *testing.T) {
+	const want = "the newest input of context demo is stored in Temporal; waiting for a worker on task queue theirs\n"
+	for _, args := range [][]string{{"events"}, {"events", "--json"}, {"events", "--from", "demo:0001"}, {"export"}, {"export", "--format", "openai"}} {
+		for _, unrecorded := range []bool{true, false} {
+			f := newFake(t)
+			f.taskQueue, f.unrecorded = "theirs", unrecorded
+			f.recordBodies(event.SessionStarted{})
+			f.Wait(storedInput())
+			got := starter(t, f, "", append(args, "-n", "demo")...)
+			require.Equal(t, exit.OK, got.code)
+			require.Equal(t, want, got.errOut, args)
+			f.Wait(client.Waiting{Since: time.Unix(1, 0)}) // a worker does other work
+			require.Empty(t, starter(t, f, "", append(args, "-n", "demo")...).errOut, args)
+		}
 	}
 	f := newFake(t)
 	f.missing = true
 	require.Equal(t, exit.NoContext, starter(t, f, "", "events", "-n", "demo").code)
+}
+
+func TestAFollowedLogSaysThatInputWaitsForAWorker(t *testing.T) {
+	f := newFake(t)
+	f.recordBodies(event.SessionStarted{})
+	f.Wait(storedInput())
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	said := make(chan struct{})
+	errOut := &cancelAfter{lines: 1, cancel: func() { close(said) }}
+	a := &app{streams: streams{out: &strings.Builder{}, err: errOut}, dial: dialFake(f), noticeAfter: time.Millisecond}
+	go func() {
+		select {
+		case <-said:
+		case <-time.After(10 * time.Second):
+		}
+		f.Wait(client.Waiting{})
+		cancel()
+	}()
+	require.Equal(t, exit.Interrupted, execute(ctx, a, []string{"events", "-n", "demo", "--follow"}))
+	require.Equal(t, "the newest input of context demo is stored in Temporal; waiting for a worker on task queue contexts\n", errOut.String())
 }
 
 func TestExitCodes(t *testing.T) {

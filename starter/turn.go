@@ -3,11 +3,14 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"iter"
 	"sync"
 	"time"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 	"github.com/seed-9ed7edd4/chronicle/starter/chat"
 	"github.com/seed-9ed7edd4/chronicle/starter/show"
 )
@@ -27,26 +30,63 @@ func (a *app) turn(ctx context.Context, to asker, events []event.Event) iter.Seq
 			}
 		}
 		stopNotice := a.noticeNoWorker(to)
-		defer stopNotice()
+		defer func() { stopNotice() }()
 		for e, err := range to.Ask(ctx, inputs[last]...) {
 			stopNotice()
 			if !yield(e, err) {
 				return
 			}
+			stopNotice = a.noticeUnattended(to)
 		}
 	}
 }
 
-// After stop has returned, nothing is printed.
 func (a *app) noticeNoWorker(to sender) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	printed := make(chan struct{})
-	timer := time.AfterFunc(cmp.Or(a.noticeAfter, noticeAfter), func() {
-		defer close(printed)
+	return a.later(func(ctx context.Context) {
 		queue := a.taskQueueOf(ctx, to)
 		if ctx.Err() == nil {
 			a.note("%s (Ctrl-C stops waiting)", show.NoWorkerYet(queue))
 		}
+	})
+}
+
+const maxProbeInterval = time.Minute
+
+// noticeUnattended prints a notice if two probes find the same work without a worker: right after an attempt, the
+// next one waits for a moment, too. The longer a worker takes, the rarer the probes.
+func (a *app) noticeUnattended(to asker) (stop func()) {
+	return a.later(func(ctx context.Context) {
+		shortest := cmp.Or(a.noticeAfter, noticeAfter) / 2
+		interval, probed := shortest, time.Time{}
+		for ctx.Err() == nil {
+			since, err := to.UnattendedSince(ctx)
+			switch {
+			case ctx.Err() != nil:
+				return
+			case err != nil || since.IsZero():
+				interval = min(2*interval, maxProbeInterval)
+			case since.Equal(probed):
+				if a.outTerminal && a.errTerminal {
+					fmt.Fprintln(a.err) // ends the line of the answer so far
+				}
+				a.note("%s (Ctrl-C stops waiting)", show.Unattended)
+				return
+			default:
+				interval = shortest
+			}
+			probed = since
+			pause.For(ctx, interval)
+		}
+	})
+}
+
+// later calls notice after noticeAfter. Stop ends the context of a call, and returns after it.
+func (a *app) later(notice func(ctx context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	printed := make(chan struct{})
+	timer := time.AfterFunc(cmp.Or(a.noticeAfter, noticeAfter), func() {
+		defer close(printed)
+		notice(ctx)
 	})
 	return sync.OnceFunc(func() {
 		cancel()
@@ -69,19 +109,42 @@ func (a *app) taskQueueOf(ctx context.Context, of sender) string {
 	return queue
 }
 
-// noticeUnrecorded prints a notice at the end of a log without events: the context exists, but no worker has
-// recorded its input.
-func (a *app) noticeUnrecorded(ctx context.Context, of sender, log iter.Seq2[event.Event, error]) iter.Seq2[event.Event, error] {
+// readLog yields the log of a context, and prints a notice if no worker has recorded its newest input.
+func (a *app) readLog(ctx context.Context, of conversation, from string) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
-		isEmpty := true
-		for e, err := range log {
-			isEmpty = false
+		var work client.Waiting
+		for e, err := range of.EventsAndWaiting(ctx, from, func(w client.Waiting) { work = w }) {
 			if !yield(e, err) {
 				return
 			}
 		}
-		if isEmpty {
-			a.note("no events yet: the input of context %s is %s", of.Name(), show.NoWorkerYet(a.taskQueueOf(ctx, of)))
+		if work.Input != nil {
+			a.noteUnrecorded(ctx, of)
 		}
+	}
+}
+
+// followLog yields the log of a context, and prints a notice when no worker has recorded input for a while.
+func (a *app) followLog(ctx context.Context, of conversation, options client.FollowOptions) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		stop, isStored := func() {}, false
+		defer func() { stop() }()
+		options.Waiting = func(w client.Waiting) {
+			if wasStored := isStored; wasStored == (w.Input != nil) {
+				return
+			}
+			stop()
+			if isStored = w.Input != nil; isStored {
+				stop = a.later(func(ctx context.Context) { a.noteUnrecorded(ctx, of) })
+			}
+		}
+		of.Follow(ctx, options)(yield)
+	}
+}
+
+func (a *app) noteUnrecorded(ctx context.Context, of sender) {
+	queue := a.taskQueueOf(ctx, of)
+	if ctx.Err() == nil {
+		a.note("the newest input of context %s is %s", of.Name(), show.NoWorkerYet(queue))
 	}
 }

@@ -126,6 +126,14 @@ func (l *Log) Events(_ context.Context, from string) iter.Seq2[event.Event, erro
 	}
 }
 
+// EventsAndWaiting is Events, and reports the work of Wait.
+func (l *Log) EventsAndWaiting(ctx context.Context, from string, waiting func(client.Waiting)) iter.Seq2[event.Event, error] {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	waiting(l.waiting)
+	return l.Events(ctx, from)
+}
+
 // Follow yields the recorded events that follow options.From and, if options.Deltas is set, the deltas of
 // answers to later input, until ctx is done.
 func (l *Log) Follow(ctx context.Context, options client.FollowOptions) iter.Seq2[event.Event, error] {

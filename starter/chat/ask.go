@@ -288,7 +288,7 @@ func (m *Model) takeLog(update logUpdate) tea.Cmd {
 			continue
 		}
 		m.lost = false
-		m.isUnreachable = false
+		m.hear()
 		m.resolvePending(l.Event)
 		m.transcript.take(l.Event)
 	}

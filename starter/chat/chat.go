@@ -24,6 +24,7 @@ type Context interface {
 	Follow(ctx context.Context, options client.FollowOptions) iter.Seq2[event.Event, error]
 	State(ctx context.Context) (wire.State, error)
 	Interrupt(ctx context.Context) error
+	UnattendedSince(ctx context.Context) (time.Time, error)
 }
 
 type Config struct {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/starter/show"
 )
 
 // Model is the bubbletea model of the screen. transcript.go shows the log, line.go edits the
@@ -42,6 +43,10 @@ type Model struct {
 	lost     bool
 	// isUnreachable is the outcome of the latest check of Temporal.
 	isUnreachable bool
+	// heard is when the latest event arrived, and probed the result of the latest check since then. isUnattended:
+	// no worker has the answer.
+	heard, probed time.Time
+	isUnattended  bool
 	// unsent holds inputs in the order typed. They are sent one at a time to keep that
 	// order; the first is being sent.
 	unsent [][]event.Event
@@ -115,8 +120,7 @@ func (m *Model) take(msg tea.Msg) tea.Cmd {
 	case checkDue:
 		return m.checkReachable()
 	case checkResult:
-		m.isUnreachable = msg.isUnreachable
-		return m.scheduleCheck()
+		return m.takeCheck(msg)
 	case overdue:
 		if i := m.awaited(msg.id); i >= 0 {
 			m.pending[i].overdue = true
@@ -167,7 +171,13 @@ func (m *Model) rows() []string {
 	for _, row := range m.pendingRows() {
 		parts = append(parts, style.Dim(row))
 	}
-	if m.transcript.busy {
+	isUnattended := m.transcript.busy && m.isUnattended
+	if isUnattended {
+		for _, row := range m.transcript.wrap(show.Unattended) {
+			parts = append(parts, style.Dim(row))
+		}
+	}
+	if m.transcript.busy && (!isUnattended || m.transcript.interrupting) {
 		parts = append(parts, style.Dim(m.spinner.View()+" "+m.transcript.doing()))
 	}
 	if m.transcript.busy && m.isUnreachable {
@@ -216,6 +226,8 @@ func (m *Model) farewell() string {
 		text = "A worker stops the answer"
 	case waiting >= 0:
 		text = "A tool call waits for you"
+	case m.isUnattended && !m.config.EndsAll:
+		text = "No" + strings.TrimPrefix(show.Unattended, "no")
 	case m.transcript.answering:
 		text = "The answer continues"
 	default:

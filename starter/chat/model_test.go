@@ -109,6 +109,13 @@ func TestAnAnswer(t *testing.T) {
 			event.LLMRequestFailed{RequestID: request, Error: "quota", RetriesAttempted: 1})
 		s.untilPrinted("fell back: from a to b: 401\n✗ failed: quota (after 1 retry)\n")
 	})
+	t.Run("that was cut off is marked", func(t *testing.T) {
+		s := open(t)
+		s.record(event.UserMessage{Content: "Hi"}, started(1),
+			event.AssistantMessage{RequestID: request, Content: "Hello, my", ThroughEventID: "demo:0001"},
+			event.LLMRequestCompleted{RequestID: request, FinishReason: "length"})
+		s.untilPrinted("Hello, my\nthe answer was cut off at the maximum\nlength (raise maxTokens)\n")
+	})
 	t.Run("cannot control the terminal", func(t *testing.T) {
 		s := open(t)
 		s.record(event.UserMessage{Content: "Hi"}, delta(0, "a\x1b[2Jb\n"))
@@ -379,6 +386,26 @@ func TestJoining(t *testing.T) {
 	})
 }
 
+func TestAnAnswerWithoutAWorkerIsShown(t *testing.T) {
+	since := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
+	const row = "no worker answers; the turn continues\nwhen a worker runs"
+	s := open(t, event.UserMessage{Content: "Hi"}, started(1))
+	s.untilViewed("answering")
+	s.fake.unattended.Store(&since)
+	s.untilViewed(row)
+	require.NotContains(t, s.view(), "answering")
+	s.press('c', tea.ModCtrl)
+	s.untilViewed("interrupting")
+	require.Contains(t, s.view(), row)
+	s.fake.unattended.Store(nil)
+	s.record(delta(0, "Hello"))
+	s.until("answered", func() bool { return !strings.Contains(s.view(), "no worker") })
+	s.fake.unattended.Store(&since)
+	s.untilViewed(row)
+	s.record(event.LLMRequestCompleted{RequestID: request})
+	s.until("completed", func() bool { return !strings.Contains(s.view(), "no worker") })
+}
+
 func TestABrokenLogStreamIsReportedOnce(t *testing.T) {
 	s := open(t)
 	close(s.fake.log)
@@ -393,8 +420,12 @@ func TestTheFarewellSaysWhatHappens(t *testing.T) {
 		do   func(*screen)
 		want string
 	}{
-		"no turn":              {nil, func(*screen) {}, ""},
-		"an answer":            {[]event.Body{message, started(1)}, func(*screen) {}, "The answer continues."},
+		"no turn":   {nil, func(*screen) {}, ""},
+		"an answer": {[]event.Body{message, started(1)}, func(*screen) {}, "The answer continues."},
+		"an unattended one": {[]event.Body{message, started(1)}, func(s *screen) {
+			s.fake.unattended.Store(new(time.Unix(1, 0)))
+			s.untilViewed("no worker answers")
+		}, "No worker answers; the turn continues when a worker runs."},
 		"an interrupted one":   {[]event.Body{message, started(1)}, func(s *screen) { s.press('c', tea.ModCtrl) }, "A worker stops the answer."},
 		"before the answer":    {[]event.Body{message}, func(*screen) {}, "The message is stored, and a worker answers it."},
 		"a stored message":     {nil, func(s *screen) { s.enter("Hi"); s.takeSent(); s.untilViewed("waiting for a worker") }, "The message is stored, and a worker answers it."},

@@ -12,11 +12,15 @@ import (
 
 const reachTimeout = 2 * time.Second
 
-// checkDue is when the screen checks whether Temporal is reachable while it waits for an answer. Following
-// a log cannot distinguish an unreachable server from a log without new events.
+// checkDue is when the screen checks whether Temporal is reachable, and whether a worker has the answer, while it
+// waits for an answer. Following a log cannot distinguish their absence from a log without new events.
 type checkDue struct{}
 
-type checkResult struct{ isUnreachable bool }
+type checkResult struct {
+	isUnreachable bool
+	heard         time.Time // as in Model when the check began
+	unattended    time.Time // since when an answer waits for a worker; zero: none does
+}
 
 func (m *Model) scheduleCheck() tea.Cmd {
 	return tea.Tick(m.config.RecordTimeout/2, func(time.Time) tea.Msg { return checkDue{} })
@@ -27,12 +31,36 @@ func (m *Model) checkReachable() tea.Cmd {
 		return m.scheduleCheck()
 	}
 	of, from := m.config.Context, m.transcript.lastID
+	result := checkResult{heard: m.heard}
+	waitingCall, _ := m.transcript.waitingCall()
+	isSilent := waitingCall < 0 && time.Since(m.heard) >= m.config.RecordTimeout
 	return func() tea.Msg {
 		ctx, cancel := context.WithTimeout(m.ctx, reachTimeout)
 		defer cancel()
 		for _, err := range of.Events(ctx, from) {
-			return checkResult{isUnreachable: err != nil && !errors.Is(err, client.ErrNoContext)}
+			result.isUnreachable = err != nil && !errors.Is(err, client.ErrNoContext)
+			return result
 		}
-		return checkResult{}
+		if isSilent {
+			result.unattended, _ = of.UnattendedSince(ctx) // on an error, the next check asks again
+		}
+		return result
 	}
+}
+
+// takeCheck shows that no worker has the answer if two checks find the same: right after an attempt, the next one
+// waits for a moment, too.
+func (m *Model) takeCheck(result checkResult) tea.Cmd {
+	m.isUnreachable = result.isUnreachable
+	if result.heard.Equal(m.heard) {
+		m.isUnattended = !result.unattended.IsZero() && result.unattended.Equal(m.probed)
+		m.probed = result.unattended
+	}
+	return m.scheduleCheck()
+}
+
+// hear receives an event or another context.
+func (m *Model) hear() {
+	m.heard, m.probed = time.Now(), time.Time{}
+	m.isUnreachable, m.isUnattended = false, false
 }

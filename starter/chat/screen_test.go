@@ -6,6 +6,7 @@ import (
 	"iter"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,6 +30,7 @@ type fakeContext struct {
 	sendErr    error
 	eventsErr  error
 	interrupts chan struct{}
+	unattended atomic.Pointer[time.Time] // nil: a worker has the answer
 }
 
 func (f *fakeContext) Name() string { return f.name }
@@ -73,6 +75,13 @@ func (f *fakeContext) Follow(ctx context.Context, _ client.FollowOptions) iter.S
 			}
 		}
 	}
+}
+
+func (f *fakeContext) UnattendedSince(context.Context) (time.Time, error) {
+	if since := f.unattended.Load(); since != nil {
+		return *since, nil
+	}
+	return time.Time{}, nil
 }
 
 func (*fakeContext) State(context.Context) (wire.State, error) {

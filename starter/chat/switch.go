@@ -44,6 +44,7 @@ func (m *Model) takeSwitched(msg switched) tea.Cmd {
 	m.transcript = newTranscript(m.config)
 	m.transcript.out = append(printed, m.transcript.out...)
 	m.pending, m.lost = nil, false
+	m.hear()
 	m.line.name(msg.to.Name(), m.width)
 	return m.follow()
 }

@@ -172,7 +172,11 @@ func (t *transcript) take(e event.Event) {
 		t.finishTail()
 		t.remark(show.Note(body))
 	case event.LLMRequestCompleted:
-		t.end(body, "")
+		mark := show.Incomplete(body)
+		if mark != "" {
+			mark = t.style.Yellow(mark)
+		}
+		t.end(body, mark)
 	case event.LLMRequestInterrupted:
 		t.end(body, t.style.Yellow("⏹ "+show.Note(body)))
 	case event.LLMRequestFailed:

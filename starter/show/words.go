@@ -166,10 +166,24 @@ func decision(b event.ApprovalDecided) (subject, text string) {
 	return "approved", text
 }
 
+// Incomplete says why a completed answer is not whole; "": it is.
+func Incomplete(b event.LLMRequestCompleted) string {
+	switch b.FinishReason {
+	case "length":
+		return "the answer was cut off at the maximum length (raise maxTokens)"
+	case "content_filter":
+		return "the provider's content filter stopped the answer"
+	}
+	return ""
+}
+
 // NoWorkerYet is the notice for an input that no worker of the task queue has recorded yet.
 func NoWorkerYet(taskQueue string) string {
 	return "stored in Temporal; waiting for a worker on task queue " + taskQueue
 }
+
+// Unattended is the notice for a turn whose answer or tool call waits for a worker.
+const Unattended = "no worker answers; the turn continues when a worker runs"
 
 func attachment(b event.FileAttachment) string {
 	text := cmp.Or(b.FileName, b.Source.String()) + " (" + b.MediaType
