@@ -76,10 +76,10 @@ type run struct {
 	inbox   *inbox
 	loading workflow.Future // of the reference at the head of inbox; nil: none
 
-	loadedBytes int // of inputs that Load has read
-	name    string // of the context
-	storeID string // Options.StoreID
-	metrics *metrics.Metrics
+	loadedBytes int    // of inputs that Load has read
+	name        string // of the context
+	storeID     string // Options.StoreID
+	metrics     *metrics.Metrics
 
 	// session is empty while isReleased: query handlers and coroutines must use currentSession.
 	session    reducer.Session

@@ -22,8 +22,8 @@ type signal struct {
 	// Load has returned, and for payloads without references.
 	loaded  *commonpb.Payloads
 	problem error
-	append   *pendingAppend // nil for a signal
-	trace    string         // traceparent of the sender; empty: none
+	append  *pendingAppend // nil for a signal
+	trace   string         // traceparent of the sender; empty: none
 }
 
 func (s signal) size() int {
