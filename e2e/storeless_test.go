@@ -57,10 +57,9 @@ func TestAClientWithoutABlobStoreReportsAnAnswerThatItCannotRead(t *testing.T) {
 	require.ErrorContains(t, err, problem)
 
 	// Both records of the turn are unreadable, and the client asks in the middle of the first.
-	question := event.New(event.UserMessage{Content: large70K})
+	question := event.New(event.UserMessage{Content: "known by its id"})
 	question.ClientEventID = "question"
-	w.say(c, "And?", event.New(event.Note{Kind: event.NoteSystem, Content: "before"}), question)
-	question.Body = event.UserMessage{Content: "known by its id"}
+	w.say(c, "And?", event.New(event.Note{Kind: event.NoteSystem, Content: large70K}), question)
 	err = last(question)
 	require.ErrorIs(t, err, client.ErrNoArchive)
 	require.ErrorContains(t, err, problem)
