@@ -108,7 +108,7 @@ func (a *attempt) generate(ctx context.Context) (result GenerateResult, err erro
 			if reasoned += len(delta.Text); a.keep == event.ReasoningOff || reasoned > event.MaxReasoningBytes {
 				return
 			}
-		} else if size += len(delta.Text); size > MaxAnswerBytes {
+		} else if size += len(delta.Text); size > event.MaxAnswerBytes {
 			a.cancel(errTooLong)
 			return
 		}

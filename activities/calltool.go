@@ -114,7 +114,6 @@ func (a *Activities) call(ctx context.Context, in CallToolInput) ToolCallResult 
 
 const (
 	progressInterval = 100 * time.Millisecond
-	maxProgressBytes = 1 << 10
 )
 
 // progressOf returns a function that publishes the progress of a call until the call ends. It is
@@ -132,7 +131,7 @@ func (a *Activities) progressOf(ctx context.Context, in CallToolInput) func(stri
 		sentAt = time.Now()
 		index++
 		a.options.Stream.Progress(in.ContextName, event.ToolProgress{
-			RequestID: in.RequestID, ToolCallID: in.ToolCallID, Index: index, Text: event.RedactOutput(text, maxProgressBytes),
+			RequestID: in.RequestID, ToolCallID: in.ToolCallID, Index: index, Text: event.RedactOutput(text, event.MaxProgressBytes),
 		})
 	}
 }

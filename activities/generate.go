@@ -18,10 +18,6 @@ const (
 	heartbeatInterval = time.Second     // also of stop checks, in case a stop message was lost
 )
 
-// MaxAnswerBytes is the maximum length of an answer: a history must be able to store it. A longer
-// one is truncated and has the finish reason "length".
-const MaxAnswerBytes = 768 << 10
-
 // GenerateInput is the input of [Activities.Generate].
 type GenerateInput struct {
 	ContextName  string `json:"contextName"`

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/stream"
+	"github.com/seed-9ed7edd4/chronicle/stream/streamtest"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
@@ -54,7 +55,7 @@ func TestEveryAttemptOfAStepBeginsWithAResetDelta(t *testing.T) {
 			for len(deltas) < 2 {
 				select {
 				case m := <-sub.Messages():
-					if d, ok := sub.Delta(m); ok {
+					if d, ok := streamtest.Delta(sub, m); ok {
 						deltas = append(deltas, d)
 					}
 				case <-time.After(10 * time.Second):
@@ -205,7 +206,7 @@ func deltas(t *testing.T, sub *stream.Subscription, n int) (texts []string) {
 	for len(texts) < n {
 		select {
 		case m := <-sub.Messages():
-			d, ok := sub.Delta(m)
+			d, ok := streamtest.Delta(sub, m)
 			switch {
 			case !ok:
 			case d.Reasoning != "":
@@ -282,7 +283,7 @@ func TestTheSettingDecidesWhetherReasoningIsStreamed(t *testing.T) {
 func TestAnAnswerWithReasoningAndStateFitsIntoAnEvent(t *testing.T) {
 	details := `[{"type":"reasoning.encrypted","data":"` + strings.Repeat("A", event.MaxProviderStateBytes-1000) + `"}]`
 	for name, text := range map[string]string{
-		"short": "Hi", "long": strings.Repeat("x", activities.MaxAnswerBytes-1), "of escapes": strings.Repeat("\x01", 240_000),
+		"short": "Hi", "long": strings.Repeat("x", event.MaxAnswerBytes-1), "of escapes": strings.Repeat("\x01", 240_000),
 	} {
 		t.Run(name, func(t *testing.T) {
 			delta, err := json.Marshal(map[string]any{

@@ -383,7 +383,7 @@ func (a *attempt) conclude(ctx context.Context, answer Answer, err error) (Gener
 	}
 	result.Hooks = a.guard.reported()
 	if checked.Text != response.Text {
-		result.Text, _ = truncate(checked.Text, MaxAnswerBytes, wire.MaxEventBytes-envelopeBytes)
+		result.Text, _ = truncate(checked.Text, event.MaxAnswerBytes, wire.MaxEventBytes-envelopeBytes)
 		result.Reasoning, result.ProviderState = "", nil
 	}
 	return result, nil

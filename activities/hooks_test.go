@@ -16,6 +16,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/stream"
+	"github.com/seed-9ed7edd4/chronicle/stream/streamtest"
 )
 
 type (
@@ -46,7 +47,7 @@ func (w *world) published(sub *stream.Subscription) (text string) {
 	for {
 		select {
 		case m := <-sub.Messages():
-			d, ok := sub.Delta(m)
+			d, ok := streamtest.Delta(sub, m)
 			if ok && d.Progress != nil {
 				return text
 			}

@@ -127,7 +127,7 @@ func (b toolbox) choose(settings event.RequestSettings) (event.RequestSettings, 
 }
 
 const (
-	maxArgumentsBytes = 256 << 10 // of a call; all together at most [MaxAnswerBytes]
+	maxArgumentsBytes = 256 << 10 // of a call; all together at most [event.MaxAnswerBytes]
 	maxCallIDBytes    = 64
 	maxToolNameBytes  = 64
 )
@@ -149,7 +149,7 @@ type CalledTool struct {
 // the error of the call, which the model reads.
 func (b toolbox) called(ctx context.Context, calls []ModelCall) []CalledTool {
 	var out []CalledTool
-	room := MaxAnswerBytes
+	room := event.MaxAnswerBytes
 	for _, call := range calls[:min(len(calls), reducer.MaxCalls)] {
 		called := b.resolve(ctx, call, min(room, maxArgumentsBytes))
 		room -= len(called.Arguments)

@@ -346,5 +346,5 @@ func TestTheCallsOfAnAnswerAreBounded(t *testing.T) {
 	for _, call := range result.Calls {
 		size += len(call.Arguments)
 	}
-	require.Less(t, size, activities.MaxAnswerBytes+len(many)*2)
+	require.Less(t, size, event.MaxAnswerBytes+len(many)*2)
 }

@@ -34,7 +34,7 @@ func (a *attempt) outcome(ctx context.Context, answer Answer, err error) (Genera
 		Hooks:        a.guard.reported(),
 		Offered:      a.offered,
 	}
-	text, isCut := truncate(answer.Text, MaxAnswerBytes, wire.MaxEventBytes)
+	text, isCut := truncate(answer.Text, event.MaxAnswerBytes, wire.MaxEventBytes)
 	if isCut {
 		result.Text, result.FinishReason = text, "length" // also after an error: the last delta may have exceeded the limit
 	}

@@ -263,7 +263,7 @@ func TestAFailedSessionQueryIsNoTimeout(t *testing.T) {
 }
 
 func TestLongAnswerIsTruncated(t *testing.T) {
-	half := strings.Repeat("ü", activities.MaxAnswerBytes/4)
+	half := strings.Repeat("ü", event.MaxAnswerBytes/4)
 	for name, step := range map[string]llmtest.Step{
 		"in many deltas":    llmtest.Answer(half, half, half, "never read").HoldAfter(3, llmtest.NewGate()),
 		"in one delta":      llmtest.Answer("x" + half + half + half),
@@ -274,8 +274,8 @@ func TestLongAnswerIsTruncated(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, reducer.Completed, result.Outcome)
 			require.Equal(t, "length", result.FinishReason)
-			require.LessOrEqual(t, len(result.Text), activities.MaxAnswerBytes)
-			require.Greater(t, len(result.Text), activities.MaxAnswerBytes-4)
+			require.LessOrEqual(t, len(result.Text), event.MaxAnswerBytes)
+			require.Greater(t, len(result.Text), event.MaxAnswerBytes-4)
 			require.NotContains(t, result.Text, "\uFFFD")
 		})
 	}

@@ -79,7 +79,6 @@ func (a *attempt) summaryMessages(ctx context.Context, model Model, r ModelReque
 	with := func(covered []reducer.Message) []reducer.Message {
 		return append(slices.Concat(system, covered), instruction)
 	}
-	r.Conversation = "" // counting must not replace the cached rendering of the whole conversation
 	var failure error
 	fits := func(covered []reducer.Message) bool {
 		r.Messages = with(covered)

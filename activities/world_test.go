@@ -29,6 +29,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/stream"
+	"github.com/seed-9ed7edd4/chronicle/stream/streamtest"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
@@ -206,7 +207,7 @@ func awaitDelta(t *testing.T, sub *stream.Subscription, text string) {
 	for {
 		select {
 		case m := <-sub.Messages():
-			if d, ok := sub.Delta(m); ok {
+			if d, ok := streamtest.Delta(sub, m); ok {
 				if d.Delta != text {
 					t.Errorf("received %q, want %q", d.Delta, text)
 				}

@@ -58,7 +58,7 @@ func archived(r *runner) error {
 			}
 		}
 		began := time.Now()
-		if err := chat.Write(io.Discard, chat.JSONL, log, nil); err != nil {
+		if _, err := chat.Write(io.Discard, chat.JSONL, log, nil); err != nil {
 			return err
 		}
 		export = append(export, float64(n)/time.Since(began).Seconds())

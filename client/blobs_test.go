@@ -38,7 +38,8 @@ func referring(t *testing.T, store *blobs.Store) []event.Event {
 // exported writes a log as JSON lines with the bytes of its references.
 func exported(t *testing.T, from *client.Context) string {
 	var out bytes.Buffer
-	require.NoError(t, chat.Write(&out, chat.JSONL, from.Events(t.Context(), ""), func(ref string) ([]byte, error) { return from.Blob(t.Context(), ref) }))
+	_, err := chat.Write(&out, chat.JSONL, from.Events(t.Context(), ""), func(ref string) ([]byte, error) { return from.Blob(t.Context(), ref) })
+	require.NoError(t, err)
 	return out.String()
 }
 

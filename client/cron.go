@@ -2,15 +2,22 @@ package client
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	sdkclient "go.temporal.io/sdk/client"
 )
 
+// cronComment matches the cron expressions that this package keeps in the comments of calendars: one like @daily, or
+// five to seven fields of numbers and names of months and days.
+var cronComment = regexp.MustCompile(`(?i)^(@[a-z]+|` + cronFieldPattern + `(\s+` + cronFieldPattern + `){4,6})$`)
+
+const cronFieldPattern = `([-0-9*,/?]|(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|sun|mon|tue|wed|thu|fri|sat)[a-z]*)+`
+
 // cronOf returns the cron expression of a calendar, from which the server has made it. Schedules of this
 // package keep the expression in the comment, others may have any comment or none.
 func cronOf(c sdkclient.ScheduleCalendarSpec) string {
-	if fields := len(strings.Fields(c.Comment)); fields >= 5 && fields <= 7 || strings.HasPrefix(c.Comment, "@") {
+	if cronComment.MatchString(c.Comment) {
 		return c.Comment
 	}
 	fields := []string{

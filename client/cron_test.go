@@ -25,12 +25,22 @@ func TestACalendarIsShownAsItsCronExpression(t *testing.T) {
 		"* * 1,15-20/2 * *": func(c *sdkclient.ScheduleCalendarSpec) {
 			c.DayOfMonth = ranges{{Start: 1, End: 1, Step: 1}, {Start: 15, End: 20, Step: 2}}
 		},
-		"* * * * * 2026":  func(c *sdkclient.ScheduleCalendarSpec) { c.Year = ranges{{Start: 2026}} },
-		"30 * * * * * *":  func(c *sdkclient.ScheduleCalendarSpec) { c.Second = ranges{{Start: 30}} },
-		"0 9 * * MON-FRI": func(c *sdkclient.ScheduleCalendarSpec) { c.Comment = "0 9 * * MON-FRI" },
-		"@daily":          func(c *sdkclient.ScheduleCalendarSpec) { c.Comment = "@daily" },
-		"* * * 2 *":       func(c *sdkclient.ScheduleCalendarSpec) { c.Comment, c.Month = "the dentist", ranges{{Start: 2}} },
-		"0 0 * * *":       func(c *sdkclient.ScheduleCalendarSpec) { *c = sdkclient.ScheduleCalendarSpec{} },
+		"* * * * * 2026":         func(c *sdkclient.ScheduleCalendarSpec) { c.Year = ranges{{Start: 2026}} },
+		"30 * * * * * *":         func(c *sdkclient.ScheduleCalendarSpec) { c.Second = ranges{{Start: 30}} },
+		"0 9 * * MON-FRI":        func(c *sdkclient.ScheduleCalendarSpec) { c.Comment = "0 9 * * MON-FRI" },
+		"@daily":                 func(c *sdkclient.ScheduleCalendarSpec) { c.Comment = "@daily" },
+		"0 6 * JAN,Mar mon 2026": func(c *sdkclient.ScheduleCalendarSpec) { c.Comment = "0 6 * JAN,Mar mon 2026" },
+		"* * * 3 *": func(c *sdkclient.ScheduleCalendarSpec) {
+			c.Comment, c.Month = "every morning for the team", ranges{{Start: 3}}
+		},
+		"* * * 4 *": func(c *sdkclient.ScheduleCalendarSpec) {
+			c.Comment, c.Month = "5 minutes before the train", ranges{{Start: 4}}
+		},
+		"* * * 5 *": func(c *sdkclient.ScheduleCalendarSpec) {
+			c.Comment, c.Month = "@ada asked for this", ranges{{Start: 5}}
+		},
+		"* * * 2 *": func(c *sdkclient.ScheduleCalendarSpec) { c.Comment, c.Month = "the dentist", ranges{{Start: 2}} },
+		"0 0 * * *": func(c *sdkclient.ScheduleCalendarSpec) { *c = sdkclient.ScheduleCalendarSpec{} },
 	} {
 		require.Equal(t, want, cronOf(calendar(change)))
 	}

@@ -16,10 +16,18 @@ func (t *Turn) Add(e event.Event) (belongs, ends bool) { return t.turn.add(e) }
 
 func Merge(contextName, from string, recorded <-chan Entry, deltas <-chan stream.Delta, wake chan<- struct{}) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
-		merge(contextName, position{last: event.Counter(from)}, recorded, deltas,
-			func(d stream.Delta) (stream.Delta, bool) { return d, true }, wake, yield)
+		merge(contextName, newPosition(from, event.Running{}), recorded, gapless(deltas), wake, yield)
 	}
 }
+
+// gapless is a source without gaps.
+type gapless <-chan stream.Delta
+
+func (g gapless) Messages() <-chan stream.Delta { return g }
+
+func (gapless) Decode(d stream.Delta) (stream.Delta, bool) { return d, true }
+
+func (gapless) Pass(d stream.Delta) (stream.Delta, bool) { return d, true }
 
 var DialStream = dialStream
 

@@ -14,6 +14,9 @@ import (
 type FollowOptions struct {
 	From   string // id of the event to start after; empty: start at the first event
 	Deltas bool   // include live deltas, if the client has NATS
+	// Running is what the log through From shows, for Deltas. Without it, those of any request are included until
+	// the log shows one.
+	Running event.Running
 	// Delay before the first read of the log. A Send by this client ends it, and so does a delta that answers
 	// an event after From. 0: none.
 	Delay time.Duration
@@ -28,7 +31,8 @@ type Waiting = eventlog.Waiting
 // Follow yields the recorded events, each once and in order, and then new ones until ctx is done.
 // It waits for a context that does not exist. With Deltas, live deltas and the progress of tool calls are
 // interleaved. The deltas of an attempt come in order. A delta with Reset replaces the text so far, because the
-// answer starts over or deltas were missed. No delta follows its answer or the event that ends its request.
+// answer starts over or deltas were missed. Deltas are of the attempt that runs
+// as the log shows it, so none follows its answer or the event that ends its request.
 func (c *Context) Follow(ctx context.Context, options FollowOptions) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		f, err := c.newFollower(ctx, options.Deltas)
@@ -37,7 +41,7 @@ func (c *Context) Follow(ctx context.Context, options FollowOptions) iter.Seq2[e
 			return
 		}
 		defer f.close()
-		f.delay, f.waiting = options.Delay, options.Waiting
+		f.delay, f.waiting, f.running = options.Delay, options.Waiting, options.Running
 		f.follow(options.From)(yield)
 	}
 }
@@ -52,6 +56,7 @@ type follower struct {
 	unsubscribe func()
 	delay       time.Duration // before the first read of the log
 	waiting     func(Waiting) // nil: not called
+	running     event.Running // what the log shows before the first event that is read
 }
 
 func (c *Context) newFollower(ctx context.Context, deltas bool) (*follower, error) {
@@ -108,7 +113,7 @@ func (f *follower) follow(from string) iter.Seq2[event.Event, error] {
 			for range recorded {
 			}
 		}()
-		merge(f.context.name, position{last: event.Counter(from)}, recorded, f.deltas.Messages(), f.deltas.Delta, f.wake, yield)
+		merge(f.context.name, newPosition(from, f.running), recorded, f.deltas, f.wake, yield)
 	}
 }
 

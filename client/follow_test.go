@@ -134,7 +134,7 @@ func TestDeltasOfAStepFollowTheResultsOfTheStepBefore(t *testing.T) {
 }
 
 func TestReasoningAndTextAreYieldedInOrder(t *testing.T) {
-	m := startMerge(t, "")
+	m := startMerge(t, id(1))
 	position := func(index int, text string, reset bool) event.TextDelta {
 		return event.TextDelta{RequestID: requestID(1), Attempt: 1, Index: index, Delta: text, Reset: reset}
 	}
@@ -159,7 +159,7 @@ func TestReasoningAndTextAreYieldedInOrder(t *testing.T) {
 }
 
 func TestADeltaWithoutAnEventIsYieldedAtOnce(t *testing.T) {
-	m := startMerge(t, "")
+	m := startMerge(t, id(1))
 	reset := delta(1, 0, "")
 	reset.Attempt, reset.Reset = 2, true
 	m.delta(reset)
@@ -176,6 +176,8 @@ func TestDeltasOfAFinishedRequestAreDropped(t *testing.T) {
 			m.log(2, end)
 			m.yields(recorded(2, end))
 			m.delta(delta(1, 1, "too late"))
+			m.log(3, event.UserMessage{Content: "next"})
+			m.yields(recorded(3, event.UserMessage{Content: "next"}))
 			m.delta(delta(2, 2, "in time"))
 			m.yields(live(delta(2, 2, "in time")))
 			m.end()
@@ -207,6 +209,8 @@ func TestTheProgressOfAToolIsYieldedUntilItsRequestEnds(t *testing.T) {
 	m.log(2, completed(1))
 	m.yields(recorded(2, completed(1)))
 	give(t, m.deltas, stream.Delta{Progress: &progress})
+	m.log(3, event.UserMessage{Content: "next"})
+	m.yields(recorded(3, event.UserMessage{Content: "next"}))
 	m.delta(delta(2, 2, "next"))
 	m.yields(live(delta(2, 2, "next")))
 	m.end()
@@ -272,7 +276,7 @@ func TestMergeReadsNothingAfterItsReaderStops(t *testing.T) {
 		break
 	}
 	deltas <- stream.Delta{TextDelta: delta(1, 0, "Hi")}
-	for range client.Merge("demo", "", log, deltas, nil) {
+	for range client.Merge("demo", id(1), log, deltas, nil) {
 		break
 	}
 	require.Empty(t, log)
@@ -317,4 +321,35 @@ func TestADeltaAheadOfTheLogWakesTheReaderOfTheLog(t *testing.T) {
 	m.delta(ahead)
 	take(t, m.out)
 	require.Empty(t, m.wake, "a delta whose event has been read wakes nobody")
+}
+
+// A stranger who may publish cannot disturb an answer with deltas of another request or attempt.
+func TestForgedDeltasAreIgnored(t *testing.T) {
+	m := startMerge(t, "")
+	forged := func(request, attempt, through int) {
+		d := delta(request, through, "forged")
+		d.Attempt = attempt
+		m.delta(d)
+	}
+	for n, body := range []event.Body{
+		event.UserMessage{Content: "Hello"}, started(1, 1), event.AssistantMessage{RequestID: requestID(1)}, completed(1),
+	} {
+		m.log(1+n, body)
+		m.yields(recorded(1+n, body))
+	}
+	for range 1000 { // nobody has asked anything
+		forged(2, 7, 1)
+		forged(900, 1, 1)
+		forged(2, 1, 900)
+	}
+	m.log(5, event.UserMessage{Content: "next"})
+	m.yields(recorded(5, event.UserMessage{Content: "next"}))
+	forged(1, 9, 1)
+	forged(3, 1, 5)
+	forged(2, 900, 5)
+	m.delta(delta(2, 5, "Hi"))
+	m.yields(live(delta(2, 5, "Hi")))
+	m.log(6, started(2, 5))
+	m.yields(recorded(6, started(2, 5)))
+	m.end()
 }

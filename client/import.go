@@ -40,7 +40,7 @@ type Imported struct {
 // or none. Import the same events again to complete an interrupted import.
 //
 // The blob store receives the bytes of exported references ([event.Event.TakeBlob]) and, as with [Context.Send],
-// other large files. Only the bytes of one event are in memory at a time.
+// other large files, while the log is read. All events are in memory, without these bytes.
 //
 // The error is ErrExists, ErrNoArchive, ErrOtherStore, ErrMissingBytes or that of the log, or describes an invalid log.
 func (c *Context) Import(ctx context.Context, log iter.Seq2[event.Event, error], o ImportOptions) (Imported, error) {

@@ -55,7 +55,8 @@ func importLog(ctx context.Context, c *client.Context, events []event.Event) err
 // jsonl exports a log.
 func jsonl(t require.TestingT, log iter.Seq2[event.Event, error]) string {
 	var out bytes.Buffer
-	require.NoError(t, chat.Write(&out, chat.JSONL, log, nil))
+	_, err := chat.Write(&out, chat.JSONL, log, nil)
+	require.NoError(t, err)
 	return out.String()
 }
 

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"iter"
 
@@ -31,23 +32,32 @@ func Entries(ctx context.Context, log iter.Seq2[event.Event, error], capacity in
 	return entries
 }
 
-// merge adds deltas to the log. A delta is held until the log has the event that it answers and the
-// answers of earlier steps. If one of these is missing, merge ends the pause of the log's reader
-// between two polls. Unless a delta is held, the deltas that arrived before an event are yielded before
-// it, so that a busy reader does not lose the deltas of a short answer.
+// A source receives deltas, see [stream.Subscription].
+type source[M any] interface {
+	Messages() <-chan M
+	Decode(M) (stream.Delta, bool)
+	Pass(stream.Delta) (stream.Delta, bool)
+}
+
+// maxHeld bounds the deltas that are ahead of the log. If more arrive, the text so far is requested later.
+const (
+	maxHeld      = 256
+	maxHeldBytes = 2 << 20
+)
+
+// merge adds the deltas of the running attempt to the log. Those that are ahead of the log are held until the
+// log shows their attempt, the event that they answer and the answers of earlier steps; merge then ends the
+// pause of the log's reader between two polls. The deltas that arrived before an event are yielded before it, so
+// that a busy reader does not lose the deltas of a short answer.
 func merge[M any](
-	contextName string, at position, recorded <-chan Entry,
-	messages <-chan M, delta func(M) (stream.Delta, bool),
-	wake chan<- struct{}, yield func(event.Event, error) bool,
+	contextName string, at position, recorded <-chan Entry, deltas source[M], wake chan<- struct{}, yield func(event.Event, error) bool,
 ) {
-	var held *stream.Delta // waits for its event
-	release := func() bool {
-		if held == nil || !at.includes(*held) {
-			return true
-		}
-		d := *held
-		held = nil
-		if at.isOver(d) {
+	messages := deltas.Messages()
+	var held []stream.Delta
+	heldBytes := 0
+	show := func(d stream.Delta) bool {
+		d, ok := deltas.Pass(d)
+		if !ok {
 			return true
 		}
 		for body := range d.Bodies() {
@@ -60,25 +70,40 @@ func merge[M any](
 		return true
 	}
 	receive := func(m M) bool {
-		if d, ok := delta(m); ok {
-			held = &d
-			if !at.includes(d) {
-				trySend(wake)
+		d, ok := deltas.Decode(m)
+		if !ok {
+			return true
+		}
+		place := at.compare(d)
+		if place == 0 {
+			return show(d)
+		}
+		if size := len(d.Delta) + len(d.Reasoning); place > 0 && len(held) < maxHeld && heldBytes+size <= maxHeldBytes {
+			held, heldBytes = append(held, d), heldBytes+size
+			trySend(wake)
+		}
+		return true
+	}
+	release := func() bool {
+		waiting := held
+		held, heldBytes = nil, 0
+		for _, d := range waiting {
+			switch place := at.compare(d); {
+			case place > 0:
+				held, heldBytes = append(held, d), heldBytes+len(d.Delta)+len(d.Reasoning)
+			case place == 0 && !show(d):
+				return false
 			}
 		}
-		return release()
+		return true
 	}
 	for {
-		incoming := messages
-		if held != nil {
-			incoming = nil
-		}
 		select {
 		case next, ok := <-recorded:
 			if !ok {
 				return
 			}
-			for n := len(messages); n > 0 && held == nil; n-- {
+			for n := len(messages); n > 0; n-- {
 				if !receive(<-messages) {
 					return
 				}
@@ -90,7 +115,7 @@ func merge[M any](
 			if !release() {
 				return
 			}
-		case m := <-incoming:
+		case m := <-messages:
 			if !receive(m) {
 				return
 			}
@@ -98,37 +123,49 @@ func merge[M any](
 	}
 }
 
+// position is how far the log has been read.
 type position struct {
-	last           int     // counter of the newest event
-	ended          int     // number of the newest request that ended
-	sent, answered attempt // the newest that was sent, and the newest with an answer in the log
+	last    int // counter of the newest event
+	running event.Running
+	request int // while running is unknown, the newest that had deltas,
+	attempt int // and its newest attempt
 }
 
-type attempt struct{ request, number int }
+func newPosition(from string, running event.Running) position {
+	if from != "" && running == (event.Running{}) {
+		running.Unknown = true
+	}
+	return position{last: event.Counter(from), running: running}
+}
 
 func (p *position) advance(e event.Event) {
-	p.last = event.Counter(e.ID)
-	request := event.RequestNumber(event.RequestOf(e.Body))
-	switch body := e.Body.(type) {
-	case event.LLMRequestStarted:
-		p.sent = attempt{request, body.Attempt}
-	case event.AssistantMessage:
-		if request == p.sent.request {
-			p.answered = p.sent
-		}
-	case event.RequestEnd:
-		p.ended = request
+	counter := event.Counter(e.ID)
+	if counter <= p.last {
+		p.running = event.Running{Unknown: true} // after a reset, the log continues there with others
 	}
+	p.last, p.running = counter, p.running.After(e)
 }
 
-func (p *position) isOver(d stream.Delta) bool {
+// compare returns 0 for a delta to show, less for one that comes too late, and more for one that is ahead of the
+// log.
+func (p *position) compare(d stream.Delta) int {
 	if d.Progress != nil {
-		return event.RequestNumber(d.Progress.RequestID) <= p.ended
+		request, _ := p.running.Attempt()
+		if p.running.Unknown {
+			return 0
+		}
+		return cmp.Compare(event.RequestNumber(d.Progress.RequestID), request)
+	}
+	if max(event.Counter(d.ThroughEventID), event.Counter(d.After)) > p.last {
+		return 1
+	}
+	if !p.running.Unknown {
+		return p.running.Compare(d.RequestID, d.Attempt)
 	}
 	request := event.RequestNumber(d.RequestID)
-	return request <= p.ended || request == p.answered.request && d.Attempt <= p.answered.number
-}
-
-func (p *position) includes(d stream.Delta) bool {
-	return max(event.Counter(d.ThroughEventID), event.Counter(d.After)) <= p.last
+	if order := cmp.Or(cmp.Compare(request, p.request), cmp.Compare(d.Attempt, p.attempt)); order < 0 {
+		return order
+	}
+	p.request, p.attempt = request, d.Attempt
+	return 0
 }

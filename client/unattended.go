@@ -10,7 +10,8 @@ import (
 )
 
 // UnattendedSince returns since when an answer or a tool call has waited for a worker to take it, for example
-// because its worker died; zero: none waits. The history does not show it. It takes at most 5 s and needs no worker.
+// UnattendedSince returns since when an answer or a tool call has waited for a worker to take it; zero: none waits. Its
+// worker died, or all workers are busy. The history does not show it. It takes at most 5 s and needs no worker.
 func (c *Context) UnattendedSince(ctx context.Context) (time.Time, error) {
 	limited, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()

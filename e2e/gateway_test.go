@@ -322,6 +322,45 @@ func TestIdempotencyKeysSurviveAGatewayRestart(t *testing.T) {
 	require.NotContains(t, log, "Goodbye")
 }
 
+func TestAUsedClientEventIDIsRejectedAtEveryDoor(t *testing.T) {
+	w := newWorld(t)
+	w.worker()
+	c := w.open("used")
+	named := func(text string) event.Event {
+		e := event.New(event.UserMessage{Content: text, TriggersTurn: new(false)})
+		e.ClientEventID = "mine"
+		return e
+	}
+	_, err := c.Send(w.ctx, named("Hello"))
+	require.NoError(t, err)
+	_, err = c.Send(w.ctx, named("From Go"))
+	require.ErrorIs(t, err, client.ErrKeyReused)
+
+	b := w.browser(c)
+	status, answer := b.do(http.MethodPost, b.url+"/events",
+		`{"_tag":"UserMessageEvent","clientEventId":"mine","content":"By HTTP","triggersTurn":false}`)
+	require.Equal(t, http.StatusUnprocessableEntity, status, answer)
+	require.Contains(t, answer, "The Idempotency-Key or a clientEventId was used for other events")
+
+	w.signal(c, map[string]any{"_tag": "UserMessageEvent", "clientEventId": "mine", "content": "By signal", "triggersTurn": false})
+	rejections := 0
+	for e, err := range c.Follow(w.ctx, client.FollowOptions{}) {
+		require.NoError(t, err)
+		if rejected, ok := e.Body.(event.InputRejected); ok {
+			require.Equal(t, event.KeyReused, rejected.Reason)
+			if rejections++; rejections == 3 {
+				break
+			}
+		}
+	}
+	for e, err := range c.Events(w.ctx, "") {
+		require.NoError(t, err)
+		if message, ok := e.Body.(event.UserMessage); ok {
+			require.Equal(t, "Hello", message.Content)
+		}
+	}
+}
+
 // The gates hold the answer after each token, so that the tokens are separate deltas and precede the answer.
 func TestAViewerOfAnUnknownContextReceivesItsFirstDelta(t *testing.T) {
 	gate, end := llmtest.NewGate(), llmtest.NewGate()

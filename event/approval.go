@@ -39,6 +39,9 @@ const MaxApprovalReasonBytes = 4 << 10
 // MaxArgumentBytes is the maximum size of the arguments of a tool call.
 const MaxArgumentBytes = 256 << 10
 
+// MaxProgressBytes bounds the text of a [ToolProgress].
+const MaxProgressBytes = 1 << 10
+
 // ToolProgress is the newest text about a running tool call. It is never recorded.
 type ToolProgress struct {
 	RequestID  string `json:"requestId"`

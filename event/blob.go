@@ -17,8 +17,8 @@ const ToolReadResult = "read_result"
 // StoredResultHeader begins the bytes of stored tool results, so that no other blob is taken for one.
 const StoredResultHeader = "chronicle tool result 1\n"
 
-// blobPrefix begins references to the blob store.
-const blobPrefix = "sha256/"
+// BlobPrefix begins references to the blob store.
+const BlobPrefix = "sha256/"
 
 // AbridgedNote stands in a tool result of size bytes for those from head to tail. The digits of a reference name
 // the stored result; "": it was not stored.
@@ -46,7 +46,7 @@ func abridgedRef(value json.RawMessage) string {
 			return n
 		}
 		if number(2) == at[0] && number(1)-number(3) == len(text)-at[1] {
-			return blobPrefix + text[at[8]:at[9]]
+			return BlobPrefix + text[at[8]:at[9]]
 		}
 	}
 	return ""
@@ -130,5 +130,5 @@ func (e Event) TakeBlob() (without Event, data []byte, err error) {
 // RefOf returns the reference of bytes.
 func RefOf(data []byte) string {
 	sum := sha256.Sum256(data)
-	return blobPrefix + hex.EncodeToString(sum[:])
+	return BlobPrefix + hex.EncodeToString(sum[:])
 }

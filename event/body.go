@@ -38,6 +38,9 @@ type AssistantMessage struct {
 
 // Bounds of an [AssistantMessage].
 const (
+	// MaxAnswerBytes bounds the content of an answer of a worker: a history must be able to store it. A
+	// longer answer is truncated and has the finish reason "length".
+	MaxAnswerBytes        = 768 << 10
 	MaxReasoningBytes     = 256 << 10
 	MaxProviderStateBytes = 256 << 10
 )

@@ -225,9 +225,27 @@ func TestEverySettingWithAMisspeltFieldIsRejected(t *testing.T) {
 }
 
 func TestSuggestNamesTheNearestOrAll(t *testing.T) {
-	require.Equal(t, `(did you mean "retries"?)`, event.Suggest("retires", "name", "retries"))
-	require.Equal(t, "(want one of name, retries)", event.Suggest("something", "name", "retries"))
+	for name, want := range map[string]string{
+		"retires":   `(did you mean "retries"?)`,
+		"RE_TRIES":  `(did you mean "retries"?)`,
+		"something": "(want one of url, name, retries)",
+		"sha":       "(want one of url, name, retries)",
+		"uri":       `(did you mean "url"?)`,
+		"nome":      `(did you mean "name"?)`,
+		"trie":      `(did you mean "retries"?)`,
+	} {
+		require.Equal(t, want, event.Suggest(name, "url", "name", "retries"), name)
+	}
 	require.Empty(t, event.Suggest("name"))
+}
+
+func TestARejectedFieldIsThatOfTheSuggestion(t *testing.T) {
+	for name, known := range map[string]string{
+		"parent_event_id": "parentEventId", "CLIENT-EVENT-ID": "clientEventId",
+	} {
+		_, err := event.DecodeInput([]byte(`{"_tag":"Note","kind":"system","content":"a","` + name + `":"b"}`))
+		require.ErrorContains(t, err, `(did you mean "`+known+`"?)`)
+	}
 }
 
 func FuzzMembersAreThoseOfTheJSONDecoder(f *testing.F) {

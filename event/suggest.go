@@ -2,11 +2,11 @@ package event
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
-// maxDistance is the largest Levenshtein distance between an unknown name and the name that Suggest suggests.
+// maxDistance is the largest Levenshtein distance between an unknown name and the name that Suggest suggests; for
+// shorter known names, it is half of their length.
 const maxDistance = 3
 
 // Suggest returns the known name that resembles an unknown one, or lists all known ones:
@@ -15,8 +15,13 @@ func Suggest(name string, known ...string) string {
 	if len(known) == 0 {
 		return ""
 	}
-	nearest := slices.MinFunc(known, func(a, b string) int { return distance(a, name) - distance(b, name) })
-	if distance(nearest, name) <= maxDistance {
+	nearest, nearestAt := "", maxDistance+1
+	for _, k := range known {
+		if d := distance(plain(name), plain(k)); d < nearestAt && d <= len(k)/2 {
+			nearest, nearestAt = k, d
+		}
+	}
+	if nearest != "" {
 		return fmt.Sprintf("(did you mean %q?)", nearest)
 	}
 	return fmt.Sprintf("(want one of %s)", strings.Join(known, ", "))
@@ -25,8 +30,12 @@ func Suggest(name string, known ...string) string {
 // resembles reports whether a name is probably a misspelt known name: it differs by case, by separators, or in
 // one of eight characters.
 func resembles(name, known string) bool {
-	plain := func(s string) string { return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(s)) }
 	return distance(plain(name), plain(known)) <= len(known)/8
+}
+
+// plain returns a name without its case and separators.
+func plain(name string) string {
+	return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(name))
 }
 
 // distance returns the Levenshtein distance in bytes.

@@ -21,6 +21,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs/blobstest"
+	"github.com/seed-9ed7edd4/chronicle/internal/references"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
@@ -340,7 +341,7 @@ func external(t testing.TB, store *blobs.Store, first int, bodies ...event.Body)
 	require.Equal(t, http.StatusOK, answer.Code, answer.Body)
 	var stored commonpb.Payloads
 	require.NoError(t, protojson.Unmarshal(answer.Body.Bytes(), &stored))
-	require.True(t, blobs.IsReference(stored.GetPayloads()[0]))
+	require.True(t, references.Is(stored.GetPayloads()[0]))
 	details[wire.MarkerData] = &stored
 	return h
 }

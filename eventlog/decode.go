@@ -9,7 +9,7 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
+	"github.com/seed-9ed7edd4/chronicle/internal/references"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
@@ -28,7 +28,7 @@ func (l *Log) decode(ctx context.Context, h *historypb.HistoryEvent) ([]event.Ev
 	var err error
 	if l.archive != nil {
 		payloads, err = l.archive.Store().Inline(ctx, payloads)
-	} else if slices.ContainsFunc(payloads.GetPayloads(), blobs.IsReference) {
+	} else if slices.ContainsFunc(payloads.GetPayloads(), references.Is) {
 		return nil, fmt.Errorf("history event %d is in a blob store: %w", h.GetEventId(), ErrNoArchive)
 	}
 	var record wire.Record

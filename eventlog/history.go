@@ -146,7 +146,7 @@ func (l *Log) runEvents(ctx context.Context, contextName, runID string, after in
 					}
 				}
 			}
-			if page.next.counter = counter; len(page.next.token) > 0 && earlier.err == nil && work.isEmpty() {
+			if page.next.counter = counter; len(page.next.token) > 0 && earlier.err == nil && !work.hasInput() {
 				l.bookmarks.add(runID, page.next)
 			}
 			if length == following && !yield(event.Event{}, nil) {

@@ -8,19 +8,11 @@ import (
 )
 
 type runningAnswer struct {
-	newest   event.TextDelta
-	text     strings.Builder // text and reasoning, in order of arrival
-	runs     []run           // of answer text and of reasoning, in text
-	number   int             // counts answers and their restarts; an offset is valid for one number
-	ended    string          // newest request whose end is in the log
-	answered attempt         // newest attempt whose answer is in the log
-	sent     attempt         // newest attempt in the log
-	frames   map[int][]byte  // of the text, by start offset
-}
-
-type attempt struct {
-	requestID string
-	number    int
+	newest event.TextDelta
+	text   strings.Builder // text and reasoning, in order of arrival
+	runs   []run           // of answer text and of reasoning, in text
+	number int             // counts answers and their restarts; an offset is valid for one number
+	frames map[int][]byte  // of the text, by start offset
 }
 
 // run is a part of the text of a [runningAnswer], up to the next run.
@@ -39,10 +31,8 @@ func deltaOf(body event.Body) (d event.TextDelta, isReasoning, ok bool) {
 	return d, false, false
 }
 
+// add takes the deltas of the running attempt.
 func (a *runningAnswer) add(d event.TextDelta, isReasoning bool) {
-	if d.RequestID == a.ended || d.RequestID == a.answered.requestID && d.Attempt <= a.answered.number {
-		return
-	}
 	if d.Reset || d.RequestID != a.newest.RequestID || d.Attempt != a.newest.Attempt {
 		a.text, a.runs = strings.Builder{}, nil
 		a.number++
@@ -54,32 +44,8 @@ func (a *runningAnswer) add(d event.TextDelta, isReasoning bool) {
 	a.text.WriteString(d.Delta)
 }
 
-func (a *runningAnswer) apply(e event.Event) {
-	request := event.RequestOf(e.Body)
-	switch body := e.Body.(type) {
-	case event.LLMRequestStarted:
-		a.sent = attempt{request, body.Attempt}
-	case event.AssistantMessage:
-		if request == "" {
-			return
-		}
-		if a.answered = a.sent; a.sent.requestID != request {
-			a.answered = attempt{request, a.newest.Attempt}
-		}
-		// Another answer can follow after tool calls.
-		if a.newest.RequestID == request && a.newest.Attempt <= a.answered.number {
-			a.clear()
-		}
-	case event.RequestEnd:
-		if a.ended = request; a.newest.RequestID == request {
-			a.clear()
-		}
-	}
-}
-
-func (a *runningAnswer) clear() {
-	*a = runningAnswer{number: a.number, ended: a.ended, answered: a.answered, sent: a.sent}
-}
+// clear ends an answer, whose text the log has or does not want.
+func (a *runningAnswer) clear() { *a = runningAnswer{number: a.number} }
 
 // frameFrom encodes the text from an offset, with one delta and one frame for each run. At offset
 // 0, the first delta is a reset.

@@ -217,3 +217,39 @@ func TestTheFirstAnswerWinsAndTheOtherBrowserIsTold(t *testing.T) {
 	}
 	require.Len(t, l.results(), 1)
 }
+
+// A model writes the schema of the result, so any member can have any type.
+func TestAMalformedSchemaOfAResultIsStillAForm(t *testing.T) {
+	values := []string{`null`, `7`, `"x"`, `true`, `[]`, `[null]`, `{}`, `{"a":null}`}
+	schemas := values
+	for _, name := range []string{"properties", "required", "title", "description", "default", "minLength", "pattern"} {
+		for _, value := range values {
+			schemas = append(schemas,
+				fmt.Sprintf(`{"type":"object",%q:%s}`, name, value),
+				fmt.Sprintf(`{"type":"object","properties":{"a":{"type":"string"}},%q:%s}`, name, value),
+				fmt.Sprintf(`{"type":"object","properties":{"a":{"type":"string",%q:%s},"b":%s}}`, name, value, value))
+		}
+	}
+	for _, name := range []string{"type", "enum", "items"} {
+		for _, value := range values {
+			schemas = append(schemas, fmt.Sprintf(`{"type":"array",%q:%s}`, name, value), fmt.Sprintf(`{"type":"array","default":7,"items":{"type":"string",%q:%s}}`, name, value))
+		}
+	}
+	l := newLog(asking(question, `{"question":"How many?","requestedSchema":{"type":"object","properties":null}}`)...)
+	tab := show(t, l)
+	tab.Await(`document.querySelector(".call-form [data-key='field0']")`)
+	var failed []string
+	tab.Eval(fmt.Sprintf(`import("./entry.js").then(({ build }) => %s.filter((schema) => [{ arguments: '{"requestedSchema":' + schema + "}" }, { schema: JSON.parse(schema) }].some((question, i) => {
+		const { element } = build({ content: { content: "", entry_type: { type: "tool_use", tool_name: "ask_user", tool_call_id: "malformed " + i + schema, status: "pending_client", action_type: { action: "other" }, question } } });
+		return element.querySelector(".call-form [data-key='field0']")?.form.textContent.includes("[object") !== false;
+	})))`, toJSON(schemas)), &failed)
+	require.Empty(t, failed)
+}
+
+func TestAnEntryThatCannotBeShownIsJSON(t *testing.T) {
+	tab := show(t, newLog(event.UserMessage{Content: "Hi"}))
+	var text string
+	tab.Eval(`import("./entry.js").then(({ build }) => build({ content: { content: 7, entry_type: { type: "system_message", subtype: "hook" } } }).element.textContent)`, &text)
+	require.Contains(t, text, "This entry cannot be shown")
+	require.Contains(t, text, `"subtype": "hook"`)
+}

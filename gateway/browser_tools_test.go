@@ -284,6 +284,7 @@ func TestToolScreenshots(t *testing.T) {
 	schema := `{"type":"object","required":["day"],"properties":{"question":{"type":"string"},"day":{"enum":["Friday","Saturday"]},` +
 		`"people":{"type":"integer","title":"Number of people"},"dishes":{"type":"array","items":{"type":"string"},"description":"What everyone eats"}}}`
 	for name, l := range map[string]*log{
+		"hidden":   deceiving(),
 		"question": newLog(asking(question, `{"question":"Which day suits you, and do you need a high chair?"}`)...),
 		"choices":  newLog(asking(question, `{"question":"Which day suits you?","options":["Friday","Saturday","Neither of them"]}`)...),
 		"form":     newLog(asking(schema, `{"question":"The table is free on two days. Which one do you want?"}`)...),

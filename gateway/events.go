@@ -92,7 +92,7 @@ func (g *Gateway) streamEvents(w http.ResponseWriter, r *http.Request, c Context
 				return nil, err
 			}
 			if update.isBehind {
-				if err := readLog(ctx, c, &at, out); err != nil {
+				if err := g.readLog(ctx, c, &at, out); err != nil {
 					return nil, err
 				}
 				at.last = max(at.last, update.at.last)
@@ -110,7 +110,7 @@ func (g *Gateway) streamEvents(w http.ResponseWriter, r *http.Request, c Context
 	})
 }
 
-func readLog(ctx context.Context, c Context, at *eventPosition, out *stream) error {
+func (g *Gateway) readLog(ctx context.Context, c Context, at *eventPosition, out *stream) error {
 	from := ""
 	if at.last > 0 {
 		from = event.FormatID(c.Name(), at.last)
@@ -119,7 +119,14 @@ func readLog(ctx context.Context, c Context, at *eventPosition, out *stream) err
 		if err != nil {
 			return err
 		}
-		if err := out.write(eventFrame(e)); err != nil {
+		data := eventFrame(e)
+		held := share{of: g.answers}
+		if err := held.await(ctx, int64(len(data))); err != nil {
+			return err
+		}
+		err := out.write(data)
+		held.release()
+		if err != nil {
 			return err
 		}
 		at.last = event.Counter(e.ID)

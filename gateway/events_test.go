@@ -132,10 +132,35 @@ func TestANewAttemptResetsTheAnswer(t *testing.T) {
 	v := w.view("/contexts/demo/events?from=demo:0001")
 	log.record(delta(0, "Good"))
 	v.next()
+	log.record(event.LLMRequestStarted{RequestID: "demo:r0001", Attempt: 2, ThroughEventID: eventID(1)})
+	require.Equal(t, eventID(2), v.next().id)
 	again := event.TextDelta{RequestID: "demo:r0001", Attempt: 2, Reset: true, ThroughEventID: eventID(1)}
 	log.record(again)
 	require.Equal(t, again, deltaOf(t, v.next()),
 		"the reset must arrive before any text")
+}
+
+func TestForgedDeltasReachNoViewer(t *testing.T) {
+	log := newLog(event.UserMessage{Content: "Hello"})
+	w := serve(t, fakeClient{log: log}, gateway.Options{})
+	v := w.view("/contexts/demo/events?from=demo:0001")
+	for _, forged := range []event.TextDelta{
+		{RequestID: "demo:r0900", Attempt: 1, Delta: "forged", ThroughEventID: eventID(1)},
+		{RequestID: "demo:r0001", Attempt: 900, Delta: "forged", ThroughEventID: eventID(1)},
+	} {
+		log.record(forged)
+	}
+	log.record(event.ToolProgress{RequestID: "demo:r0001", ToolCallID: "forged", Text: "forged"})
+	log.record(delta(0, "Good"))
+	require.Equal(t, "Good", deltaOf(t, v.next()).Delta)
+	log.record(event.LLMRequestInterrupted{RequestID: "demo:r0001", Reason: event.ReasonCancelled, ThroughEventID: eventID(1)})
+	require.Equal(t, eventID(2), v.next().id)
+	log.record(event.TextDelta{RequestID: "demo:r0002", Attempt: 1, Delta: "nobody asked", ThroughEventID: eventID(2)})
+	log.record(event.UserMessage{Content: "next"})
+	require.Equal(t, eventID(3), v.next().id)
+	require.NotContains(t, w.do(http.MethodGet, transcriptPath, "").body, "forged")
+	require.NotContains(t, w.do(http.MethodGet, transcriptPath, "").body, "Good")
+	require.NotContains(t, w.do(http.MethodGet, transcriptPath, "").body, "nobody asked")
 }
 
 func TestAStreamContinuesAfterLastEventID(t *testing.T) {

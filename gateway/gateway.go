@@ -58,8 +58,8 @@ type Options struct {
 	Proxies                    []netip.Prefix // trusted; their X-Forwarded-For identifies the client
 	MaxBody                    int64          // bytes of a request body; 0: 32 MiB, for a file of 20 MiB
 	// BodyBytes bounds the request bodies read or processed at once, over all clients, and
-	// AnswerBytes the log pages and attachments read or sent at once. 0: 256 MiB each. Both are
-	// at least the maximum size of one body or attachment.
+	// AnswerBytes the log pages, attachments and pieces of logs and transcripts read or sent at once. 0:
+	// 256 MiB each. Both are at least the maximum size of one body or attachment.
 	BodyBytes, AnswerBytes int64
 	KeepAlive              time.Duration        // interval of comments on a stream; 0: 15 s
 	Linger                 time.Duration        // time until a room without viewers ends; 0: 10 s

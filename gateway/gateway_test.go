@@ -93,7 +93,7 @@ func TestAnIdempotencyKeyWithADifferentBodyIsRejected(t *testing.T) {
 	got := serve(t, fakeClient{log: log}, gateway.Options{}).do(http.MethodPost, "/contexts/demo/events", hello, "Idempotency-Key", "one")
 	require.Equal(t, http.StatusUnprocessableEntity, got.status, got.body)
 	require.Contains(t, got.body, "urn:chronicle:problem:key-reused")
-	require.Contains(t, got.body, "used with a different body")
+	require.Contains(t, got.body, "The Idempotency-Key or a clientEventId was used for other events")
 	require.Contains(t, got.body, log.sent[0][0].ClientEventID)
 }
 

@@ -52,7 +52,7 @@ var problemTypes = []struct {
 	{client.ErrName, "name", http.StatusBadRequest, "Invalid context name", true},
 	{client.ErrNoContext, "no-context", http.StatusNotFound, "Context not found", false},
 	{client.ErrNoAttachment, "not-found", http.StatusNotFound, "Attachment not found", true},
-	{client.ErrKeyReused, "key-reused", http.StatusUnprocessableEntity, "The Idempotency-Key was used with a different body", false},
+	{client.ErrKeyReused, "key-reused", http.StatusUnprocessableEntity, "The Idempotency-Key or a clientEventId was used for other events", false},
 	{client.ErrRefused, "refused", http.StatusConflict, "The context rejected the events", true},
 	{client.ErrFull, "full", http.StatusServiceUnavailable, "The context is full until a worker runs", true},
 	{client.ErrNoWorker, "no-worker", http.StatusServiceUnavailable, "No worker responded for the context", false},

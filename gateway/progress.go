@@ -18,23 +18,26 @@ type callProgress struct {
 	frame  []byte
 }
 
+// add ignores calls that do not run.
 func (p *progress) add(e event.Event, body event.ToolProgress) {
 	i := slices.IndexFunc(p.calls, func(c callProgress) bool {
 		return c.RequestID == body.RequestID && c.ToolCallID == body.ToolCallID
 	})
-	if i >= 0 {
-		if body.Index <= p.calls[i].Index {
-			return
-		}
-		p.calls = slices.Delete(p.calls, i, i+1)
+	if i < 0 || p.calls[i].frame != nil && body.Index <= p.calls[i].Index {
+		return
 	}
+	p.calls = slices.Delete(p.calls, i, i+1)
 	data, _ := e.MarshalJSON() // progress always encodes
 	p.number++
 	p.calls = append(p.calls, callProgress{body, p.number, frame("", "", data)})
 }
 
-// apply removes the calls that have ended.
+// apply adds the calls that a request makes, and removes those that have ended.
 func (p *progress) apply(e event.Event) {
+	if call, ok := e.Body.(event.ToolCall); ok && call.RequestID != "" {
+		p.calls = append(p.calls, callProgress{ToolProgress: event.ToolProgress{RequestID: call.RequestID, ToolCallID: call.ToolCallID}})
+		return
+	}
 	if len(p.calls) == 0 {
 		return
 	}

@@ -31,6 +31,7 @@ type room struct {
 	err        error // why the room ended
 	last       int   // counter of the newest event
 	recent     recent
+	running    event.Running
 	answer     runningAnswer
 	deltas     int // received since the room opened
 	progress   progress
@@ -72,7 +73,7 @@ func (r *room) read(ctx context.Context, c Context, registry *rooms) error {
 	}
 	r.publish(func() { r.isLoaded = true })
 	if r.last > 0 {
-		options.From = event.FormatID(r.name, r.last)
+		options.From, options.Running = event.FormatID(r.name, r.last), r.running
 	}
 	wasMissing := r.isMissing
 	for e, err := range c.Follow(ctx, options) {
@@ -124,6 +125,9 @@ func (r *room) apply(e event.Event) {
 	r.publish(func() {
 		defer r.heard()
 		r.isMissing = false
+		if isDelta && r.running.Compare(delta.RequestID, delta.Attempt) != 0 {
+			return
+		}
 		r.transcript.apply(e)
 		switch {
 		case isDelta:
@@ -134,7 +138,11 @@ func (r *room) apply(e event.Event) {
 			r.progress.add(e, report)
 			return
 		}
-		r.answer.apply(e)
+		running := r.running.After(e)
+		if !running.IsSameAttempt(r.running) {
+			r.answer.clear()
+		}
+		r.running = running
 		r.progress.apply(e)
 		r.waiting.apply(e)
 		r.spent.Add(e)

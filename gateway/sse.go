@@ -79,6 +79,16 @@ func (s *stream) write(frame []byte) error {
 	return nil
 }
 
+func (s *stream) writeDocument(ctx context.Context, d *document, limit *byteLimit) error {
+	if err := s.write(bytes.TrimSuffix(frame(d.id, "document", nil), []byte("\n\n"))); err != nil {
+		return err
+	}
+	if err := d.writeTo(ctx, limit, s.write); err != nil {
+		return err
+	}
+	return s.write([]byte("\n\n"))
+}
+
 const retryWithin = 3 * time.Second // spreads reconnections after a shutdown
 
 // serveStream ends when the viewer disconnects, the room ends, or the gateway shuts down. Advance

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -29,11 +28,11 @@ func (g *Gateway) transcript(w http.ResponseWriter, r *http.Request) error {
 	defer leave()
 	if !wantsStream(r) {
 		w.Header().Set("Vary", "Accept")
-		return writeTranscript(w, r, room)
+		return g.writeTranscript(w, r, room)
 	}
 	version := room.parseVersion(cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("version")))
 	deltas, sent := noDeltas, status{}
-	return g.serveStream(w, r, func(_ context.Context, out *stream) (<-chan struct{}, error) {
+	return g.serveStream(w, r, func(ctx context.Context, out *stream) (<-chan struct{}, error) {
 		update, err := room.transcriptAfter(version)
 		if err != nil {
 			return nil, err
@@ -42,10 +41,16 @@ func (g *Gateway) transcript(w http.ResponseWriter, r *http.Request) error {
 		if !update.isReady {
 			return update.changed, nil
 		}
-		var frames [][]byte
-		if update.frame != nil {
-			frames = append(frames, update.frame())
+		switch {
+		case update.patch != nil:
+			err = out.write(update.patch.frame(room.formatVersion(version)))
+		case update.document != nil:
+			err = out.writeDocument(ctx, update.document, g.answers)
 		}
+		if err != nil {
+			return nil, err
+		}
+		var frames [][]byte
 		if update.status != sent {
 			sent = update.status
 			frames = append(frames, sent.frame())
@@ -57,7 +62,7 @@ func (g *Gateway) transcript(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-func writeTranscript(w http.ResponseWriter, r *http.Request, room *room) error {
+func (g *Gateway) writeTranscript(w http.ResponseWriter, r *http.Request, room *room) error {
 	ctx, cancel := context.WithTimeout(r.Context(), answerTimeout)
 	defer cancel()
 	for {
@@ -68,7 +73,11 @@ func writeTranscript(w http.ResponseWriter, r *http.Request, room *room) error {
 		case document != nil:
 			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("Cache-Control", "no-store")
-			_, _ = w.Write(document.json()) // an error means that the client disconnected
+			// An error means that the client disconnected.
+			_ = document.writeTo(r.Context(), g.answers, func(piece []byte) error {
+				_, err := w.Write(piece)
+				return err
+			})
 			return nil
 		}
 		select {
@@ -122,44 +131,6 @@ func (p *patch) frame(id string) []byte {
 	return p.encoded
 }
 
-// documentTTL is how long an outdated document is sent to new viewers, followed by a patch:
-// encoding a long document for each version would be too expensive.
-const documentTTL = time.Second
-
-// documentNow may return an older document, of at most maxAge.
-func (s *transcriptState) documentNow(epoch string, maxAge time.Duration) *document {
-	if s.cached == nil || s.cached.version != s.patcher.Version() && time.Since(s.cached.at) >= maxAge {
-		s.cached = &document{
-			at: time.Now(), epoch: epoch, version: s.patcher.Version(), value: s.patcher.Document(),
-		}
-	}
-	return s.cached
-}
-
-// document is encoded once for all viewers.
-type document struct {
-	at      time.Time
-	epoch   string
-	version int
-	value   transcript.Document
-	once    sync.Once
-	encoded []byte
-}
-
-func (d *document) json() []byte {
-	d.once.Do(func() {
-		d.encoded = encode(struct {
-			Version  string              `json:"version"`
-			Document transcript.Document `json:"document"`
-		}{formatVersion(d.epoch, d.version), d.value})
-	})
-	return d.encoded
-}
-
-func (d *document) frame() []byte {
-	return frame(formatVersion(d.epoch, d.version), "document", d.json())
-}
-
 func encode(value any) []byte {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
@@ -167,6 +138,8 @@ func encode(value any) []byte {
 	_ = encoder.Encode(value) // documents and patches always encode
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
+
+func (r *room) formatVersion(version int) string { return formatVersion(r.epoch, version) }
 
 func formatVersion(epoch string, version int) string { return fmt.Sprintf("%s.%d", epoch, version) }
 
@@ -199,9 +172,12 @@ func (r *room) document() (*document, <-chan struct{}, error) {
 }
 
 type transcriptUpdate struct {
-	frame   func() []byte // encodes the changes without the lock of the room; nil: none
-	version int           // after frame
-	deltas  int           // of the room, after frame
+	// The changes, to be encoded without the lock of the room. Both nil: none.
+	patch    *patch
+	document *document
+
+	version int // after the changes
+	deltas  int // of the room, after the changes
 	status  status
 	isReady bool            // the room has read the log
 	changed <-chan struct{} // closed when there are further changes
@@ -223,11 +199,10 @@ func (r *room) transcriptAfter(version int) (transcriptUpdate, error) {
 		return update, nil
 	}
 	if p, ok := r.transcript.patchFrom(version); ok {
-		id := formatVersion(r.epoch, newest)
-		update.frame, update.version, update.changed = func() []byte { return p.frame(id) }, newest, r.nextChange()
+		update.patch, update.version, update.changed = p, newest, r.nextChange()
 	} else {
 		d := r.transcript.documentNow(r.epoch, documentTTL)
-		update.frame, update.version, update.changed = d.frame, d.version, r.nextChange()
+		update.document, update.version, update.changed = d, d.version, r.nextChange()
 	}
 	if update.version != newest || r.err != nil {
 		update.changed = closedChannel

@@ -15,7 +15,7 @@ import (
 const (
 	storedDelay   = time.Second     // until viewers see input that no worker has recorded
 	noWorkerDelay = 5 * time.Second // until viewers see that no worker does the work of the context
-	maxStoredText = 10_000          // bytes of a stored message that viewers see
+	maxStoredText = 10_000          // bytes of a stored message or event that viewers see
 )
 
 // waiting is the work of a context that Temporal holds for a worker. While workers answer, viewers do
@@ -25,10 +25,16 @@ type waiting struct {
 	changed  chan struct{} // wakes watchWaiting, with a capacity of 1; nil: it does not run
 	isAtOnce bool          // viewers see stored input without storedDelay
 	recorded map[string]bool
-	stored   []event.Event
+	stored   []storedInput
 	noWorker time.Time    // as in view
 	view     *waitingView // nil: nothing
 	silence  silence
+}
+
+// storedInput is an event and its entries.
+type storedInput struct {
+	clientEventID string
+	items         []transcript.Item
 }
 
 // silence watches a running answer of which nothing arrives: if its worker died, the history does not
@@ -80,17 +86,17 @@ func (w *waiting) wake() {
 }
 
 func (r *room) watchWaiting(ctx context.Context, changed <-chan struct{}) {
-	began := time.Now()
-	var since, sinceBegan time.Time // sinceBegan is of this clock
+	began := time.Now() // of the wait since
+	var since time.Time // of the clock of Temporal
 	for {
 		newest, isAtOnce, isEnded := r.waitingNow()
 		if isEnded {
 			return
 		}
 		if !newest.Since.Equal(since) {
-			since, sinceBegan = newest.Since, time.Now()
+			since, began = newest.Since, time.Now()
 		}
-		storedIn, noWorkerIn := storedDelay-time.Since(began), noWorkerDelay-time.Since(sinceBegan)
+		storedIn, noWorkerIn := storedDelay-time.Since(began), noWorkerDelay-time.Since(began)
 		if isAtOnce {
 			storedIn = 0
 		}
@@ -129,9 +135,9 @@ func (r *room) waitingNow() (newest client.Waiting, isAtOnce, isEnded bool) {
 }
 
 func (r *room) showWaiting(ctx context.Context, work client.Waiting, isLong bool) {
-	var stored []event.Event
+	var stored []storedInput
 	if work.Input != nil {
-		stored, _ = work.Input(ctx) // if the blob store is unavailable, viewers see only that no worker answers
+		stored = foldStored(work.Input(ctx))
 	}
 	r.publish(func() {
 		w := &r.waiting
@@ -212,24 +218,43 @@ func (w *waiting) apply(e event.Event) {
 	}
 }
 
-func (w *waiting) isRecorded(e event.Event) bool { return w.recorded[e.ClientEventID] }
+func (w *waiting) isRecorded(s storedInput) bool { return w.recorded[s.clientEventID] }
 
-// render folds the stored input like recorded events, so that a message does not change its look.
 func (w *waiting) render() {
 	w.stored = slices.DeleteFunc(w.stored, w.isRecorded)
-	patcher := transcript.NewPatcher()
-	for _, e := range w.stored {
-		if message, ok := e.Body.(event.UserMessage); ok && len(message.Content) > maxStoredText {
-			message.Content = strings.ToValidUTF8(message.Content[:maxStoredText], "") + "…"
-			e.Body = message
-		}
-		patcher.Apply(e)
+	view := waitingView{NoWorkerSince: w.noWorker}
+	for _, s := range w.stored {
+		view.Stored = append(view.Stored, s.items...)
 	}
-	view := waitingView{w.noWorker, patcher.Document().Entries}
 	if view.NoWorkerSince.IsZero() {
 		view.NoWorkerSince = w.silence.noWorker
 	}
 	if w.view = &view; view.NoWorkerSince.IsZero() && len(view.Stored) == 0 {
 		w.view = nil
 	}
+}
+
+// foldStored folds stored events like recorded ones, so that a message does not change its look.
+func foldStored(events []event.Event) (stored []storedInput) {
+	patcher := transcript.NewPatcher()
+	for _, e := range events {
+		if message, ok := e.Body.(event.UserMessage); ok && len(message.Content) > maxStoredText {
+			message.Content = strings.ToValidUTF8(message.Content[:maxStoredText], "") + "…"
+			e.Body = message
+		}
+		patcher.Apply(e)
+		if _, ok := e.Body.(event.FileAttachment); ok {
+			continue // the entry of the next message has it
+		}
+		items := patcher.Document().Entries
+		patcher = transcript.NewPatcher()
+		if len(encode(items)) > 4*maxStoredText { // JSON escapes a message
+			note := event.New(event.Note{Kind: event.NoteSystem, Content: "Large " + string(e.Tag()) + ". It is shown when a worker has recorded it."})
+			note.Timestamp = e.Timestamp
+			patcher.Apply(note)
+			items, patcher = patcher.Document().Entries, transcript.NewPatcher()
+		}
+		stored = append(stored, storedInput{e.ClientEventID, items})
+	}
+	return stored
 }

@@ -3,7 +3,6 @@ package gateway_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -32,7 +31,7 @@ func waitingInput(texts ...string) client.Waiting {
 		events = append(events, e)
 	}
 	if len(events) > 0 {
-		w.Input = func(context.Context) ([]event.Event, error) { return events, nil }
+		w.Input = func(context.Context) []event.Event { return events }
 	}
 	return w
 }
@@ -149,10 +148,6 @@ func TestViewersSeeThatAnAnswerHasNoWorker(t *testing.T) {
 		require.Empty(t, viewer.newest())
 		time.Sleep(time.Nanosecond)
 		require.Equal(t, "no worker:", viewer.newest())
-		later := waitingInput("One") // the blob store is unavailable
-		later.Input = func(context.Context) ([]event.Event, error) { return nil, errors.New("down") }
-		l.Wait(later)
-		require.Equal(t, "no worker:", viewer.newest())
 	})
 }
 
@@ -212,6 +207,34 @@ func TestAMessageThatNoWorkerRecordsIsShownAtOnce(t *testing.T) {
 		require.Empty(t, viewer.newest())
 		require.Equal(t, http.StatusAccepted, ask(ctx, g, http.MethodPost, "/contexts/demo/events", hello).Code)
 		require.Equal(t, "Hello", viewer.newest())
+	})
+}
+
+func TestEachTaskOfABusyWorkerHasASecond(t *testing.T) {
+	inBubble(t, func(ctx context.Context, l *log, g *gateway.Gateway) {
+		viewer := follow(ctx, t, g)
+		for i := range 10 { // one task follows another
+			work := waitingInput("One")
+			work.Since = stored.Add(time.Duration(i) * time.Second)
+			l.Wait(work)
+			time.Sleep(time.Second - 1)
+			require.Empty(t, viewer.newest())
+		}
+	})
+}
+
+func TestALargeStoredEventIsANote(t *testing.T) {
+	inBubble(t, func(ctx context.Context, l *log, g *gateway.Gateway) {
+		viewer := follow(ctx, t, g)
+		events := []event.Event{
+			event.New(event.Note{Kind: event.NoteSystem, Content: strings.Repeat("x", 100_000)}),
+			event.New(event.FileAttachment{Source: event.Source{Type: event.SourceURL, URL: "data:text/plain," + strings.Repeat("x", 100_000)}, MediaType: "text/plain", FileName: "a.txt"}),
+			event.New(event.UserMessage{Content: "See"}),
+		}
+		l.Wait(client.Waiting{Since: stored, Input: func(context.Context) []event.Event { return events }})
+		time.Sleep(time.Second)
+		require.Equal(t, "Large NoteEvent. It is shown when a worker has recorded it. See", viewer.newest())
+		require.Contains(t, viewer.body.text(), `"name":"a.txt"`)
 	})
 }
 

@@ -84,13 +84,17 @@ func (d Defaults) applyTo(cfg reducer.ProviderConfig) reducer.ProviderConfig {
 
 // Adapter finds providers and sends requests to them. It is safe for concurrent use.
 type Adapter struct {
+	shared
+	getenv   func(string) string
+	readFile func(string) ([]byte, error)
+	current  atomic.Pointer[table]
+}
+
+// shared is what the targets of an adapter share.
+type shared struct {
 	http           *http.Client
-	getenv         func(string) string
-	readFile       func(string) ([]byte, error)
-	current        atomic.Pointer[table]
 	counter        *tokenCounter
-	renderings     *renderings
-	experience     experience
+	experience     *experience
 	readAttachment func(string) ([]byte, error)
 	readBlob       func(context.Context, string) ([]byte, error)
 	logger         *slog.Logger
@@ -123,15 +127,12 @@ func (a *Adapter) Configure(o Options) {
 // New returns an adapter.
 func New(o Options) *Adapter {
 	a := &Adapter{
-		http:           o.HTTPClient,
-		getenv:         o.Getenv,
-		readFile:       o.ReadFile,
-		counter:        newTokenCounter(),
-		renderings:     newRenderings(),
-		readAttachment: o.ReadAttachment,
-		readBlob:       o.ReadBlob,
-		logger:         o.Logger,
-		traceContent:   o.TraceContent,
+		shared: shared{
+			http: o.HTTPClient, counter: newTokenCounter(), experience: &experience{},
+			readAttachment: o.ReadAttachment, readBlob: o.ReadBlob, logger: o.Logger, traceContent: o.TraceContent,
+		},
+		getenv:   o.Getenv,
+		readFile: o.ReadFile,
 	}
 	a.Configure(o)
 	if a.logger == nil {

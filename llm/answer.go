@@ -38,6 +38,16 @@ func (s *source) takes(index int) bool {
 type textReader struct {
 	source
 	joiner
+	scrubber
+}
+
+// add returns the text that a piece completes, without the key.
+func (r *textReader) add(piece string, quirks *quirkSet) string {
+	return r.scrubber.add(r.joiner.add(piece, quirks))
+}
+
+func (r *textReader) rest(quirks *quirkSet) string {
+	return r.scrubber.add(r.joiner.rest(quirks)) + r.scrubber.rest()
 }
 
 func (a *assembly) add(c *choice) {

@@ -42,7 +42,6 @@ func BenchmarkRequest10kMessages(b *testing.B) {
 			ask := func() {
 				target, err := adapter.Resolve(reducer.ProviderConfig{ProviderID: "scripted", BaseURL: "http://model.example/v1", Model: "m"})
 				require.NoError(b, err)
-				target.Conversation = "long"
 				_, err = target.Stream(b.Context(), messages[:len(messages)-1], nil)
 				require.NoError(b, err)
 			}
@@ -104,7 +103,6 @@ func BenchmarkInputTokens1MB(b *testing.B) {
 	count := func(b *testing.B, adapter *llm.Adapter) {
 		target, err := adapter.Resolve(reducer.ProviderConfig{ProviderID: "scripted", BaseURL: "http://model.example/v1", Model: "m"})
 		require.NoError(b, err)
-		target.Conversation = "long"
 		_, err = target.InputTokens(b.Context(), messages[:len(messages)-1], 0)
 		require.NoError(b, err)
 	}

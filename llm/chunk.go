@@ -138,7 +138,7 @@ func (c *choice) decodeDelta(v value) {
 		case "content":
 			c.decodeContent(field)
 		case "refusal":
-			c.Delta.Refusal = c.textOf(field, 0)
+			c.Delta.Refusal = field.text() // some servers send false
 		case "reasoning_details": // OpenRouter, MiniMax
 			for element := range field.elements() {
 				c.details = append(c.details, element)

@@ -182,7 +182,10 @@ func (t *Target) advice(e *Error) string {
 // is appended.
 func (t *Target) clean(text string, max int) string {
 	text = strings.ToValidUTF8(text, "�")
-	text = strings.Join(strings.Fields(t.secrets.Replace(text)), " ")
+	if key := t.key(); key != "" {
+		text = strings.ReplaceAll(text, key, event.Removed)
+	}
+	text = strings.Join(strings.Fields(text), " ")
 	return event.Redact(text, max)
 }
 
@@ -283,6 +286,10 @@ var (
 	malformed = regexp.MustCompile(`tool_use_failed|output_parse_failed|json_validate_failed`)
 )
 
+var kindsByStatus = map[int]Kind{
+	403: KindUnauthorized, 404: KindNotFound, 408: KindTimeout, 409: KindServer, 413: KindContextTooLong, 425: KindServer,
+}
+
 // kindsByName are the codes and types of errors without a status: of OpenAI, Anthropic, Google, AWS and others.
 var kindsByName = []struct {
 	kind  Kind
@@ -317,17 +324,12 @@ func (c errorBody) kind(status int) Kind {
 	if strings.Contains(names, "model_not_found") || (status == 400 || status == 500) && noModel.MatchString(c.message) {
 		return KindNotFound
 	}
+	if kind, ok := kindsByStatus[status]; ok {
+		return kind
+	}
 	switch {
-	case status == http.StatusForbidden:
-		return KindUnauthorized
-	case status == http.StatusNotFound:
-		return KindNotFound
-	case status == http.StatusRequestTimeout:
-		return KindTimeout
-	case status == http.StatusConflict, status == http.StatusTooEarly, status >= 500:
+	case status >= 500:
 		return KindServer
-	case status == http.StatusRequestEntityTooLarge:
-		return KindContextTooLong
 	case status >= 300:
 		return KindBadRequest
 	}

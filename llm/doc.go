@@ -7,12 +7,13 @@
 //		fmt.Print(d.Text)
 //	})
 //
-// The conversation is rendered for the provider (render.go, message.go, attachment.go), reusing the
-// unchanged part (rendered.go). transport.go sends it with the request settings (parameters.go, format.go). The response
+// The conversation is rendered for the provider (render.go, pair.go, message.go, attachment.go).
+// transport.go sends it with the request settings (parameters.go, format.go). The response
 // is read as server-sent events (sse.go). Each is decoded leniently into a chunk (chunkreader.go, chunk.go,
 // usagefields.go, json.go, halves.go), and answer.go joins the chunks, the tool calls (toolcall.go) and the provider state
 // (reasoning.go), which state.go sends back in later requests. finish.go says what a finish reason means, and quirk.go
-// what deviations of a server are reported. Failures become an [Error] (classify.go, media.go, tokentimeout.go).
+// what deviations of a server are reported. Failures become an [Error] (classify.go, refusal.go, tokentimeout.go);
+// lessons.go changes a request that names a parameter.
 //
 // Guarantees:
 //   - A stream without a finish reason and without [DONE] is an error, never an answer. The text before an error
@@ -20,7 +21,7 @@
 //   - The type of a field that is not used, and an event that is not JSON, never cost an answer. A response has at most
 //     64 MiB.
 //   - The package does not retry: see [Error.Retryable] and [Error.RetryAfter]. The one exception is
-//     rejected provider state, see [Target.Stream].
+//     a parameter that a server refuses, see [Target.Stream].
 //   - No [Error] contains the API key, and secrets are removed from the messages of servers. It wraps
 //     only sentinel errors of the standard library, and the cause of the caller's cancellation.
 //   - A key is sent only to the base URL that it is configured for. Requests go only to presets of remote
@@ -30,7 +31,5 @@
 //   - Requests are valid for the provider, whatever the conversation contains: every tool call has
 //     its result, the system message comes first, no message is empty. Package llmtest/ordering
 //     checks the rules of the providers. The conversation itself is not modified.
-//   - A request does not depend on earlier ones. Renderings kept for the next request of a
-//     [Target.Conversation] form an LRU cache of at most 64 MiB.
 //   - An attachment that cannot be sent or read is replaced by a note to the model.
 package llm

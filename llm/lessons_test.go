@@ -177,6 +177,52 @@ func TestALimitOfASettingIsRenamed(t *testing.T) {
 	require.Contains(t, string(back.Requests()[1].Body), `"max_tokens":70`)
 }
 
+func TestALimitOfABudgetIsLowered(t *testing.T) {
+	for name, message := range map[string]string{
+		"Anthropic": "max_tokens: 4096 > 1024, which is the maximum allowed number of output tokens for small",
+		"OpenAI":    "max_tokens is too large: 4096. This model supports at most 1024 completion tokens, whereas you provided 4096.",
+	} {
+		t.Run(name, func(t *testing.T) {
+			model := llmtest.Start(t, llmtest.Error(400, "invalid_request_error", message), llmtest.Answer("Hi"))
+			to := target(t, model)
+			to.MaxOutput = 4096
+			result, err := to.Stream(within(t), hello, nil)
+			require.NoError(t, err)
+			require.Contains(t, result.Quirks, "output_limit_lowered")
+			require.Equal(t, 1024, model.Requests()[1].OutputLimit())
+		})
+	}
+	model := llmtest.Start(t, llmtest.Error(400, "invalid_request_error", "max_tokens is invalid"))
+	to := target(t, model)
+	to.MaxOutput = 4096
+	_, err := to.Stream(within(t), hello, nil)
+	require.Error(t, err)
+	require.NotContains(t, err.Error(), "starter set request", "no setting has the limit")
+}
+
+func TestAnEmptyAnswerIsAFailure(t *testing.T) {
+	for name, delta := range map[string]string{"no text": `{"content":""}`, "a blank text": `{"content":"\n\n"}`, "only reasoning": `{"reasoning_content":"Hm"}`} {
+		t.Run(name, func(t *testing.T) {
+			step := llmtest.Raw(sse, llmtest.Chunk(delta, "stop"), llmtest.Done)
+			_, err := target(t, llmtest.Start(t, step)).Stream(within(t), hello, nil)
+			require.True(t, requireKind(t, llm.KindTruncated, err).Retryable())
+			_, err = target(t, llmtest.Start(t, llmtest.Raw(sse, llmtest.Chunk(delta, "length"), llmtest.Done))).Stream(within(t), hello, nil)
+			require.False(t, requireKind(t, llm.KindInvalidAnswer, err).Retryable())
+			require.ErrorContains(t, err, "raise maxTokens")
+
+			called := []reducer.Message{
+				{Role: reducer.RoleUser, Content: "Run it"},
+				{Role: reducer.RoleAssistant, ToolCalls: []reducer.ToolCall{{ID: "c1", Name: "run", Arguments: "{}"}}},
+				{Role: reducer.RoleTool, ToolCallID: "c1", Content: "done"},
+			}
+			to := target(t, llmtest.Start(t, step))
+			to.Tools = []llm.Tool{{Name: "run"}}
+			_, err = to.Stream(within(t), called, nil)
+			require.NoError(t, err, "after the results of tools, a model may have nothing to add")
+		})
+	}
+}
+
 func TestAKeywordOfAToolSchemaIsOmitted(t *testing.T) {
 	schema := event.Object(`{"type":"object","properties":{"format":{"type":"string","format":"uri"},"list":{"type":"array","uniqueItems":true,"items":{"type":"integer"}}},"additionalProperties":false}`)
 	for keyword, message := range map[string]string{

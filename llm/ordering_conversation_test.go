@@ -212,7 +212,7 @@ func (c *conversation) send() {
 	}
 	target, err := c.adapter.Resolve(config)
 	require.NoError(c, err)
-	target.Conversation, target.Settings = "known", reducer.SettingsOf(c.session)
+	target.Settings = reducer.SettingsOf(c.session)
 	if c.session.Reduced.Config.Tools != nil {
 		target.Tools = offered
 	}
@@ -543,7 +543,7 @@ func (c *conversation) check() {
 	for _, config := range destinations() {
 		target, err := c.adapter.Resolve(config)
 		require.NoError(c, err)
-		target.Conversation, target.Settings = "known", reducer.SettingsOf(c.session)
+		target.Settings = reducer.SettingsOf(c.session)
 		if hasTools {
 			target.Tools = offered
 		} else {

@@ -36,6 +36,8 @@ var sampling = []string{
 	parameterTemperature, parameterTopP, parameterStop, parameterFrequencyPenalty, parameterPresencePenalty,
 }
 
+var penalties = []string{parameterFrequencyPenalty, parameterPresencePenalty}
+
 func (t *Target) settings() event.RequestSettings { return t.defaults.Override(t.Settings) }
 
 // parameters returns the JSON of a request without its messages.
@@ -75,7 +77,7 @@ func (t *Target) fields() (map[string]any, error) {
 	}
 	t.addLabels(fields, s)
 	t.addTools(fields, s)
-	for _, name := range t.quirks.refuses.names() {
+	for _, name := range t.quirks.refuses {
 		delete(fields, name)
 	}
 	if t.quirks.reasons && s.ReasoningEffort != event.ReasoningNone {
@@ -90,7 +92,7 @@ func (t *Target) fields() (map[string]any, error) {
 	if err == nil && t.MaxOutput > 0 && outputLimit(parameters) == 0 {
 		delete(fields, parameterMaxTokens) // an extra field may have a value that is no limit, such as null
 		delete(fields, parameterMaxCompletion)
-		fields[t.outputParameter()] = t.MaxOutput
+		fields[t.outputParameter()] = t.maxOutput()
 	}
 	for _, name := range t.lessons.named("-") {
 		if s.Extra.Fields()[name] == nil {

@@ -128,32 +128,11 @@ type quirks struct {
 	// maxCompletionTokens replaces max_tokens by max_completion_tokens. The value of a preset applies only
 	// to the base URL of the preset; forModel sets it for reasoning models on every server.
 	maxCompletionTokens bool
-	refuses             refusals // unsupported settings
+	refuses             []string // unsupported parameters
 	randomSeed          bool     // the seed is sent as random_seed
 	metadata            metadataUse
 	schemaAsText        bool // there is no response format json_schema
 	reasons             bool // the model reasons, and rejects sampling parameters unless reasoning is off
-}
-
-type refusals uint
-
-const (
-	refusesSeed refusals = 1 << iota
-	refusesPenalties
-	refusesUser
-)
-
-func (r refusals) names() (names []string) {
-	if r&refusesSeed != 0 {
-		names = append(names, parameterSeed)
-	}
-	if r&refusesPenalties != 0 {
-		names = append(names, parameterFrequencyPenalty, parameterPresencePenalty)
-	}
-	if r&refusesUser != 0 {
-		names = append(names, parameterUser)
-	}
-	return names
 }
 
 // metadataUse is whether labels are sent as metadata; by default no, since many servers reject it.
@@ -201,7 +180,7 @@ var presets = map[string]preset{
 	"cerebras": {
 		baseURL: "https://api.cerebras.ai/v1", keyRef: "env:CEREBRAS_API_KEY",
 		// Penalties cause a 400.
-		quirks: quirks{maxCompletionTokens: true, textOnly: true, refuses: refusesPenalties},
+		quirks: quirks{maxCompletionTokens: true, textOnly: true, refuses: penalties},
 	},
 	"together": {
 		baseURL: "https://api.together.xyz/v1", keyRef: "env:TOGETHER_API_KEY",
@@ -219,7 +198,7 @@ var presets = map[string]preset{
 		accepts: images | pdfs | audio,
 		quirks: quirks{
 			alternate: true, toolsAsText: true, noStreamOptions: true, fetchesPDFs: true, mistralParts: true,
-			refuses: refusesUser, randomSeed: true, metadata: metadataTaken,
+			refuses: []string{parameterUser}, randomSeed: true, metadata: metadataTaken,
 			userLast: true, tools: toolQuirks{shortIDs: true, noUserAfterResult: true},
 		},
 	},
@@ -244,7 +223,7 @@ var presets = map[string]preset{
 		baseURL: "https://generativelanguage.googleapis.com/v1beta/openai", keyRef: "env:GEMINI_API_KEY",
 		accepts: images | audio,
 		quirks: quirks{
-			alternate: true, toolsAsText: true, refuses: refusesSeed | refusesPenalties,
+			alternate: true, toolsAsText: true, refuses: append([]string{parameterSeed}, penalties...),
 			userLast: true, tools: toolQuirks{needsState: true, noParallel: true, letterFirst: true, openAPISchema: true},
 		},
 	},

@@ -53,7 +53,7 @@ func TestProvidersFile(t *testing.T) {
 		"invalid TOML":             {"[providers.house\n", "line 2: "},
 		"twice":                    {house + house, "Key 'providers.house' has already been defined"},
 		"an unknown table":         {"[provider.house]\n", `unknown key "provider" (did you mean "providers"?)`},
-		"an unknown key":           {house + "url = \"x\"", `provider "house": unknown key "url" (did you mean "key"?)`},
+		"an unknown key":           {house + "url = \"x\"", `provider "house": unknown key "url" (want one of base_url, key, `},
 		"a misspelled key":         {house + "contextwindow = 1", `provider "house": unknown key "contextwindow" (did you mean "context_window"?)`},
 		"another unknown key":      {house + "temperature = 1", `provider "house": unknown key "temperature" (want one of base_url, key, text_only, accepts, tools, think_tags, context_window, price, models)`},
 		"an unknown price":         {house + "price.outptu = 1", `provider "house": unknown key "price.outptu" (did you mean "output"?)`},

@@ -3,9 +3,11 @@ package llm
 import (
 	"maps"
 	"slices"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// The kinds of [Result.Quirks] in answers: what was repaired, skipped or worked around.
+// The kinds of [event.Usage.Quirks] in answers: what was repaired, skipped or worked around.
 const (
 	quirkNotJSON       = "event_not_json"          // an event that is not JSON was skipped
 	quirkNotStreamed   = "answer_not_streamed"     // the answer is plain JSON instead of an event stream
@@ -26,15 +28,16 @@ const (
 	quirkUnasked       = "call_unasked"            // calls were ignored, since no tools were offered
 )
 
-// The kinds of [Result.Quirks] in requests.
+// The kinds of [event.Usage.Quirks] in requests.
 const (
 	quirkDropped = "parameter_dropped"      // the server refuses a parameter, which was not sent
 	quirkRenamed = "parameter_renamed"      // the output limit has the other name
+	quirkLowered = "output_limit_lowered"   // the model allows fewer tokens than the limit of a budget
 	quirkKeyword = "schema_keyword_dropped" // the server refuses a keyword of the schemas of tools
 	quirkRefused = "content_refused"        // content that the server refuses was replaced
 )
 
-// quirkSet collects kinds for [Result.Quirks].
+// quirkSet collects kinds of [event.Usage.Quirks].
 type quirkSet map[string]bool
 
 func (s *quirkSet) add(kind string) {
@@ -45,9 +48,4 @@ func (s *quirkSet) add(kind string) {
 }
 
 // list returns the kinds, sorted; nil for none.
-func (s quirkSet) list() []string {
-	if len(s) == 0 {
-		return nil
-	}
-	return slices.Sorted(maps.Keys(s))
-}
+func (s quirkSet) list() []string { return event.DistinctQuirks(slices.Collect(maps.Keys(s))) }

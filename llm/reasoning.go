@@ -16,15 +16,6 @@ type Delta struct {
 	IsReasoning bool
 }
 
-// contentPart is a content part in Mistral's format.
-type contentPart struct {
-	Type     string `json:"type"`
-	Text     string `json:"text"`
-	Thinking []struct {
-		Text string `json:"text"`
-	} `json:"thinking"`
-}
-
 // encode returns the JSON of a value, without HTML escapes.
 func encode(value any) ([]byte, error) {
 	var b bytes.Buffer
@@ -261,7 +252,8 @@ func (t *Target) state(a *assembly, reasoning string, isToolTurn bool) *event.Pr
 	if len(fields) > 0 && size <= event.MaxProviderStateBytes {
 		// json.Marshal adds HTML escapes, which encode omits. With them, a later json.Marshal of the state does not change
 		// its bytes.
-		state.Data, _ = json.Marshal(fields) // strings and JSON
+		data, _ := json.Marshal(fields) // strings and JSON
+		state.Data = json.RawMessage(t.scrub(string(data)))
 	}
 	if state.Validate() != nil {
 		state.Data = nil

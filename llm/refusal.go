@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -16,6 +17,7 @@ type refusal struct {
 	isFinal     bool              // the model does not support the content, whatever the status
 	parameter   string            // of the request, or "schema:" and a keyword of a tool's schema; "": none
 	refusesName bool              // the server refuses the parameter whatever its value
+	limit       int               // the largest number in the message below the output limit that was sent; 0: none
 }
 
 // contentNames match names of content in errors. The tests cite messages of providers.
@@ -34,6 +36,7 @@ var (
 	toolNames   = regexp.MustCompile(`(?i)\btools?\b|\bfunctions?\b`)
 	schemaNames = regexp.MustCompile(`(?i)function_declarations?|schemas?\b|\bparameters\b.{0,40}(type|propert|object)`)
 	unsupported = regexp.MustCompile(`(?i)(not|n't|no endpoints found that) (currently )?(support|accept|allow)|unsupported|missing data required|at most 0 |not a (multi-?modal|vision) model`)
+	numbers     = regexp.MustCompile(`\d+`)
 	toolIndex   = regexp.MustCompile(`\btools(?:\.|\[)(\d+)`)
 )
 
@@ -42,6 +45,11 @@ func (t *Target) refusalIn(body errorBody) refusal {
 	r := refusal{
 		isFinal: unsupported.MatchString(body.message), parameter: t.namedParameter(body),
 		refusesName: refusesName.MatchString(body.message + " " + body.code + " " + body.typ),
+	}
+	for _, digits := range numbers.FindAllString(body.message, -1) {
+		if n, err := strconv.Atoi(digits); err == nil && n < t.MaxOutput {
+			r.limit = max(r.limit, n)
+		}
 	}
 	for _, named := range contentNames {
 		if named.names.MatchString(body.message) {
@@ -119,8 +127,8 @@ func (t *Target) suspect(e *Error, sent conversation, messages []reducer.Message
 	isUnexplained := e.Kind == KindBadRequest && e.Status >= 400 && e.refusal.parameter == ""
 	isUnexplainedFailure := e.Status == http.StatusInternalServerError && e.Kind == KindServer && !sent.isSeen
 	size := 0
-	for _, piece := range sent.json {
-		size += len(piece)
+	for _, m := range sent.messages {
+		size += len(m.json)
 	}
 	isTooLarge := e.Status == http.StatusRequestEntityTooLarge && e.Window == 0 && 2*sent.mediaBytes > size
 	for _, content := range present {

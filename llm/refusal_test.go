@@ -112,7 +112,7 @@ func TestRefusedContentIsANote(t *testing.T) {
 	image, text := blob("image/png", "a.png", []byte("png")), blob("text/plain", "a.txt", []byte("Text"))
 	model := llmtest.Start(t, llmtest.Answer("ok"), llmtest.Answer("ok"))
 	to := target(t, model)
-	to.Tools, to.Conversation = tools, "known"
+	to.Tools = tools
 	messages := []reducer.Message{user("Look", image, text), assistant("", call("c1", "run")), toolResult("c1", "one"), user("Well?"), assistant("Hm"), user("And?")}
 	_, err := to.Stream(within(t), messages, nil)
 	require.NoError(t, err)

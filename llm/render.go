@@ -1,7 +1,6 @@
 package llm
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -9,7 +8,6 @@ import (
 	"fmt"
 	"math/big"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/sashabaranov/go-openai"
@@ -26,97 +24,43 @@ const (
 )
 
 type conversation struct {
-	// json is the messages, separated by commas, in pieces to concatenate. It must not be modified.
-	json   [][]byte
-	media  mediaSet // content parts besides text
-	isSeen bool     // an answer follows the latest part of these kinds
-	tokens int      // 0: not counted
-
-	cached     cachedMessages
-	shown      [][]byte // the messages of the field json that are not in cached, each after a comma
-	mediaParts int      // content parts of shown besides text
-	mediaBytes int      // size of the JSON of the messages with such parts, without their text parts
+	messages   []renderedMessage
+	media      mediaSet // content parts besides text
+	isSeen     bool     // an answer follows the latest part of these kinds
+	mediaBytes int      // JSON of the messages with such parts, without their text parts
 }
+
+type renderedMessage struct {
+	json       []byte
+	mediaParts int // content parts besides text
+	mediaBytes int // of the JSON if it has such parts, without its text parts
+}
+
+func (m renderedMessage) textSize() int { return len(m.json) - m.mediaBytes }
 
 // render renders any messages so that the provider accepts them: at most one system message, which
 // comes first; no empty message; one result for each tool call after its message. ctx bounds reading
-// attachments.
-func (t *Target) render(ctx context.Context, messages []reducer.Message, counts bool) (conversation, error) {
-	r := rendering{target: t, rendered: t.renderings.take(t.renderingKey())}
-	next := r.resume(messages)
-	if counts {
-		r.startCounting()
+// attachments. It renders all messages of each request, which takes 3 ms for 2,000 messages of 400 bytes.
+func (t *Target) render(ctx context.Context, messages []reducer.Message) (conversation, error) {
+	r := rendering{target: t, messages: messages, out: make([]message, 0, len(messages)+1)}
+	r.calls, r.isPaired = t.pair(messages)
+	for i := range messages {
+		r.add(r.message(ctx, i))
 	}
-	r.renew(ctx, next)
-	for i := next; i < len(messages); i++ {
-		r.renderMessage(ctx, i)
-	}
-	if t.quirks.userLast && r.lacksUser() {
+	system := r.system()
+	if t.quirks.userLast && (len(r.out) > 0 && isAnswer(r.out[len(r.out)-1]) || len(r.out) == 0 && system != "") {
 		r.out = append(r.out, message{role: openai.ChatMessageRoleUser, text: userEnds})
 	}
-	// The last group stays open, since the next message may be merged into it.
-	r.show(len(r.body))
-	if r.err != nil {
-		return conversation{}, r.err
-	}
-	c := r.conversation()
-	t.renderings.put(t.renderingKey(), r.rendered) // from here on, a concurrent request may change it
-	return c, nil
+	r.front(system)
+	return r.conversation()
 }
 
 type rendering struct {
-	rendered
 	target   *Target
-	isPaired []bool      // whether each message is the result of a call
-	out      []message   // the current group
-	shown    []insertion // JSON between the parts of body
-	media    mediaSet
-	isSeen   bool
-	counts   bool
-	tokens   int // so far, if counts is set
-	err      error
-
-	mediaParts, mediaBytes int // see conversation
-}
-
-// insertion is JSON that is not part of the body, to be inserted at an offset of it.
-type insertion struct {
-	at   int
-	json []byte
-}
-
-// renew renders again the uncached groups before the message with index next.
-func (r *rendering) renew(ctx context.Context, next int) {
-	for n, g := range r.groups {
-		if n > 0 && !g.isFresh {
-			r.isSeen = r.isSeen || g.hasAnswer
-			r.countCached(n)
-			continue
-		}
-		end := next
-		if n+1 < len(r.groups) {
-			end = r.groups[n+1].from
-		}
-		for i := g.from; i < end; i++ {
-			r.add(r.message(ctx, i))
-		}
-		r.show(g.at)
-	}
-}
-
-func (r *rendering) renderMessage(ctx context.Context, i int) {
-	out := r.message(ctx, i)
-	if len(out) == 0 {
-		return
-	}
-	if len(r.out) == 0 || !r.isMerged(out[0]) && !r.lacksAnswer(out[0]) {
-		r.endGroup()
-		r.groups = append(r.groups, group{from: i, at: len(r.body)})
-	}
-	if len(r.messages[i].Attachments) > 0 {
-		r.groups[len(r.groups)-1].isFresh = true
-	}
-	r.add(out)
+	messages []reducer.Message
+	calls    [][]call  // of each message
+	isPaired []bool    // whether each message is the result of a call
+	out      []message // so far
 }
 
 func (r *rendering) message(ctx context.Context, i int) []message {
@@ -198,11 +142,11 @@ func (r *rendering) calling(i int, back returned) []message {
 	if !isBlank(m.Content) {
 		called.text = m.Content
 	}
-	first, results := r.firstCall(i), r.results(i)
+	results := r.results(i)
 	ids := make([]string, len(m.ToolCalls))
 	out := make([]message, 1, 1+len(ids))
 	for n, call := range m.ToolCalls {
-		ids[n] = r.target.quirks.tools.wireID(call.ID, r.calls[first+n])
+		ids[n] = r.target.quirks.tools.wireID(call.ID, r.calls[i][n])
 		called.toolCalls = append(called.toolCalls, openai.ToolCall{
 			ID:       ids[n],
 			Type:     openai.ToolTypeFunction,
@@ -233,18 +177,12 @@ func (r *rendering) callsAsText(i int) []message {
 	}
 }
 
-func (r *rendering) firstCall(i int) int {
-	first, _ := slices.BinarySearchFunc(r.calls, i, func(c call, by int) int { return cmp.Compare(c.by, by) })
-	return first
-}
-
 func (r *rendering) results(i int) []string {
-	first := r.firstCall(i)
-	texts := make([]string, len(r.messages[i].ToolCalls))
-	for n := range texts {
+	texts := make([]string, len(r.calls[i]))
+	for n, c := range r.calls[i] {
 		texts[n] = event.OutcomeUnknown
-		if at := r.calls[first+n].result; at >= 0 {
-			texts[n] = resultText(r.messages[at])
+		if c.result >= 0 {
+			texts[n] = resultText(r.messages[c.result])
 		}
 	}
 	return texts
@@ -257,8 +195,8 @@ func resultText(m reducer.Message) string {
 	return m.Content
 }
 
-// add appends messages to the group. It merges the first one if roles must alternate, and inserts
-// an answer where one must follow a result.
+// add appends messages. It merges the first one if roles must alternate, and inserts an answer where one must follow a
+// result.
 func (r *rendering) add(messages []message) {
 	last := len(r.out) - 1
 	switch {
@@ -266,7 +204,7 @@ func (r *rendering) add(messages []message) {
 	case r.isMerged(messages[0]):
 		r.out[last] = merge(r.out[last], messages[0])
 		messages = messages[1:]
-	case r.lacksAnswer(messages[0]):
+	case r.target.quirks.tools.noUserAfterResult && messages[0].role == openai.ChatMessageRoleUser && r.out[last].role == openai.ChatMessageRoleTool:
 		r.out = append(r.out, message{role: openai.ChatMessageRoleAssistant, text: noAnswer})
 	}
 	r.out = append(r.out, messages...)
@@ -276,80 +214,8 @@ func (r *rendering) isMerged(m message) bool {
 	return r.target.quirks.alternate && isMergeable(r.out[len(r.out)-1], m)
 }
 
-// lacksAnswer reports whether an answer must be inserted between the last message of the group and
-// a message. Both belong to one group, so that no group depends on how the previous one ends.
-func (r *rendering) lacksAnswer(m message) bool {
-	return r.target.quirks.tools.noUserAfterResult && m.role == openai.ChatMessageRoleUser &&
-		r.out[len(r.out)-1].role == openai.ChatMessageRoleTool
-}
-
 func isMergeable(a, b message) bool {
 	return a.role == b.role && a.role != openai.ChatMessageRoleTool && len(a.toolCalls) == 0
-}
-
-// endGroup caches the current group unless each request must render it again.
-func (r *rendering) endGroup() {
-	if len(r.out) == 0 {
-		return
-	}
-	g := &r.groups[len(r.groups)-1]
-	g.hasAnswer = slices.ContainsFunc(r.out, isAnswer)
-	if g.isFresh || len(r.shown) == 0 {
-		r.show(g.at)
-		return
-	}
-	r.isSeen = r.isSeen || g.hasAnswer
-	before := r.tokens
-	r.body = r.encode(r.body)
-	g.tokens = r.tokens - before
-}
-
-// show adds the current group to this request without caching it. Before the first group, it also adds
-// the system message.
-func (r *rendering) show(at int) {
-	for _, m := range r.out {
-		if media := mediaIn(m); media != 0 {
-			r.media, r.isSeen = r.media|media, false
-		} else if isAnswer(m) {
-			r.isSeen = true
-		}
-	}
-	if len(r.shown) == 0 {
-		r.front()
-	}
-	r.shown = append(r.shown, insertion{at: at, json: r.encode(nil)})
-}
-
-// encode appends the JSON of the group, with a comma before each message, and ends the group.
-func (r *rendering) encode(to []byte) []byte {
-	for _, m := range r.out {
-		data, err := m.encode()
-		r.err = cmp.Or(r.err, err)
-		to = append(append(to, ','), data...)
-		if mediaIn(m) != 0 {
-			r.mediaBytes += len(data)
-			for _, p := range m.parts {
-				if p.Type == "text" {
-					r.mediaBytes -= len(p.Text)
-				} else {
-					r.mediaParts++
-				}
-			}
-		}
-		if r.counts {
-			r.tokens += r.target.counter.message(r.encoding, data)
-		}
-	}
-	r.out = nil
-	return to
-}
-
-// lacksUser reports whether the conversation ends with an answer, or with the system message.
-func (r *rendering) lacksUser() bool {
-	if last := len(r.out) - 1; last >= 0 {
-		return isAnswer(r.out[last])
-	}
-	return len(r.groups) == 0 && r.system() != ""
 }
 
 func (r *rendering) system() string {
@@ -363,8 +229,7 @@ func (r *rendering) system() string {
 }
 
 // front inserts the system message in the form that the provider accepts.
-func (r *rendering) front() {
-	system := r.system()
+func (r *rendering) front(system string) {
 	isUserFirst := len(r.out) > 0 && r.out[0].role == openai.ChatMessageRoleUser
 	var front []message
 	switch {
@@ -382,25 +247,30 @@ func (r *rendering) front() {
 	r.out = append(front, r.out...)
 }
 
-func (r *rendering) conversation() conversation {
-	c := conversation{media: r.media, isSeen: r.isSeen, cached: r.cachedMessages(), mediaParts: r.mediaParts, mediaBytes: r.mediaBytes}
-	if r.counts {
-		c.tokens = requestTokens + r.tokens
-	}
-	begin := 0
-	for _, s := range r.shown {
-		c.shown = append(c.shown, s.json)
-		for _, piece := range [][]byte{r.body[begin:s.at], s.json} {
-			if len(c.json) == 0 && len(piece) > 0 {
-				piece = piece[1:] // the comma before the first message
-			}
-			if len(piece) > 0 {
-				c.json = append(c.json, piece)
-			}
+func (r *rendering) conversation() (c conversation, err error) {
+	c.messages = make([]renderedMessage, 0, len(r.out))
+	for _, m := range r.out {
+		rendered := renderedMessage{}
+		if rendered.json, err = m.encode(); err != nil {
+			return conversation{}, err
 		}
-		begin = s.at
+		if media := mediaIn(m); media != 0 {
+			c.media, c.isSeen = c.media|media, false
+			rendered.mediaBytes = len(rendered.json)
+			for _, p := range m.parts {
+				if p.Type == "text" {
+					rendered.mediaBytes -= len(p.Text)
+				} else {
+					rendered.mediaParts++
+				}
+			}
+		} else if isAnswer(m) {
+			c.isSeen = true
+		}
+		c.mediaBytes += rendered.mediaBytes
+		c.messages = append(c.messages, rendered)
 	}
-	return c
+	return c, nil
 }
 
 var (
@@ -438,18 +308,16 @@ func wireName(name string) string {
 
 // wireArguments returns a JSON object, which some providers require.
 func wireArguments(arguments string) string {
-	var object map[string]json.RawMessage
-	if json.Unmarshal([]byte(arguments), &object) == nil && object != nil {
+	switch input := valueOf([]byte(arguments)); {
+	case input.isObject():
 		return arguments
-	}
-	if isBlank(arguments) || strings.TrimSpace(arguments) == "null" {
+	case string(input) == "null" || isBlank(arguments):
 		return "{}"
+	case input == nil:
+		return string(encoded(map[string]string{"input": arguments}))
+	default:
+		return string(encoded(map[string]json.RawMessage{"input": json.RawMessage(input)}))
 	}
-	value := json.RawMessage(arguments)
-	if !json.Valid(value) {
-		value = encoded(arguments)
-	}
-	return string(encoded(map[string]json.RawMessage{"input": value}))
 }
 
 func isBlank(text string) bool { return strings.TrimSpace(text) == "" }

@@ -2,7 +2,7 @@ package llm
 
 import (
 	"context"
-	"encoding/json"
+	"slices"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
@@ -26,35 +26,24 @@ func (t *Target) Reservation(ctx context.Context, messages []reducer.Message) (e
 
 // input returns the estimated tokens of a request, and its parameters.
 func (t *Target) input(ctx context.Context, messages []reducer.Message) (tokens int, parameters []byte, err error) {
-	sent, err := t.render(ctx, t.prompt(messages), true)
+	sent, err := t.render(ctx, t.prompt(messages))
 	if err == nil {
 		parameters, err = t.parameters()
 	}
 	if err != nil {
 		return 0, nil, t.failBeforeAnswer(ctx, err)
 	}
-	return sent.tokens + t.counter.parameters(encodingOf(t.Model), t.prompting(parameters)), parameters, nil
+	return t.counter.messages(encodingOf(t.Model), sent) + t.counter.parameters(encodingOf(t.Model), prompting(parameters)), parameters, nil
 }
 
-// prompting returns the parameters of a request if they contain tools or a response format, which are input of
-// the model; otherwise nil.
-func (t *Target) prompting(parameters []byte) []byte {
-	if t.offersTools() || t.settings().ResponseFormat != nil {
-		return parameters
-	}
-	return nil
+// prompting returns the parameters of a request that are input of the model: tools and the response format.
+func prompting(parameters []byte) []byte {
+	fields := valueOf(parameters)
+	return slices.Concat(fields.field(parameterTools), fields.field(parameterResponseFormat))
 }
 
 // outputLimit returns the larger of the output limits in the parameters of a request. 0: none.
 func outputLimit(parameters []byte) int {
-	var fields map[string]json.RawMessage
-	_ = json.Unmarshal(parameters, &fields) // it is an object
-	limit := 0
-	for _, name := range []string{parameterMaxTokens, parameterMaxCompletion} {
-		var n int
-		if json.Unmarshal(fields[name], &n) == nil {
-			limit = max(limit, n)
-		}
-	}
-	return limit
+	fields := valueOf(parameters)
+	return max(0, fields.field(parameterMaxTokens).number(), fields.field(parameterMaxCompletion).number())
 }

@@ -1,13 +1,10 @@
 package llm
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -26,34 +23,24 @@ type Target struct {
 	BaseURL    string // up to and including the version
 	// FirstToken bounds the wait for the first token, Stall each pause after it. 0: unlimited.
 	FirstToken, Stall time.Duration
-	// Conversation identifies the conversation, so that a request renders only what changed since
-	// the previous one. Empty: each request renders everything.
-	Conversation string
-	Settings     event.RequestSettings // override those of the provider config
-	Repair       *Repair               // the invalid answer to correct; nil: none
-	MaxOutput    int                   // limits the tokens of the answer if no setting does; 0: the provider's default
-	Tools        []Tool                // that the model may call; without any, no tool settings are sent
+	Conversation      string                // its id in traces; empty: none
+	Settings          event.RequestSettings // override those of the provider config
+	Repair            *Repair               // the invalid answer to correct; nil: none
+	MaxOutput         int                   // limits the tokens of the answer if no setting does; 0: the provider's default
+	Tools             []Tool                // that the model may call; without any, no tool settings are sent
 
-	keyRef         string // place of the key; empty without one
-	isConfigured   bool   // BaseURL is that of a preset or a configured provider
-	http           *http.Client
-	authorize      func(*http.Request) // adds the key, which is not printed with a target
-	secrets        *strings.Replacer   // removes the literal key from a text
-	quirks         quirks
-	lessons        lessons // so far
-	experience     *experience
-	thinkTags      bool                  // see [Provider]
-	defaults       event.RequestSettings // of the provider config
-	window         int                   // configured, in tokens; 0: unknown
-	price          *Price                // nil: unknown
-	priceVersion   string
-	counter        *tokenCounter
-	meter          *atomic.Pointer[meter] // of the newest request
-	renderings     *renderings
-	readAttachment func(string) ([]byte, error)
-	readBlob       func(context.Context, string) ([]byte, error)
-	logger         *slog.Logger
-	traceContent   bool
+	shared
+	keyRef       string        // place of the key; empty without one
+	isConfigured bool          // BaseURL is that of a preset or a configured provider
+	key          func() string // "" without one; a function, so that the key is not printed with a target
+	quirks       quirks
+	lessons      lessons               // so far
+	thinkTags    bool                  // see [Provider]
+	defaults     event.RequestSettings // of the provider config
+	window       int                   // configured, in tokens; 0: unknown
+	price        *Price                // nil: unknown
+	priceVersion string
+	meter        *atomic.Pointer[meter] // of the newest request
 }
 
 // Resolve returns the target for the provider config of a context.
@@ -94,26 +81,18 @@ func (a *Adapter) Resolve(cfg reducer.ProviderConfig) (*Target, error) {
 	}
 
 	t := &Target{
-		ProviderID:     cfg.ProviderID,
-		Model:          cfg.Model,
-		BaseURL:        base.String(),
-		keyRef:         keyRef,
-		isConfigured:   current.isConfigured(base),
-		http:           a.http,
-		authorize:      func(*http.Request) {},
-		secrets:        strings.NewReplacer(),
-		quirks:         known.quirks,
-		thinkTags:      known.ThinkTags && base == known.BaseURL,
-		defaults:       event.RequestSettings{Temperature: cfg.Temperature, MaxTokens: cfg.MaxTokens},
-		priceVersion:   current.priceVersion,
-		counter:        a.counter,
-		meter:          new(atomic.Pointer[meter]),
-		renderings:     a.renderings,
-		experience:     &a.experience,
-		readAttachment: a.readAttachment,
-		readBlob:       a.readBlob,
-		logger:         a.logger,
-		traceContent:   a.traceContent,
+		shared:       a.shared,
+		ProviderID:   cfg.ProviderID,
+		Model:        cfg.Model,
+		BaseURL:      base.String(),
+		keyRef:       keyRef,
+		isConfigured: current.isConfigured(base),
+		key:          func() string { return key },
+		quirks:       known.quirks,
+		thinkTags:    known.ThinkTags && base == known.BaseURL,
+		defaults:     event.RequestSettings{Temperature: cfg.Temperature, MaxTokens: cfg.MaxTokens},
+		priceVersion: current.priceVersion,
+		meter:        new(atomic.Pointer[meter]),
 	}
 	t.quirks.maxCompletionTokens = t.quirks.maxCompletionTokens && base == known.BaseURL
 	t.quirks.fetchesPDFs = t.quirks.fetchesPDFs && base == known.BaseURL
@@ -127,10 +106,6 @@ func (a *Adapter) Resolve(cfg reducer.ProviderConfig) (*Target, error) {
 	}
 	t.lessons = a.experience.of(destination{t.BaseURL, t.Model})
 	t.quirks = t.quirks.learned(t.lessons)
-	if key != "" {
-		t.secrets = strings.NewReplacer(key, event.Removed)
-		t.authorize = func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+key) }
-	}
 	return t, nil
 }
 

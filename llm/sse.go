@@ -27,12 +27,11 @@ type streamEvent struct {
 // eventReader reads server-sent events as https://html.spec.whatwg.org/multipage/server-sent-events.html specifies
 // them, and in addition:
 //
-//   - A line with a whole JSON object is an event at once. Some servers send no empty line after it.
+//   - A line with a whole JSON object is an event at once. Clients that read line by line let servers omit the empty line.
 //   - The end of the body ends an event.
-//   - Of an event that is not JSON, each line is an event.
-//   - A field named error is an event. Older versions of llama.cpp send one.
-//   - A line that begins with a brace is data. In a body that begins with a brace or a bracket, all lines are data of
-//     one event: some servers ignore that a request is for a stream, and others send an object per line.
+//   - A field named error is an event. Older versions of llama.cpp send one: https://github.com/ggml-org/llama.cpp/pull/16109
+//   - In a body that begins with a brace or a bracket, all lines are data of one event: some servers ignore that a request
+//     is for a stream, and others send an object per line: https://github.com/comet-ml/opik/pull/5149
 type eventReader struct {
 	body   io.ReadCloser
 	lines  *bufio.Reader
@@ -44,11 +43,10 @@ type eventReader struct {
 
 	isBegun, isDone bool
 
-	line   []byte
-	data   []byte   // lines of the event so far, each with an LF
-	name   string   // of the event so far
-	queued [][]byte // lines of an event that is not JSON
-	other  []byte   // beginning of the lines that are no fields
+	line  []byte
+	data  []byte // lines of the event so far, each with an LF
+	name  string // of the event so far
+	other []byte // beginning of the lines that are no fields
 }
 
 func newEventReader(body io.ReadCloser) *eventReader {
@@ -61,22 +59,17 @@ func (r *eventReader) next() (event streamEvent, err error) {
 		r.begin()
 	}
 	for ok := false; !ok; {
-		switch {
-		case len(r.queued) > 0:
-			event, ok = eventOf(r.queued[0]), true
-			r.queued = r.queued[1:]
-		case r.err != nil:
+		if r.err != nil {
 			return event, r.err
-		default:
-			if r.err = r.readLine(); r.err != nil && !errors.Is(r.err, io.EOF) {
-				return event, r.err // the line is incomplete
-			}
-			if len(r.line) > 0 {
-				event, ok = r.field(r.line)
-			}
-			if !ok && (r.err != nil || len(r.line) == 0 && !r.isBare) {
-				event, ok = r.dispatch()
-			}
+		}
+		if r.err = r.readLine(); r.err != nil && !errors.Is(r.err, io.EOF) {
+			return event, r.err // the line is incomplete
+		}
+		if len(r.line) > 0 {
+			event, ok = r.field(r.line)
+		}
+		if !ok && (r.err != nil || len(r.line) == 0 && !r.isBare) {
+			event, ok = r.dispatch()
 		}
 	}
 	return event, nil
@@ -84,11 +77,7 @@ func (r *eventReader) next() (event streamEvent, err error) {
 
 func eventOf(data []byte) streamEvent { return streamEvent{data: data, json: valueOf(data)} }
 
-var (
-	dataField     = []byte("data")
-	doubledField  = []byte("data:") // some proxies repeat it
-	byteOrderMark = []byte("\uFEFF")
-)
+var byteOrderMark = []byte("\uFEFF")
 
 func (r *eventReader) begin() {
 	r.isBegun = true
@@ -98,7 +87,7 @@ func (r *eventReader) begin() {
 	for {
 		begin, _ := r.lines.Peek(1)
 		if len(begin) == 0 || r.size > maxAnswer || len(trimSpace(begin)) > 0 {
-			r.isBare = bytes.IndexAny(begin, "{[") == 0
+			r.isBare = isJSONBegun(begin)
 			return
 		}
 		r.discard(1)
@@ -108,21 +97,17 @@ func (r *eventReader) begin() {
 // field reads a line, and returns the event that it completes.
 func (r *eventReader) field(line []byte) (event streamEvent, ok bool) {
 	name, content, _ := bytes.Cut(line, []byte(":"))
-	if bare := trimSpace(line); r.isBare || len(bare) > 0 && bare[0] == '{' {
-		name, content = dataField, bare
+	if r.isBare {
+		name, content = []byte("data"), line
 	}
 	switch string(name) {
 	case "data":
 		whole := trimSpace(content)
-		for bytes.HasPrefix(whole, doubledField) {
-			whole = trimSpace(whole[len(doubledField):])
-			content = whole
-		}
 		switch {
-		case isDone(whole):
+		case string(whole) == "[DONE]":
 			r.finish()
 			return event, false
-		case len(r.data) == 0 && len(whole) > 0 && whole[0] == '{':
+		case value(whole).isObject() && !isJSONBegun(r.data):
 			if event = eventOf(whole); event.json != nil {
 				event.isError, r.name = r.name == "error", ""
 				return event, true
@@ -146,25 +131,18 @@ func (r *eventReader) field(line []byte) (event streamEvent, ok bool) {
 	return event, false
 }
 
+func isJSONBegun(data []byte) bool {
+	v := value(trimSpace(data))
+	return v.isObject() || v.isArray()
+}
+
 // dispatch ends an event.
 func (r *eventReader) dispatch() (event streamEvent, ok bool) {
 	event = eventOf(trimSpace(r.data))
 	event.isError = r.name == "error"
 	r.data, r.name = r.data[:0], ""
-	if event.json != nil || event.isError || bytes.IndexByte(event.data, '\n') < 0 {
-		return event, len(event.data) > 0
-	}
-	for line := range bytes.SplitSeq(event.data, []byte("\n")) {
-		if line = trimSpace(line); isDone(line) {
-			r.finish()
-		} else if len(line) > 0 {
-			r.queued = append(r.queued, bytes.Clone(line))
-		}
-	}
-	return event, false
+	return event, len(event.data) > 0
 }
-
-func isDone(data []byte) bool { return string(data) == "[DONE]" }
 
 // finish lets the server end the body in drainTime, and perhaps send what belongs before [DONE].
 func (r *eventReader) finish() {

@@ -1,7 +1,6 @@
 package llm
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 
@@ -90,7 +89,7 @@ func (t *Target) returned(m *reducer.Message) (r returned) {
 	r.Reasoning = t.ifBegins("reasoning", data.Reasoning, '"')
 	r.ReasoningText = t.ifBegins("reasoning_text", data.ReasoningText, '"')
 	r.Extra = t.ifBegins("extra_content", data.Extra, '{')
-	r.thinking = thinkingParts(data.Thinking)
+	r.thinking = thinkingParts(valueOf(data.Thinking))
 	var calls []json.RawMessage
 	if json.Unmarshal(data.Calls, &calls) == nil { // any other value is no state
 		for i := range m.ToolCalls {
@@ -116,18 +115,13 @@ func (t *Target) ifBegins(field string, value json.RawMessage, begin byte) json.
 	return value
 }
 
-func thinkingParts(value json.RawMessage) []json.RawMessage {
-	var parts []contentPart
-	if json.Unmarshal(value, &parts) != nil {
-		return nil
-	}
-	for _, part := range parts {
-		if part.Type != "thinking" {
+func thinkingParts(parts value) (raw []json.RawMessage) {
+	for part := range parts.elements() {
+		if part.field("type").text() != "thinking" {
 			return nil
 		}
+		raw = append(raw, json.RawMessage(part))
 	}
-	var raw []json.RawMessage
-	_ = json.Unmarshal(value, &raw) // cannot fail: the value was decoded above
 	return raw
 }
 
@@ -142,9 +136,4 @@ func (t *Target) areCallsText(r returned) bool {
 	default:
 		return q.toolsAsText && !hasState && !t.offersTools()
 	}
-}
-
-func isSameState(a, b *event.ProviderState) bool {
-	return a == b || a != nil && b != nil && a.ProviderID == b.ProviderID && a.Model == b.Model && a.BaseURL == b.BaseURL &&
-		bytes.Equal(a.Data, b.Data) && slices.Equal(a.CallIDs, b.CallIDs)
 }

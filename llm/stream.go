@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -26,12 +27,9 @@ type Result struct {
 	// FinishReason is "stop", "tool_calls", "length", "content_filter", or "other" for a reason that is unknown. It is
 	// empty with an error.
 	FinishReason string
-	// Quirks are the kinds of what was repaired, skipped or worked around, sorted, also with an error.
-	// quirk.go lists them.
-	Quirks []string
 	// Usage is reported by the provider or estimated by the tokenizer. It is zero if the provider could not be
 	// reached, or answered with an error before any text. If the stream broke off, ctx ended, or a token timeout
-	// stopped the request before the provider reported it, it is an estimate.
+	// stopped the request before the provider reported it, it is an estimate. quirk.go lists the Quirks.
 	event.Usage
 }
 
@@ -53,6 +51,8 @@ type Result struct {
 //     length limit or a content filter cuts it off, its calls are dropped, and its text is treated as
 //     an answer without calls. It causes [KindInvalidAnswer] if the length limit cuts it off before any
 //     text, or if it exceeds [MaxCalls] or [MaxArgumentBytes].
+//   - An answer without text and calls causes [KindTruncated], or [KindInvalidAnswer] if the length limit cuts it off. After the
+//     results of tools, it is complete.
 //   - Tool calls are ignored if the target has no tools. Without text, they cause [KindToolCall].
 //   - A request that is rejected because of a parameter that no setting asks for is sent again without the parameter.
 func (t *Target) Stream(ctx context.Context, messages []reducer.Message, onDelta func(Delta)) (result Result, err error) {
@@ -68,14 +68,14 @@ func (t *Target) Stream(ctx context.Context, messages []reducer.Message, onDelta
 		if lesson == "" {
 			break
 		}
-		sending.lessons = sending.lessons.with(lesson)
+		sending.lessons = append(slices.Clip(sending.lessons), lesson)
 		sending.quirks = sending.quirks.learned(sending.lessons)
 		result, failure = sending.send(ctx, messages, onDelta)
 	}
 	if failure != nil {
 		return result, failure
 	}
-	if sending.lessons != t.lessons {
+	if len(sending.lessons) > len(t.lessons) {
 		t.experience.remember(destination{t.BaseURL, t.Model}, sending.lessons)
 	}
 	return result, nil
@@ -87,11 +87,11 @@ func (t *Target) send(ctx context.Context, messages []reducer.Message, onDelta f
 	if failure := t.checkTools(); failure != nil {
 		return Result{}, failure
 	}
-	sent, err := t.render(ctx, t.prompt(messages), false)
+	sent, err := t.render(ctx, t.prompt(messages))
 	if err != nil {
 		return Result{}, t.failBeforeAnswer(ctx, err)
 	}
-	if len(sent.json) == 0 {
+	if len(sent.messages) == 0 {
 		return Result{}, &Error{ProviderID: t.ProviderID, Kind: KindBadRequest, Message: "the conversation has no message to send"}
 	}
 	check, failure := t.formatCheck()
@@ -99,7 +99,9 @@ func (t *Target) send(ctx context.Context, messages []reducer.Message, onDelta f
 		return Result{}, failure
 	}
 	result, failure := t.answer(ctx, sent, isToolTurn(messages), check, onDelta)
-	result.Quirks, result.Usage = t.requestQuirks(messages, result.Quirks), t.usage((*meter).count)
+	quirks := event.DistinctQuirks(result.Quirks, t.requestQuirks(messages))
+	result.Usage = t.usage((*meter).count)
+	result.Quirks = quirks
 	if failure != nil && !result.hasBegun() {
 		t.suspect(failure, sent, messages)
 	}
@@ -123,11 +125,11 @@ func (t *Target) answer(ctx context.Context, sent conversation, isToolTurn bool,
 	if err != nil {
 		return Result{}, t.failBeforeAnswer(ctx, err)
 	}
-	m := &meter{counter: t.counter, encoding: encodingOf(t.Model), sent: sent, parameters: t.prompting(parameters), maxOutput: outputLimit(parameters)}
+	m := &meter{counter: t.counter, encoding: encodingOf(t.Model), sent: sent, parameters: prompting(parameters), maxOutput: outputLimit(parameters)}
 	t.meter.Store(m)
 	t.counter.load(m.encoding)
 	span, sentAt, isFirst := trace.SpanFromContext(ctx), time.Now(), true
-	resp, err := t.post(ctx, body(parameters, sent.json))
+	resp, err := t.post(ctx, body(parameters, sent.messages))
 	if err != nil {
 		if ctx.Err() == nil {
 			m.refuse()
@@ -137,6 +139,7 @@ func (t *Target) answer(ctx context.Context, sent conversation, isToolTurn bool,
 	stream := &chunkReader{events: newEventReader(resp.Body), resp: resp}
 	defer stream.close()
 	a := &assembly{meter: m, onDelta: onDelta, state: &stateReader{}}
+	a.text.scrubber, a.reasoning.scrubber = t.scrubber(), t.scrubber()
 	if t.thinkTags {
 		a.tags = &thinkTags{}
 	}
@@ -147,7 +150,7 @@ func (t *Target) answer(ctx context.Context, sent conversation, isToolTurn bool,
 		}
 		if isFirst {
 			isFirst = false
-			traceChunk(span, sentAt, chunk.ChatCompletionStreamResponse)
+			t.traceChunk(span, sentAt, chunk.ChatCompletionStreamResponse)
 		}
 		m.report(chunk.Usage)
 		if len(chunk.choices) > 0 {
@@ -164,7 +167,7 @@ func (t *Target) answer(ctx context.Context, sent conversation, isToolTurn bool,
 	if result.Text+result.Reasoning == "" && errors.As(err, new(*errorResponse)) {
 		m.refuse()
 	}
-	failure := t.finish(ctx, &result, a, stream, err)
+	failure := t.finish(ctx, &result, a, stream, isToolTurn, err)
 	if failure == nil && len(result.Calls) == 0 && !a.isRefusal { // a refusal is the answer, whatever the response format
 		failure = t.check(&result, check)
 	}
@@ -179,7 +182,7 @@ func (t *Target) answer(ctx context.Context, sent conversation, isToolTurn bool,
 }
 
 // finish sets the calls and the finish reason of a complete answer.
-func (t *Target) finish(ctx context.Context, result *Result, a *assembly, stream *chunkReader, err error) *Error {
+func (t *Target) finish(ctx context.Context, result *Result, a *assembly, stream *chunkReader, isToolTurn bool, err error) *Error {
 	failure := func(kind Kind, format string, args ...any) *Error {
 		return &Error{ProviderID: t.ProviderID, Kind: kind, Message: t.clean(fmt.Sprintf(format, args...), maxMessage)}
 	}
@@ -213,6 +216,11 @@ func (t *Target) finish(ctx context.Context, result *Result, a *assembly, stream
 		return failure(KindTruncated, "the answer is empty, and its finish reason is %s", given)
 	case isEmpty && stream.skipped > 0:
 		return failure(KindTruncated, "the answer is empty, and has events that are not JSON")
+	case isBlank(result.Text) && !hasCalls && end.isCut():
+		return failure(KindInvalidAnswer, "the answer reached the maximum length before any text (raise maxTokens; finish reason %s)", given)
+	case isBlank(result.Text) && !hasCalls && !isToolTurn && t.settings().ResponseFormat == nil:
+		// After the results of tools, a model may have nothing to add. With a response format, the answer is repaired.
+		return failure(KindTruncated, "the answer is empty (finish reason %s)", given)
 	case hasCalls && !offersTools && result.Text == "":
 		return failure(KindToolCall, "the answer has no text and calls the tool %q, although no tools were offered", a.calls.name())
 	case hasCalls && offersTools && end.isCut() && result.Text == "":
@@ -232,7 +240,7 @@ func (t *Target) finish(ctx context.Context, result *Result, a *assembly, stream
 	return nil
 }
 
-// failBeforeAnswer also handles requests that go-openai rejects without sending them.
+// failBeforeAnswer also handles requests that cannot be encoded.
 func (t *Target) failBeforeAnswer(ctx context.Context, err error) *Error {
 	e := t.fail(ctx, err)
 	if e.Kind == KindTruncated {

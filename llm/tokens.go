@@ -1,10 +1,7 @@
 package llm
 
 import (
-	"bytes"
-	"encoding/json"
 	"hash/maphash"
-	"io"
 	"strings"
 	"sync"
 
@@ -25,8 +22,7 @@ func tokensBySize(bytes int) int { return (bytes + tokenBytes - 1) / tokenBytes 
 
 const (
 	maxCounted = 256 << 10 // bytes of a text; the rest is extrapolated
-	maxSampled = 64 << 10  // bytes of cached messages that were not counted; the rest is extrapolated
-	samples    = 16        // parts of a sample of the cached messages
+	maxSampled = 64 << 10  // bytes of messages that were not counted before; the rest is extrapolated
 	// Bytes per tokenizer call. On a text without spaces, the time of a call grows faster than the length.
 	countedAtOnce = 4 << 10
 	maxCounts     = 1 << 15 // in a generation of the cache
@@ -38,8 +34,10 @@ const (
 type tokenCounter struct {
 	seed maphash.Seed
 
-	mu         sync.Mutex
-	codecs     map[encoding]*codec.Codec
+	counting sync.Mutex // guards codecs
+	codecs   map[encoding]*codec.Codec
+
+	mu         sync.Mutex // guards young and old, and is held briefly
 	young, old map[countKey]int
 
 	loading sync.Map // the set of encodings that load was called for
@@ -80,43 +78,50 @@ func encodingOf(model string) encoding {
 	return o200kBase
 }
 
-// conversation counts the tokens of a request. The next request of the context waits for this count if the
-// provider reported no usage, for example because the answer was interrupted. Therefore, conversation
-// extrapolates the count of long cached messages from a sample.
-func (c *tokenCounter) conversation(e encoding, sent conversation) int {
-	tokens, cached := requestTokens+c.messages(e, sent.shown...), sent.cached
-	if cached.tokens > 0 || cached.size == 0 {
-		return tokens + cached.tokens
+// messages counts the tokens of messages.
+func (c *tokenCounter) messages(e encoding, sent conversation) int {
+	tokens := requestTokens
+	for _, m := range sent.messages {
+		tokens += c.message(e, m.json)
 	}
-	return tokens + int(int64(c.messages(e, cached.sample...))*int64(cached.size)/int64(cached.sampleSize))
+	return tokens
+}
+
+// extrapolated counts messages, but of a long conversation only a sample of those that were not counted before. The next
+// request of the context waits for this count if the provider reported no usage, for example because the answer was
+// interrupted.
+func (c *tokenCounter) extrapolated(e encoding, sent conversation) int {
+	tokens, others, size := c.known(e, sent)
+	sampled, sampledSize := 0, 0
+	every := 1 + size/maxSampled | 1 // odd, since users and models alternate
+	for i := 0; i < len(others); i += every {
+		m := others[i]
+		sampled, sampledSize = sampled+c.message(e, m.json)-m.mediaParts*imageTokens, sampledSize+m.textSize()
+	}
+	if sampledSize == 0 {
+		return tokens
+	}
+	return tokens + int(int64(size)*int64(sampled)/int64(sampledSize))
+}
+
+// known returns the tokens of messages that were counted before, and of all media, and the other messages with the size
+// of their text.
+func (c *tokenCounter) known(e encoding, sent conversation) (tokens int, others []renderedMessage, size int) {
+	tokens = requestTokens
+	for _, m := range sent.messages {
+		if n, ok := c.cached(c.key(e, m.json)); ok {
+			tokens += n
+			continue
+		}
+		tokens += m.mediaParts * imageTokens
+		others, size = append(others, m), size+m.textSize()
+	}
+	return tokens, others, size
 }
 
 // parameters counts the JSON of parameters.
 func (c *tokenCounter) parameters(e encoding, parameters []byte) int {
 	return c.once(e, parameters, func() int { return c.count(e, string(parameters)) })
-}
-
-// messages counts the tokens of JSON objects that are separated by commas.
-func (c *tokenCounter) messages(e encoding, pieces ...[]byte) (tokens int) {
-	readers := []io.Reader{strings.NewReader("[")}
-	for i, piece := range pieces {
-		if i == 0 {
-			piece = bytes.TrimPrefix(piece, []byte(","))
-		}
-		readers = append(readers, bytes.NewReader(piece))
-	}
-	decoder := json.NewDecoder(io.MultiReader(append(readers, strings.NewReader("]"))...))
-	if _, err := decoder.Token(); err != nil {
-		return tokens
-	}
-	for decoder.More() {
-		var message json.RawMessage
-		if decoder.Decode(&message) != nil {
-			return tokens
-		}
-		tokens += c.message(e, message)
-	}
-	return tokens
 }
 
 func (c *tokenCounter) message(e encoding, message []byte) int {
@@ -130,23 +135,35 @@ func (c *tokenCounter) message(e encoding, message []byte) int {
 	})
 }
 
+func (c *tokenCounter) key(e encoding, data []byte) countKey {
+	return countKey{e, maphash.Bytes(c.seed, data)}
+}
+
 // once returns the cached count of data, or else what count returns.
 func (c *tokenCounter) once(e encoding, data []byte, count func() int) int {
-	key := countKey{e, maphash.Bytes(c.seed, data)}
+	key := c.key(e, data)
+	tokens, ok := c.cached(key)
+	if !ok {
+		c.counting.Lock()
+		tokens = count()
+		c.counting.Unlock()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	tokens, ok := c.young[key]
-	if ok {
-		return tokens
-	}
-	if tokens, ok = c.old[key]; !ok {
-		tokens = count()
-	}
-	if len(c.young) >= maxCounts {
+	if _, isYoung := c.young[key]; !isYoung && len(c.young) >= maxCounts {
 		c.old, c.young = c.young, map[countKey]int{}
 	}
 	c.young[key] = tokens
 	return tokens
+}
+
+func (c *tokenCounter) cached(key countKey) (tokens int, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if tokens, ok = c.young[key]; !ok {
+		tokens, ok = c.old[key]
+	}
+	return tokens, ok
 }
 
 // load loads a vocabulary in the background, so that the first interruption does not wait for it.
@@ -157,8 +174,8 @@ func (c *tokenCounter) load(e encoding) {
 }
 
 func (c *tokenCounter) text(e encoding, text string) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.counting.Lock()
+	defer c.counting.Unlock()
 	return c.count(e, text)
 }
 
@@ -184,44 +201,23 @@ func (c *tokenCounter) count(e encoding, text string) int {
 }
 
 func textsOf(message []byte) (texts []string, images int) {
-	var m struct {
-		Content          json.RawMessage `json:"content"`
-		ReasoningContent string          `json:"reasoning_content"`
-		ToolCalls        []struct {
-			Function struct {
-				Name      string `json:"name"`
-				Arguments string `json:"arguments"`
-			} `json:"function"`
-		} `json:"tool_calls"`
-	}
-	if json.Unmarshal(message, &m) != nil {
-		return []string{string(message)}, 0
-	}
-	texts = append(texts, m.ReasoningContent)
-	var text string
-	var parts []struct {
-		Type     string                  `json:"type"`
-		Text     string                  `json:"text"`
-		Thinking []struct{ Text string } `json:"thinking"`
-	}
-	if json.Unmarshal(m.Content, &text) == nil {
-		texts = append(texts, text)
-	} else if json.Unmarshal(m.Content, &parts) == nil {
-		for _, part := range parts {
-			switch part.Type {
-			case "text":
-				texts = append(texts, part.Text)
-			case "thinking":
-				for _, thought := range part.Thinking {
-					texts = append(texts, thought.Text)
-				}
-			default:
-				images++
+	m := valueOf(message)
+	texts = append(texts, m.field("reasoning_content").text(), m.field("content").text())
+	for part := range m.field("content").elements() {
+		switch part.field("type").text() {
+		case "text":
+			texts = append(texts, part.field("text").text())
+		case "thinking":
+			for thought := range part.field("thinking").elements() {
+				texts = append(texts, thought.field("text").text())
 			}
+		default:
+			images++
 		}
 	}
-	for _, call := range m.ToolCalls {
-		texts = append(texts, call.Function.Name, call.Function.Arguments)
+	for call := range m.field("tool_calls").elements() {
+		function := call.field("function")
+		texts = append(texts, function.field("name").text(), function.field("arguments").text())
 	}
 	return texts, images
 }

@@ -20,25 +20,21 @@ func TestEncodingOf(t *testing.T) {
 func TestMessagesAreCountedOnce(t *testing.T) {
 	var sent conversation
 	for i := range 100 {
-		message := fmt.Sprintf(`{"role":"user","content":"message %d"}`, i)
-		if i > 0 {
-			message = "," + message
-		}
-		sent.shown = append(sent.shown, []byte(message))
+		sent.messages = append(sent.messages, renderedMessage{json: fmt.Appendf(nil, `{"role":"user","content":"message %d"}`, i)})
 	}
 	c := newTokenCounter()
-	tokens := c.conversation(o200kBase, sent)
+	tokens := c.messages(o200kBase, sent)
 	require.Len(t, c.young, 100)
 	for key := range c.young {
 		c.young[key] = 1
 	}
-	require.Equal(t, requestTokens+100, c.conversation(o200kBase, sent))
-	require.NotEqual(t, requestTokens+100, c.conversation(cl100kBase, sent), "another encoding")
+	require.Equal(t, requestTokens+100, c.messages(o200kBase, sent))
+	require.NotEqual(t, requestTokens+100, c.messages(cl100kBase, sent), "another encoding")
 
 	c.old, c.young = c.young, map[countKey]int{}
-	require.Equal(t, requestTokens+100, c.conversation(o200kBase, sent), "the generation before")
+	require.Equal(t, requestTokens+100, c.messages(o200kBase, sent), "the generation before")
 	c.old, c.young = nil, map[countKey]int{}
-	require.Equal(t, tokens, c.conversation(o200kBase, sent))
+	require.Equal(t, tokens, c.messages(o200kBase, sent))
 }
 
 func TestHostileTextIsCounted(t *testing.T) {
@@ -47,5 +43,4 @@ func TestHostileTextIsCounted(t *testing.T) {
 		require.Positive(t, c.text(o200kBase, text+"x"), "%q", text)
 	}
 	require.Zero(t, c.text(o200kBase, ""))
-	require.Zero(t, c.conversation(o200kBase, conversation{shown: [][]byte{[]byte(`{"content":`)}})-requestTokens, "malformed JSON")
 }

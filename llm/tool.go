@@ -1,7 +1,6 @@
 package llm
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -124,10 +123,7 @@ func (t *Target) addTools(fields map[string]any, s event.RequestSettings) {
 
 // DeepSeek accepts a forced tool call only if an extra field turns its reasoning off.
 func (t *Target) isThinkingOff(s event.RequestSettings) bool {
-	var thinking struct {
-		Type string `json:"type"`
-	}
-	return json.Unmarshal(s.Extra.Fields()["thinking"], &thinking) == nil && thinking.Type == "disabled"
+	return valueOf(s.Extra.Fields()["thinking"]).field("type").text() == "disabled"
 }
 
 func (q toolQuirks) description(text string) string {
@@ -147,8 +143,9 @@ func (q toolQuirks) toolName(name string) string {
 
 // calledName returns the original name of the tool that the model calls by its adapted name.
 func (t *Target) calledName(name string) string {
+	bare := strings.TrimPrefix(name, "functions.") // gpt-oss and Kimi repeat the namespace of their prompts
 	for _, tool := range t.Tools {
-		if t.quirks.tools.toolName(tool.Name) == name {
+		if adapted := t.quirks.tools.toolName(tool.Name); adapted == name || adapted == bare {
 			return tool.Name
 		}
 	}

@@ -254,7 +254,6 @@ func TestAConversationEndsWithTheUserWhereTheProviderRequiresIt(t *testing.T) {
 		t.Run(provider, func(t *testing.T) {
 			model := llmtest.Start(t, llmtest.Answer("ok"), llmtest.Answer("ok"))
 			to := withTools(t, model, reducer.ProviderConfig{ProviderID: provider})
-			to.Conversation = "known"
 			messages := []reducer.Message{user("Hi"), assistant("Yes")}
 			want := []string{"user: Hi", "assistant: Yes"}
 			if isRequired {

@@ -144,18 +144,20 @@ func (r *callReader) complete(t *Target, quirks *quirkSet) (calls []Call, extras
 	taken := map[string]bool{}
 	given := map[Call]bool{} // with the server's id
 	for _, partial := range r.calls {
-		call := Call{ID: partial.id, Name: t.calledName(partial.name), Arguments: argumentsIn(repaired(partial.arguments.String(), quirks), quirks)}
+		arguments := argumentsIn(t.scrub(repaired(partial.arguments.String(), quirks)), quirks)
+		id := t.scrub(partial.id)
+		call := Call{ID: id, Name: t.calledName(t.scrub(partial.name)), Arguments: arguments}
 		if given[call] {
 			quirks.add(quirkRepeatedCall)
 			continue
 		}
 		given[call] = call.ID != ""
-		if id := call.ID; id == "" || len(id) > maxCallID || !utf8.ValidString(id) || taken[id] {
+		if id == "" || len(id) > maxCallID || !utf8.ValidString(id) || taken[id] {
 			quirks.add(quirkCallID)
 			call.ID = "call_" + rand.Text()
 		}
 		taken[call.ID] = true
-		calls, extras, ids = append(calls, call), append(extras, partial.extra), append(ids, strings.ToValidUTF8(partial.id, "\uFFFD"))
+		calls, extras, ids = append(calls, call), append(extras, partial.extra), append(ids, strings.ToValidUTF8(id, "\uFFFD"))
 	}
 	return calls, extras, ids
 }

@@ -27,20 +27,15 @@ type field struct {
 
 type fields []field
 
+// fieldsOf returns nil for another value.
 func fieldsOf(object json.RawMessage) (all fields) {
-	decoder := json.NewDecoder(bytes.NewReader(object))
-	if begin, err := decoder.Token(); err != nil || begin != json.Delim('{') {
+	v := valueOf(object)
+	if !v.isObject() {
 		return nil
 	}
 	all = fields{}
-	for decoder.More() {
-		name, _ := decoder.Token()
-		text, isText := name.(string)
-		var value json.RawMessage
-		if !isText || decoder.Decode(&value) != nil {
-			return nil
-		}
-		all = append(all, field{text, value})
+	for name, value := range v.fields() {
+		all = append(all, field{string(name), json.RawMessage(value)})
 	}
 	return all
 }

@@ -76,16 +76,16 @@ func (t *Target) settingAttributes() (attributes []attribute.KeyValue) {
 }
 
 // traceChunk adds what the first piece of an answer says about it.
-func traceChunk(span trace.Span, sentAt time.Time, chunk openai.ChatCompletionStreamResponse) {
+func (t *Target) traceChunk(span trace.Span, sentAt time.Time, chunk openai.ChatCompletionStreamResponse) {
 	if !span.IsRecording() {
 		return
 	}
 	attributes := append(make([]attribute.KeyValue, 0, 3), semconv.GenAIResponseTimeToFirstChunk(time.Since(sentAt).Seconds()))
 	if chunk.Model != "" {
-		attributes = append(attributes, semconv.GenAIResponseModel(event.Redact(chunk.Model, maxTracedName)))
+		attributes = append(attributes, semconv.GenAIResponseModel(event.Redact(t.scrub(chunk.Model), maxTracedName)))
 	}
 	if chunk.ID != "" {
-		attributes = append(attributes, semconv.GenAIResponseID(event.Redact(chunk.ID, maxTracedName)))
+		attributes = append(attributes, semconv.GenAIResponseID(event.Redact(t.scrub(chunk.ID), maxTracedName)))
 	}
 	span.SetAttributes(attributes...)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 
 	"github.com/seed-9ed7edd4/chronicle/internal/tracing"
 )
@@ -33,7 +32,9 @@ func (t *Target) post(ctx context.Context, body [][]byte) (*http.Response, error
 	req.Body, _ = req.GetBody()
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "text/event-stream")
-	t.authorize(req)
+	if key := t.key(); key != "" {
+		req.Header.Set("Authorization", "Bearer "+key)
+	}
 	tracing.Inject(ctx, req.Header)
 	resp, err := t.http.Do(req)
 	if err != nil {
@@ -66,6 +67,13 @@ func (e *connectionError) Error() string { return e.err.Error() }
 func (e *connectionError) Unwrap() error { return e.err }
 
 // body returns the JSON of a request in pieces: its messages, and then its parameters, a JSON object that is not empty.
-func body(parameters []byte, messages [][]byte) [][]byte {
-	return slices.Concat([][]byte{[]byte(`{"messages":[`)}, messages, [][]byte{[]byte("],"), parameters[1:]})
+func body(parameters []byte, messages []renderedMessage) [][]byte {
+	pieces := [][]byte{[]byte(`{"messages":[`)}
+	for i, m := range messages {
+		if i > 0 {
+			pieces = append(pieces, []byte(","))
+		}
+		pieces = append(pieces, m.json)
+	}
+	return append(pieces, []byte("],"), parameters[1:])
 }

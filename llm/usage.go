@@ -90,7 +90,7 @@ func (m *meter) texts() (answer, reasoning string) {
 func (m *meter) count() event.Usage {
 	text := func(text string) int { return m.counter.text(m.encoding, text) }
 	usage := m.usage(func() int {
-		return m.counter.conversation(m.encoding, m.sent) + m.counter.parameters(m.encoding, m.parameters)
+		return m.counter.extrapolated(m.encoding, m.sent) + m.counter.parameters(m.encoding, m.parameters)
 	}, text)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -98,10 +98,12 @@ func (m *meter) count() event.Usage {
 	return usage
 }
 
-// soFar returns the known usage, or an estimate by size, which takes microseconds.
+// soFar returns the known usage, or an estimate without counting.
 func (m *meter) soFar() event.Usage {
-	return m.usage(func() int { return m.sent.roughTokens() + tokensBySize(len(m.parameters)) },
-		func(text string) int { return tokensBySize(len(text)) })
+	return m.usage(func() int {
+		tokens, _, uncounted := m.counter.known(m.encoding, m.sent)
+		return tokens + tokensBySize(uncounted+len(m.parameters))
+	}, func(text string) int { return tokensBySize(len(text)) })
 }
 
 func (m *meter) usage(input func() int, tokens func(text string) int) event.Usage {
@@ -125,8 +127,8 @@ func (m *meter) usage(input func() int, tokens func(text string) int) event.Usag
 }
 
 // Usage returns the usage and cost so far of the newest request. It may be called during [Target.Stream].
-// Until the provider reports the usage or the request ends, it is estimated at 4 bytes per token: tokenizing
-// every running answer again and again would delay all answers of the process.
+// Until the provider reports the usage or the request ends, text that was not counted before is estimated by its size:
+// tokenizing every running answer again and again would delay all answers of the process.
 func (t *Target) Usage() event.Usage { return t.usage((*meter).soFar) }
 
 func (t *Target) usage(of func(*meter) event.Usage) event.Usage {

@@ -20,6 +20,11 @@ func usageChunk(usage string) string {
 	return `data: {"choices":[],"usage":` + usage + "}\n\n"
 }
 
+func withoutQuirks(u event.Usage) event.Usage {
+	u.Quirks = nil
+	return u
+}
+
 func TestReportedUsage(t *testing.T) {
 	for name, test := range map[string]struct {
 		usage string
@@ -47,7 +52,7 @@ func TestReportedUsage(t *testing.T) {
 			step := llmtest.Raw("text/event-stream", llmtest.Chunk(`{"content":"Hi"}`, ""), llmtest.Chunk(`{}`, "stop"), usageChunk(test.usage))
 			result, err := target(t, llmtest.Start(t, step)).Stream(within(t), hello, nil)
 			require.NoError(t, err)
-			require.Equal(t, test.want, result.Usage)
+			require.Equal(t, test.want, withoutQuirks(result.Usage))
 		})
 	}
 }
@@ -78,7 +83,7 @@ func TestUsageIsEstimatedIfTheProviderReportsNone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			result, _ := target(t, llmtest.Start(t, test.step)).Stream(within(t), hello, nil)
-			require.Equal(t, test.want, result.Usage)
+			require.Equal(t, test.want, withoutQuirks(result.Usage))
 		})
 	}
 }
@@ -101,7 +106,7 @@ func TestAStoppedRequestUsedItsInput(t *testing.T) {
 			}()
 			result, err := target.Stream(ctx, hello, func(llm.Delta) { cancel() })
 			require.Error(t, err)
-			require.Equal(t, result.Usage, target.Usage())
+			require.Equal(t, withoutQuirks(result.Usage), target.Usage())
 			require.True(t, result.Estimated)
 			require.Equal(t, estimated.InputTokens, result.InputTokens)
 			require.Equal(t, len(result.Text)/2, result.OutputTokens)
@@ -147,9 +152,9 @@ func TestTheUsageOfARunningRequestIsEstimatedBySize(t *testing.T) {
 			for _, tokens := range [][2]int{
 				{during.InputTokens, result.InputTokens}, {during.OutputTokens, result.OutputTokens}, {during.ReasoningTokens, result.ReasoningTokens},
 			} {
-				require.InEpsilon(t, tokens[1]+10, tokens[0]+10, 0.3, "%+v during the answer, %+v after it", during, result.Usage)
+				require.InEpsilon(t, tokens[1]+10, tokens[0]+10, 0.3, "%+v during the answer, %+v after it", during, withoutQuirks(result.Usage))
 			}
-			require.Equal(t, result.Usage, target.Usage())
+			require.Equal(t, withoutQuirks(result.Usage), target.Usage())
 		})
 	}
 }
@@ -170,7 +175,6 @@ func TestTheInputOfALongConversationIsExtrapolated(t *testing.T) {
 	}
 	messages = append(messages, hello...)
 	target := target(t, llmtest.Start(t, llmtest.Answer("Hi").NoUsage(), llmtest.Answer("Hi").NoUsage()))
-	target.Conversation = "long"
 	extrapolated, err := target.Stream(within(t), messages, nil)
 	require.NoError(t, err)
 	counted, err := target.InputTokens(within(t), messages, 0)

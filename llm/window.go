@@ -43,7 +43,7 @@ func (t *Target) maxTokens(prompt []reducer.Message) (bound int, ok bool) {
 	if err != nil {
 		return 0, false
 	}
-	bound = len(t.prompting(parameters))
+	bound = len(prompting(parameters))
 	for i := range prompt {
 		m := &prompt[i]
 		if len(m.Attachments) > 0 {

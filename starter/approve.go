@@ -136,5 +136,5 @@ func decided(decision event.Decision, call reducer.Call, edited []byte) string {
 	if len(edited) > 0 {
 		arguments = edited
 	}
-	return fmt.Sprintf("%s: %s %s (%s)", word, call.Name, terminal.Line(string(arguments)), call.ID)
+	return terminal.Line(fmt.Sprintf("%s: %s %s (%s)", word, call.Name, arguments, call.ID))
 }

@@ -55,6 +55,18 @@ func TestApproveAndDeny(t *testing.T) {
 		require.Equal(t, outcome{0, "denied: pay {\"amount\":2} (call_2)\n", ""}, got)
 		require.Equal(t, event.ApprovalDecided{ToolCallID: "call_2", Decision: event.Deny, Reason: "Too much.", DecidedBy: "bob"}, f.inputs[0][0].Body)
 	})
+	t.Run("show hidden characters", func(t *testing.T) {
+		f := newFake(t)
+		calls := calling()
+		calls[4] = event.ToolCall{ToolCallID: "call_1", ToolName: "pay\u200b", Parameters: json.RawMessage("{\"to\":\"bank\u202eknab\u202c  x\ufe0f\"}"), RequestID: toolRequest}
+		f.recordBodies(calls...)
+		const shown = `pay\u200b {"to":"bank\u202eknab\u202c  x\ufe0f"} (call_1)`
+		require.Contains(t, starter(t, f, "", "tools", "-n", "demo").out, shown)
+		require.Contains(t, starter(t, f, "", "events", "-n", "demo").out, shown)
+		require.Contains(t, starter(t, f, "", "state", "-n", "demo").out, shown)
+		f.replies = [][]event.Body{nil}
+		require.Contains(t, starter(t, f, "", "approve", "-n", "demo").out, "approved: "+shown)
+	})
 	t.Run("replace the arguments", func(t *testing.T) {
 		f := callingFake(t, nil)
 		got := starter(t, f, `{"amount":3}`, "approve", "-n", "demo", "call_1", "--arguments", "-")

@@ -45,7 +45,7 @@ warning  temporal.retention     closed runs are kept for 24h0m0s
          why  events may be lost
          fix  raise it
 skipped  nats.roundtrip         live deltas are off
-warning    provider.openrouter  slow[31m news
+warning    provider.openrouter  slow\u001b[31m news
          why  w
          fix  wait
 `, "1 ok, 2 warnings, 0 errors, 1 skipped\n"}, got)

@@ -80,7 +80,7 @@ func TestExportCarriesAttachments(t *testing.T) {
 			event.UserMessage{Content: "And this?"})
 		file := filepath.Join(t.TempDir(), "demo")
 		got = starter(t, f, "", "export", "-n", "demo", "--format", format, "-o", file)
-		require.Equal(t, outcome{exit.Failure, "", "starter: export context demo: the blob store lacks the bytes of 1 reference (\"starter verify -n demo\" lists the events)\n"}, got)
+		require.Equal(t, outcome{exit.Failure, "", "starter: export context demo: the output lacks the bytes of 1 reference (\"starter verify -n demo\" lists the events whose bytes are missing in the blob store)\n"}, got)
 		written, err := os.ReadFile(file)
 		require.NoError(t, err)
 		require.Contains(t, string(written), want)

@@ -42,8 +42,8 @@ func newExportCommand(a *app) *cobra.Command {
 
 The output contains the attached files and, in JSONL, the tool results that the
 blob store keeps. Files by URL, or on the disk of a worker, remain references. If
-bytes are missing in the blob store, the export is completed with references to
-them, and the command fails.
+bytes are missing in the blob store, or the event has metadata named blobRef or
+blob, the export is completed with references to them, and the command fails.
 
 ` + exitReference,
 		Example: `  starter export -n demo -o demo.jsonl
@@ -76,53 +76,43 @@ func runExport(ctx context.Context, o exportOptions) error {
 	}
 	defer c.Shutdown()
 	log := o.readLog(ctx, from, "")
-	files := exportedBlobs{options: o, read: func(ref string) ([]byte, error) { return from.Blob(ctx, ref) }}
+	var bytes chat.Blobs
+	if !o.noAttachments {
+		bytes = func(ref string) ([]byte, error) { return bytesOf(ctx, from, ref) }
+	}
+	var left int
 	if o.file == "" {
 		if !o.outTerminal {
 			log = o.counted(log)
 		}
-		err = write(o.out, format, log, files.blob)
+		left, err = write(o.out, format, log, bytes)
 	} else {
-		err = replace(o.file, func(w io.Writer) error { return write(w, format, o.counted(log), files.blob) })
+		err = replace(o.file, func(w io.Writer) (err error) {
+			left, err = write(w, format, o.counted(log), bytes)
+			return err
+		})
 	}
-	if err != nil {
+	switch {
+	case err != nil || left == 0:
 		return err
+	case o.noAttachments:
+		o.note("left out the bytes of %s", count(left, "reference"))
+		return nil
 	}
-	return files.report()
+	return fmt.Errorf("export context %s: the output lacks the bytes of %s (\"starter verify -n %s\" lists the events whose bytes are missing in the blob store)",
+		o.name, count(left, "reference"), o.name)
 }
 
-// exportedBlobs reads the bytes of references, and counts those that are left out.
-type exportedBlobs struct {
-	options          exportOptions
-	read             func(ref string) ([]byte, error)
-	omitted, missing int
-}
-
-func (b *exportedBlobs) blob(ref string) ([]byte, error) {
-	if b.options.noAttachments {
-		b.omitted++
-		return nil, nil
-	}
-	data, err := b.read(ref)
+// bytesOf returns nil for bytes that the blob store lacks.
+func bytesOf(ctx context.Context, from conversation, ref string) ([]byte, error) {
+	data, err := from.Blob(ctx, ref)
 	switch {
 	case errors.Is(err, blobs.ErrNotFound), errors.Is(err, blobs.ErrCorrupt):
-		b.missing++
 		return nil, nil
 	case errors.Is(err, client.ErrNoArchive):
 		return nil, fmt.Errorf("%w; or add --no-attachments", err)
 	}
 	return data, err
-}
-
-func (b *exportedBlobs) report() error {
-	if b.omitted > 0 {
-		b.options.note("left out the bytes of %s", count(b.omitted, "reference"))
-	}
-	if b.missing > 0 {
-		return fmt.Errorf("export context %s: the blob store lacks the bytes of %s (\"starter verify -n %s\" lists the events)",
-			b.options.name, count(b.missing, "reference"), b.options.name)
-	}
-	return nil
 }
 
 // checkOutput accepts "", which is standard output.
@@ -140,7 +130,7 @@ func checkOutput(name string) error {
 	return nil
 }
 
-func write(w io.Writer, format chat.Format, log iter.Seq2[event.Event, error], blobs chat.Blobs) error {
+func write(w io.Writer, format chat.Format, log iter.Seq2[event.Event, error], blobs chat.Blobs) (left int, err error) {
 	if format == chat.Markdown {
 		return chat.Write(terminal.NewWriter(w), format, log, blobs)
 	}

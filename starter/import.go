@@ -31,7 +31,7 @@ func newImportCommand(a *app) *cobra.Command {
 		Use:   "import -n NAME FILE|-",
 		Short: "Create a context from a log or a conversation",
 		Long: `Create a context from a file, or with - from standard input. The input is read
-completely before anything is written. It is a log from "starter export", other
+completely before the log is written. It is a log from "starter export", other
 lines of events, which may lack ids and times, or messages in the format of the
 OpenAI Chat Completions API: {"messages":[{"role":"user","content":"Hello"}]}.
 

@@ -22,8 +22,7 @@ sets all fields of the provider; omitted flags return to their defaults.
 
 The operator of the worker configures the available providers, base URLs and
 keys, see "worker --help", --providers and --allow-base-url. Requests to any
-other provider fail. Every worker has ` + strings.Join(presets[:5], ", ") + `,
-` + strings.Join(presets[5:], ", ") + `.
+other provider fail.
 
 With --default, the context returns to the default provider of the worker or,
 with --fallback, to no fallback.
@@ -68,7 +67,7 @@ var presets = []string{
 func providerFlags(command *cobra.Command, body *event.SetProviderConfig) {
 	flags := command.Flags()
 	flags.StringVar(&body.ProviderID, "provider", "",
-		"`ID` of the provider: a preset like openai, a provider configured on the worker, or any name with --base-url; required")
+		"`ID` of the provider: a preset ("+strings.Join(presets, ", ")+"), a provider configured on the worker, or any name with --base-url; required")
 	flags.StringVar(&body.Model, "model", "", "`MODEL` name at the provider; required")
 	flags.StringVar(&body.APIKeyRef, "api-key-ref", "",
 		"reference to the key on the worker, `env:NAME` or file:/absolute/path, never the key itself; the operator must have configured it for the URL (default: the provider's)")

@@ -12,7 +12,7 @@ import (
 )
 
 // streams are the standard streams of a command. While a command runs, out and err are each a
-// [terminal.Writer], which removes control characters.
+// [terminal.Writer], which escapes control characters.
 type streams struct {
 	in                                   io.Reader
 	out                                  io.Writer

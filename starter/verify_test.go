@@ -21,7 +21,7 @@ func TestVerifyReportsProblems(t *testing.T) {
 	require.Equal(t, "ok: 1 event in 1 segment, 0 in the history of the current run\n", starter(t, one, "", "verify", "-n", "demo").out)
 	f.verification.Problems = []client.Problem{{Place: "demo:0003", Text: "is\x1b no event"}, {Place: "demo:0004", Text: "is missing"}}
 	const failed = "starter: verify context demo: problems found: 2\n"
-	require.Equal(t, outcome{exit.Failure, "demo:0003: is no event\ndemo:0004: is missing\n", failed}, starter(t, f, "", "verify", "-n", "demo"))
+	require.Equal(t, outcome{exit.Failure, "demo:0003: is\\u001b no event\ndemo:0004: is missing\n", failed}, starter(t, f, "", "verify", "-n", "demo"))
 	got := starter(t, f, "", "verify", "-n", "demo", "--json")
 	require.Equal(t, exit.Failure, got.code)
 	require.Contains(t, got.out, `{"place":"demo:0004","text":"is missing"}]}`)

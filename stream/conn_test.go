@@ -64,12 +64,12 @@ func TestContextsAndNamespacesAreSeparate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			sub := subscribe(t, worker[of.listener.namespace], of.listener.context)
 			b := broadcast(t, worker[of.speaker.namespace], stream.Attempt{
-				ContextName: of.speaker.context, RequestID: "x:r0001", Number: 1,
+				ContextName: of.speaker.context, RequestID: of.listener.context + ":r0001", Number: 1,
 			}, neverStopped(t))
 			b.Publish("not for you")
 			require.NoError(t, worker[of.speaker.namespace].Flush(within(t)))
 			own := broadcast(t, worker[of.listener.namespace], stream.Attempt{
-				ContextName: of.listener.context, RequestID: "x:r0001", Number: 1,
+				ContextName: of.listener.context, RequestID: of.listener.context + ":r0001", Number: 1,
 			}, neverStopped(t))
 			own.Publish("for you")
 			require.Equal(t, "for you", next(t, sub).Delta)

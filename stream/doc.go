@@ -9,7 +9,11 @@
 //
 //	sub, err := conn.Subscribe("demo")
 //	for m := range sub.Messages() {
-//		if d, ok := sub.Delta(m); ok { … }   // d.Bodies() are its events
+//		d, ok := sub.Decode(m)
+//		if !ok || running.Compare(d.RequestID, d.Attempt) != 0 {
+//			continue // running is what the log shows
+//		}
+//		if d, ok := sub.Pass(d); ok { … }   // d.Bodies() are its events
 //	}
 //
 // A subscription delivers the deltas of an attempt in order and without gaps. A subscriber that

@@ -5,12 +5,18 @@ import "github.com/seed-9ed7edd4/chronicle/event"
 // Fence exports fence.
 type Fence struct{ fence fence }
 
-func (f *Fence) Pass(d event.TextDelta) (out event.TextDelta, ok, gap bool) { return f.fence.pass(d) }
+func (f *Fence) Pass(d event.TextDelta) (out event.TextDelta, ok, gap bool) {
+	passed, ok, gap := f.fence.pass(Delta{TextDelta: d})
+	return passed.TextDelta, ok, gap
+}
 
 // Parts exports parts.
 type Parts struct{ parts parts }
 
 func (p *Parts) Add(m Message) (data []byte, isComplete bool) { return p.parts.add(m) }
+
+// Held returns the number of bytes that the parts keep in memory.
+func (p *Parts) Held() int { return cap(p.parts.data) }
 
 var Token = token
 

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/natsserver"
 	"github.com/seed-9ed7edd4/chronicle/stream"
+	"github.com/seed-9ed7edd4/chronicle/stream/streamtest"
 )
 
 func TestLateSubscriberGetsTheTextSoFar(t *testing.T) {
@@ -81,29 +82,29 @@ func TestSlowReaderGetsTheTextSoFar(t *testing.T) {
 	s.until(t, sub, text.String())
 }
 
-// The JSON of the text has 2.6 MiB, that of the reasoning 1.1 MiB, and a message at most 1 MiB.
+// The JSON of the text has 2.2 MiB, and a message at most 1 MiB.
 func TestASubscriberGetsATextLargerThanAMessage(t *testing.T) {
 	server := startServer(t)
 	worker, reader := connect(t, server, stream.Options{}), connect(t, server, stream.Options{})
 	early := subscribe(t, reader, "demo")
 	b := broadcast(t, worker, first("demo", 1), neverStopped(t))
-	reasoning, piece := strings.Repeat("x", 550<<10), strings.Repeat("<\u00e9>", 32<<10)
+	reasoning, piece := strings.Repeat("x", 128<<10), strings.Repeat("<\u00e9>", 32<<10)
 	for range 2 {
 		b.PublishReasoning(reasoning)
 		require.Equal(t, reasoning, nextOfAnyKind(t, early).Reasoning)
 	}
 	var s screen
-	whole := strings.Repeat(piece, 6)
-	for range 6 {
+	whole := strings.Repeat(piece, 5)
+	for range 5 {
 		b.Publish(piece)
 	}
 	s.until(t, early, whole)
 
 	late := subscribe(t, reader, "demo")
-	want := event.TextDelta{RequestID: "demo:r0001", Attempt: 1, Index: 7, Reset: true, Delta: whole}
+	want := event.TextDelta{RequestID: "demo:r0001", Attempt: 1, Index: 6, Reset: true, Delta: whole}
 	require.Equal(t, stream.Delta{TextDelta: want, Reasoning: reasoning + reasoning}, nextOfAnyKind(t, late))
 	b.Publish("missed")
-	want.Index, want.Reset, want.Delta = 8, false, "missed"
+	want.Index, want.Reset, want.Delta = 7, false, "missed"
 	require.Equal(t, want, next(t, late))
 
 	for m := range early.Messages() {
@@ -112,10 +113,10 @@ func TestASubscriberGetsATextLargerThanAMessage(t *testing.T) {
 		}
 	}
 	b.Publish(" and that is all")
-	want.Index, want.Reset, want.Delta = 9, true, whole+"missed and that is all"
+	want.Index, want.Reset, want.Delta = 8, true, whole+"missed and that is all"
 	require.Equal(t, stream.Delta{TextDelta: want, Reasoning: reasoning + reasoning}, nextOfAnyKind(t, early))
 	b.Publish("!")
-	want.Index, want.Reset, want.Delta = 10, false, "!"
+	want.Index, want.Reset, want.Delta = 9, false, "!"
 	require.Equal(t, want, next(t, early))
 }
 
@@ -154,7 +155,7 @@ func (s *script) asked(sub *stream.Subscription) *nats.Msg {
 			require.JSONEq(s.t, `{}`, string(msg.Data))
 			return msg
 		case m := <-sub.Messages():
-			d, ok := sub.Delta(m)
+			d, ok := streamtest.Delta(sub, m)
 			require.False(s.t, ok, "shown after a gap: %+v", d)
 		case <-waited:
 			s.t.Fatal("the text so far was not requested")

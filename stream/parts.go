@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
 // partHeader is the header of each part of a response that is too large for one message: the id of
@@ -13,6 +15,9 @@ import (
 const partHeader = "Chronicle-Part"
 
 const maxPartHeader = 1 << 10 // bytes
+
+// maxResponse bounds a response in bytes: JSON escapes a byte in at most six.
+const maxResponse = 6*(event.MaxAnswerBytes+event.MaxReasoningBytes) + 4<<10
 
 func respondInParts(msg *nats.Msg, data []byte, limit int, id string) error {
 	size := max(1, limit-maxPartHeader)
@@ -35,8 +40,8 @@ type parts struct {
 	data   []byte
 }
 
-// add returns the data of a response once it is complete, never if a part is missing. A message
-// without the header is a complete response.
+// add returns the data of a response once it is complete, never if a part is missing or the response
+// is longer than an answer can be. A message without the header is a complete response.
 func (p *parts) add(m Message) (data []byte, isComplete bool) {
 	var id string
 	var number, total int
@@ -46,7 +51,7 @@ func (p *parts) add(m Message) (data []byte, isComplete bool) {
 	if number == 1 {
 		*p = parts{id: id}
 	}
-	if id != p.id || number != p.number+1 {
+	if id != p.id || number != p.number+1 || len(p.data)+len(m.Data) > maxResponse {
 		*p = parts{}
 		return nil, false
 	}

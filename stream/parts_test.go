@@ -1,6 +1,7 @@
 package stream_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/nats-io/nats.go"
@@ -32,4 +33,18 @@ func TestAResponseWithAMissingPartIsDropped(t *testing.T) {
 			require.Equal(t, []string{"whole"}, complete)
 		})
 	}
+}
+
+func TestForgedPartsHoldNoMoreThanAnAnswer(t *testing.T) {
+	var p stream.Parts
+	part := make([]byte, 900<<10)
+	for number := range 500 {
+		header := nats.Header{"Chronicle-Part": {fmt.Sprintf("forged %d 1000000", number+1)}}
+		_, ok := p.Add(&nats.Msg{Header: header, Data: part})
+		require.False(t, ok)
+		require.LessOrEqual(t, p.Held(), 12<<20, "after part %d", number+1)
+	}
+	data, ok := p.Add(&nats.Msg{Header: nats.Header{"Chronicle-Part": {"next 1 1"}}, Data: []byte("next")})
+	require.True(t, ok)
+	require.Equal(t, "next", string(data))
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/natsserver"
 	"github.com/seed-9ed7edd4/chronicle/stream"
+	"github.com/seed-9ed7edd4/chronicle/stream/streamtest"
 )
 
 // within is a generous limit for waits.
@@ -72,7 +73,7 @@ func next(t testing.TB, sub *stream.Subscription) event.TextDelta {
 	for {
 		select {
 		case m := <-sub.Messages():
-			if d, ok := sub.Delta(m); ok {
+			if d, ok := streamtest.Delta(sub, m); ok {
 				require.Empty(t, d.Reasoning)
 				return d.TextDelta
 			}
@@ -162,7 +163,7 @@ func nextOfAnyKind(t testing.TB, sub *stream.Subscription) stream.Delta {
 	for {
 		select {
 		case m := <-sub.Messages():
-			if d, ok := sub.Delta(m); ok {
+			if d, ok := streamtest.Delta(sub, m); ok {
 				return d
 			}
 		case <-waited:
@@ -283,7 +284,7 @@ func BenchmarkDelta(b *testing.B) {
 		}
 		broadcast.Publish(" token")
 		for shown := false; !shown; {
-			_, shown = sub.Delta(<-sub.Messages())
+			_, shown = streamtest.Delta(sub, <-sub.Messages())
 		}
 	}
 }

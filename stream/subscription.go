@@ -5,11 +5,13 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
 const subscriptionBuffer = 4096 // deltas; a slower reader misses some and gets the whole text
 
-// Message is a message for [Subscription.Delta].
+// Message is a message for [Subscription.Decode].
 type Message = *nats.Msg
 
 // Subscription receives the deltas of a context for one follower. The goroutine that reads messages also
@@ -44,16 +46,15 @@ func (c *Conn) Subscribe(contextName string) (*Subscription, error) {
 	return s, nil
 }
 
-// Messages returns the channel of messages for Delta. It is never closed, but silent after Close.
+// Messages returns the channel of messages for Decode. It is never closed, but silent after Close.
 func (s *Subscription) Messages() <-chan Message { return s.messages }
 
-// Delta decodes a message; pass all messages in order. If ok is false, there is nothing to show: the
-// delta is stale or incomplete, or earlier deltas are missing.
-func (s *Subscription) Delta(m Message) (d Delta, ok bool) {
+// Decode decodes a message; pass all messages in order. If ok is false, it is no delta of the context, or
+// an incomplete one.
+func (s *Subscription) Decode(m Message) (d Delta, ok bool) {
 	data := m.Data
 	if m.Subject == s.inbox {
-		var isComplete bool
-		if data, isComplete = s.response.add(m); !isComplete {
+		if data, ok = s.response.add(m); !ok {
 			return d, false
 		}
 		s.asked = time.Time{}
@@ -62,11 +63,21 @@ func (s *Subscription) Delta(m Message) (d Delta, ok bool) {
 	if err != nil {
 		return d, false
 	}
+	requestID := d.RequestID
 	if d.Progress != nil {
-		return d, true
+		requestID = d.Progress.RequestID
 	}
-	var gap bool
-	d.TextDelta, ok, gap = s.fence.pass(d.TextDelta)
+	return d, requestID == event.FormatRequestID(s.name, event.RequestNumber(requestID))
+}
+
+// Pass reports whether to show a delta, which may become a Reset. Anyone who may publish can send any delta, so
+// pass those of the running attempt only, as the log shows it ([event.Running]). If ok is false, the delta is
+// stale, earlier ones are missing, or the text is longer than an answer can be.
+func (s *Subscription) Pass(d Delta) (out Delta, ok bool) {
+	if d.Progress != nil {
+		return d, len(d.Progress.Text) <= event.MaxProgressBytes
+	}
+	d, ok, gap := s.fence.pass(d)
 	if gap {
 		s.ask()
 	}

@@ -91,10 +91,8 @@ func (s *Set) store(ctx context.Context, text string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 	ref, err := s.options.Store.Put(ctx, []byte(event.StoredResultHeader+text))
-	return strings.TrimPrefix(string(ref), refPrefix), err
+	return strings.TrimPrefix(string(ref), event.BlobPrefix), err
 }
-
-const refPrefix = "sha256/"
 
 // abridged returns the beginning and the end of a text, at most max bytes in total, and how to read
 // the rest. Empty ref: the rest is lost.
@@ -150,7 +148,7 @@ func (s *Set) stored(ctx context.Context, ref string) (string, error) {
 	if s.options.Store == nil {
 		return "", errors.New("this worker has no store for results")
 	}
-	parsed, err := blobs.ParseRef(refPrefix + strings.TrimPrefix(ref, refPrefix))
+	parsed, err := blobs.ParseRef(event.BlobPrefix + strings.TrimPrefix(ref, event.BlobPrefix))
 	if err != nil {
 		return "", fmt.Errorf("ref: %w (copy it from the shortened result)", err)
 	}

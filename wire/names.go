@@ -20,6 +20,8 @@ const (
 	// Its input is the [reducer.Ledger] of the run before; none at first.
 	WorkflowBudget = "Budget"
 	TaskQueue      = "contexts" // default task queue of contexts
+	// ActivityLoad is the type of the activities that read the oldest signal which the blob store keeps.
+	ActivityLoad = "Load"
 
 	SignalEvent     = "event"     // one event object or an array of them
 	SignalInterrupt = "interrupt" // stops the running answer

@@ -22,6 +22,7 @@ func TestNamesOfTheProtocolNeverChange(t *testing.T) {
 		"Context":                             wire.WorkflowType,
 		"Send":                                wire.WorkflowSend,
 		"contexts":                            wire.TaskQueue,
+		"Load":                                wire.ActivityLoad,
 		"Budget":                              wire.WorkflowBudget,
 		"reserve":                             wire.UpdateReserve,
 		"settle":                              wire.SignalSettle,

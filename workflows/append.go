@@ -22,6 +22,7 @@ type pendingAppend struct {
 	size       int // of the input, in bytes
 	isRecorded bool
 	known      map[string]string // log ids of repeated events, by ClientEventID
+	before     int               // number of events in the log before those of the update
 	result     wire.Appended     // of the update; valid once isRecorded is true
 	err        error
 }
@@ -121,7 +122,7 @@ func (a *pendingAppend) findKnown(session reducer.Session) {
 	if a == nil {
 		return
 	}
-	a.known = map[string]string{}
+	a.known, a.before = map[string]string{}, session.EventCount
 	for _, e := range a.events {
 		if id, ok := session.Find(e.ClientEventID); ok {
 			a.known[e.ClientEventID] = id
@@ -132,6 +133,9 @@ func (a *pendingAppend) findKnown(session reducer.Session) {
 // resolve sets the result to the log ids of the events. If the session rejected the events, it sets the
 // error to the reason.
 func (a *pendingAppend) resolve(session reducer.Session, recorded []pendingEvent) *pendingAppend {
+	if a.err = a.rejection(recorded); a.err != nil { // the ids may be those of other events
+		return a
+	}
 	for _, e := range a.events {
 		id, ok := a.known[e.ClientEventID]
 		if !ok {
@@ -141,18 +145,19 @@ func (a *pendingAppend) resolve(session reducer.Session, recorded []pendingEvent
 			a.result.EventIDs = append(a.result.EventIDs, id)
 			continue
 		}
-		a.result, a.err = wire.Appended{}, rejectionOf(recorded, a.events)
+		a.result, a.err = wire.Appended{}, appendError(wire.ErrorRefused, "the context recorded neither the event nor a rejection")
 		break
 	}
 	return a
 }
 
-func rejectionOf(recorded []pendingEvent, events []event.Event) error {
+// rejection returns the reason of the rejection of the events; nil without one.
+func (a *pendingAppend) rejection(recorded []pendingEvent) error {
 	for _, e := range slices.Backward(recorded) {
 		isOurs := func(other event.Event) bool { return other.ClientEventID == e.ClientEventID }
-		if body, ok := e.Body.(event.InputRejected); ok && slices.ContainsFunc(events, isOurs) {
+		if body, ok := e.Body.(event.InputRejected); ok && event.Counter(e.ID) > a.before && slices.ContainsFunc(a.events, isOurs) {
 			return appendError(wire.ErrorRefused, body.Reason, e.ID)
 		}
 	}
-	return appendError(wire.ErrorRefused, "the context recorded neither the event nor a rejection")
+	return nil
 }

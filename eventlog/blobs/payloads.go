@@ -104,7 +104,7 @@ func (s *Store) Inline(ctx context.Context, payloads *commonpb.Payloads) (*commo
 	inline := &commonpb.Payloads{Payloads: make([]*commonpb.Payload, len(payloads.GetPayloads()))}
 	for i, payload := range payloads.GetPayloads() {
 		inline.Payloads[i] = payload
-		if !IsReference(payload) {
+		if !references.Is(payload) {
 			continue
 		}
 		claim, err := claimOf(payload)
@@ -117,9 +117,6 @@ func (s *Store) Inline(ctx context.Context, payloads *commonpb.Payloads) (*commo
 	}
 	return inline, nil
 }
-
-// IsReference reports whether a payload is the SDK's reference to an external payload.
-func IsReference(payload *commonpb.Payload) bool { return references.Is(payload) }
 
 // ErrReference is the error of a reference that is malformed, too large, or of another store or driver.
 var ErrReference = errors.New("invalid reference to a payload")

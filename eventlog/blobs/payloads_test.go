@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs/blobstest"
+	"github.com/seed-9ed7edd4/chronicle/internal/references"
 )
 
 // sdk passes payloads through the SDK, to Temporal ("encode") or back ("decode").
@@ -52,9 +53,9 @@ func TestLargePayloadsAreStored(t *testing.T) {
 	stored, err := sdk(t, bucket.Store, "encode", small, large, other)
 	require.NoError(t, err)
 	require.True(t, proto.Equal(small, stored[0]), "a small payload stays in the history")
-	require.False(t, blobs.IsReference(stored[0]))
+	require.False(t, references.Is(stored[0]))
 	for _, reference := range stored[1:] {
-		require.True(t, blobs.IsReference(reference))
+		require.True(t, references.Is(reference))
 		require.Less(t, proto.Size(reference), 500)
 	}
 	require.Len(t, bucket.Names(), 3, "two payloads and the identity")

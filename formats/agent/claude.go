@@ -16,7 +16,7 @@ const Claude Format = "claude"
 var _ = register(Claude, formatSpec{
 	usage:      "Claude Code: --output-format stream-json, or a file of ~/.claude/projects",
 	recognizes: isClaude,
-	newParser:  func() parser { return &claude{} },
+	newParser:  func() parser { return &claude{repeats{wrappers: claudeWrappers}} },
 })
 
 func isClaude(l probe) bool {

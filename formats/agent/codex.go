@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -17,7 +18,7 @@ const Codex Format = "codex"
 var _ = register(Codex, formatSpec{
 	usage:      "Codex CLI: a rollout file of ~/.codex/sessions",
 	recognizes: isCodex,
-	newParser:  func() parser { return &codex{} },
+	newParser:  func() parser { return &codex{repeats: repeats{wrappers: codexWrappers}} },
 })
 
 func isCodex(l probe) bool {
@@ -131,6 +132,9 @@ func (c *codex) item(i codexItem, fields extra) []item {
 	return []item{skip(i.Type)}
 }
 
+// imageTag matches the texts that Codex writes before and after an image.
+var imageTag = regexp.MustCompile(`^</?image( [^<>]*)?>$`)
+
 func (c *codex) message(i codexItem, fields extra) []item {
 	blocks, err := blocksOf(i.Content)
 	if err != nil {
@@ -141,7 +145,9 @@ func (c *codex) message(i codexItem, fields extra) []item {
 	for _, b := range blocks {
 		switch b.Type {
 		case "input_text", "output_text", "text":
-			texts = append(texts, b.Text)
+			if len(blocks) == 1 || !imageTag.MatchString(b.Text) {
+				texts = append(texts, b.Text)
+			}
 		default:
 			skipped = append(skipped, skip("content/"+b.Type))
 		}
@@ -183,7 +189,7 @@ const maxForms = 32
 
 // once says a text unless it occurred in the other form.
 func (c *codex) once(text string, form, other *[]string, say func(string, extra) []item, fields extra) []item {
-	said, _ := unwrap(text)
+	said, _ := unwrap(text, c.repeats.wrappers)
 	said = strings.Join(strings.Fields(said), " ")
 	if said == "" {
 		return say(text, fields)

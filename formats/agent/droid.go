@@ -16,7 +16,7 @@ const Droid Format = "droid"
 var _ = register(Droid, formatSpec{
 	usage:      "Droid CLI: --output-format stream-json, or a file of ~/.factory/sessions",
 	recognizes: isDroid,
-	newParser:  func() parser { return &droid{} },
+	newParser:  func() parser { return &droid{repeats{wrappers: droidWrappers}} },
 })
 
 func isDroid(l probe) bool {

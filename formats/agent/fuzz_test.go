@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -33,6 +34,7 @@ func FuzzAContextAcceptsTheEventsOfAnyLog(f *testing.F) {
 		`{"type":"message","role":"user","text":"a","timestamp":"2026-01-02T15:04:05+14:00"}`,
 		`{"type":"assistant","message":{"content":[{"type":"server_tool_use","id":"a","name":"\n"},{"type":"x"},{"type":"web_search_tool_result","tool_use_id":"a"}]}}`,
 		`{"type":"user","uuid":"1","message":{"content":"<skill>a</skill>b<image/>"}}` + "\n" + `{"uuid":"1"}`,
+		`{"type":"message","role":"user","text":"` + strings.Repeat("<system-reminder></system-reminder>", 2000) + `x</system-reminder>"}`,
 		`{"type":"assistant","message":{"content":[{"type":"text","text":"a {"type":"x","uuid":"2"}` + "\n" + `b"}]}}`,
 		`{"type":"response_item","payload":{"type":"web_search_call","action":"{}"}}` + "\n" + `{"payload":{"type":"x_output","call_id":"a"},"type":"response_item"}`,
 		`{"type":"event_msg","payload":{"type":"user_message","message":" "}}`, `{"type":"response_item","payload":7}`,

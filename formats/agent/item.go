@@ -73,6 +73,7 @@ func userMessage(text string, fields extra) item {
 
 // repeats detects lines that agents write to their logs more than once.
 type repeats struct {
+	wrappers []wrapper // of the agent
 	// last is the newest init line.
 	last initLine
 	// answer is the newest answer since the last user message; finished means that the agent called it
@@ -101,7 +102,7 @@ func (r *repeats) initialized(b initLine, fields extra) item {
 
 // userSaid returns a note of what the agent added to the message, and the message.
 func (r *repeats) userSaid(text string, fields extra) []item {
-	said, added := unwrap(text)
+	said, added := unwrap(text, r.wrappers)
 	out := append(noted(event.NoteSystem)(added, fields), item{})
 	if strings.TrimSpace(said) != "" {
 		r.answer, r.finished = "", false

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"io"
 	"strings"
 	"testing"
 
@@ -54,7 +55,8 @@ func (f files) log(t require.TestingT) []event.Event {
 
 func writeWith(t require.TestingT, format chat.Format, f files, log ...event.Event) string {
 	var out bytes.Buffer
-	require.NoError(t, chat.Write(&out, format, logOf(log...), f.read))
+	_, err := chat.Write(&out, format, logOf(log...), f.read)
+	require.NoError(t, err)
 	return out.String()
 }
 
@@ -119,10 +121,41 @@ func TestMarkdownShowsTheFiles(t *testing.T) {
 	require.NotContains(t, write(t, chat.Markdown, f.log(t)...), "base64")
 }
 
+func TestReferencesWithoutTheirBytesAreCounted(t *testing.T) {
+	f := files{}
+	image := f.attach("image/png", "a.png", "PNG")
+	other := f.attach("image/png", "b.png", "PNG of a quay")
+	named := other
+	named.Extra = map[string]json.RawMessage{"blobRef": json.RawMessage(`"mine"`)}
+	noHeader := f.add([]byte("no stored result"))
+	text := strings.Repeat("x", 40)
+	value, err := json.Marshal(text[:9] + event.AbridgedNote(40, 9, 31, strings.TrimPrefix(noHeader, "sha256/")) + text[31:])
+	require.NoError(t, err)
+	result := event.New(event.ToolResult{ToolCallID: "c", Value: value})
+	for name, c := range map[string]struct {
+		log  []event.Event
+		read chat.Blobs
+		want map[chat.Format]int
+	}{
+		"all bytes":           {[]event.Event{image, other}, f.read, map[chat.Format]int{}},
+		"no blobs":            {[]event.Event{image, other}, nil, map[chat.Format]int{chat.JSONL: 2, chat.OpenAI: 2, chat.Markdown: 2}},
+		"missing bytes":       {[]event.Event{image, other}, files{}.read, map[chat.Format]int{chat.JSONL: 2, chat.OpenAI: 2, chat.Markdown: 2}},
+		"metadata of a name":  {[]event.Event{image, named}, f.read, map[chat.Format]int{chat.JSONL: 1}},
+		"no result in a blob": {[]event.Event{result}, f.read, map[chat.Format]int{chat.JSONL: 1}},
+	} {
+		for _, format := range chat.Formats() {
+			log := dense(append(c.log, event.New(event.UserMessage{Content: "What is this?"}))...)
+			left, err := chat.Write(io.Discard, format, logOf(log...), c.read)
+			require.NoError(t, err)
+			require.Equal(t, c.want[format], left, "%s as %s", name, format)
+		}
+	}
+}
+
 func TestABlobErrorIsReturnedInEveryFormat(t *testing.T) {
 	f, gone := files{}, errors.New("gone")
 	for _, format := range chat.Formats() {
-		err := chat.Write(new(bytes.Buffer), format, logOf(f.log(t)...), func(string) ([]byte, error) { return nil, gone })
+		_, err := chat.Write(new(bytes.Buffer), format, logOf(f.log(t)...), func(string) ([]byte, error) { return nil, gone })
 		require.ErrorIs(t, err, gone, format)
 		require.ErrorContains(t, err, "event demo:000", format)
 	}
@@ -143,12 +176,13 @@ func TestOneReferenceIsReadAtATime(t *testing.T) {
 	for _, format := range chat.Formats() {
 		var out bytes.Buffer
 		size, reads := 0, 0
-		require.NoError(t, chat.Write(&out, format, logOf(log...), func(ref string) ([]byte, error) {
+		_, err := chat.Write(&out, format, logOf(log...), func(ref string) ([]byte, error) {
 			if reads++; reads == 2 {
 				size = out.Len()
 			}
 			return bytes.Repeat([]byte(f[ref]), 1<<20), nil
-		}))
+		})
+		require.NoError(t, err)
 		require.Equal(t, 2, reads)
 		if format != chat.JSONL { // other bytes than those of the reference remain references
 			require.Greater(t, size, 1<<20, format)

@@ -4,7 +4,7 @@
 // [Read] imports events or messages, detects which of the two it is given, and
 // assigns ids in the log of the named context:
 //
-//	err := chat.Write(file, chat.JSONL, log, blobs)
+//	left, err := chat.Write(file, chat.JSONL, log, blobs)
 //	…
 //	for e, err := range chat.Read(file, "copy", time.Now()) {
 //		// copy:0001, copy:0002, …

@@ -43,7 +43,7 @@ const visit = `{"messages":[
 
 func ExampleWrite() {
 	log := chat.Read(strings.NewReader(visit), "demo", time.Time{})
-	if err := chat.Write(os.Stdout, chat.Markdown, log, nil); err != nil {
+	if _, err := chat.Write(os.Stdout, chat.Markdown, log, nil); err != nil {
 		fmt.Println(err)
 	}
 	// Output:

@@ -35,7 +35,8 @@ func logOf(events ...event.Event) iter.Seq2[event.Event, error] {
 
 func write(t require.TestingT, format chat.Format, events ...event.Event) string {
 	var out bytes.Buffer
-	require.NoError(t, chat.Write(&out, format, logOf(events...), nil))
+	_, err := chat.Write(&out, format, logOf(events...), nil)
+	require.NoError(t, err)
 	return out.String()
 }
 

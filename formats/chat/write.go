@@ -28,51 +28,64 @@ func Formats() []Format { return []Format{JSONL, OpenAI, Markdown} }
 // Blobs returns the bytes of a reference ([event.Event.BlobRef]). Nil bytes leave the reference in the output.
 type Blobs func(ref string) ([]byte, error)
 
-// Write writes a log with the bytes that it refers to, one reference at a time; nil blobs write only references. It
-// stops at the first error of the log or of blobs and returns it; it may have written part of the output.
-func Write(w io.Writer, format Format, log iter.Seq2[event.Event, error], blobs Blobs) error {
-	if blobs == nil {
-		blobs = func(string) ([]byte, error) { return nil, nil }
+// Write writes a log with the bytes that it refers to, one reference at a time; nil blobs write only references. left
+// is the number of references without their bytes in the output. Write stops at the first error of the log or of
+// blobs and returns it; it may have written part of the output.
+func Write(w io.Writer, format Format, log iter.Seq2[event.Event, error], blobs Blobs) (left int, err error) {
+	read := func(ref string) (data []byte, err error) {
+		if blobs != nil {
+			data, err = blobs(ref)
+		}
+		if data == nil {
+			left++
+		}
+		return data, err
 	}
 	out := bufio.NewWriter(w)
-	var err error
 	switch format {
 	case JSONL:
-		err = writeEvents(out, log, blobs)
+		var unfit int
+		unfit, err = writeEvents(out, log, read)
+		left += unfit
 	case OpenAI:
-		err = writeOpenAI(out, log, blobs)
+		err = writeOpenAI(out, log, read)
 	case Markdown:
-		err = writeMarkdown(out, log, blobs)
+		err = writeMarkdown(out, log, read)
 	default:
 		err = fmt.Errorf("unknown format %q (want one of %q)", format, Formats())
 	}
 	if err != nil {
-		return err
+		return left, err
 	}
-	return out.Flush()
+	return left, out.Flush()
 }
 
-func writeEvents(w *bufio.Writer, log iter.Seq2[event.Event, error], blobs Blobs) error {
+// writeEvents returns the number of references whose bytes their events cannot contain ([event.Event.WithBlob]).
+func writeEvents(w *bufio.Writer, log iter.Seq2[event.Event, error], blobs Blobs) (unfit int, err error) {
 	for e, err := range log {
 		if err != nil {
-			return err
+			return unfit, err
 		}
 		if ref := e.BlobRef(); ref != "" {
 			data, err := blobs(ref)
 			if err != nil {
-				return fmt.Errorf("event %s: %w", e.ID, err)
+				return unfit, fmt.Errorf("event %s: %w", e.ID, err)
 			}
-			e, _ = e.WithBlob(data)
+			with, ok := e.WithBlob(data)
+			if data != nil && !ok {
+				unfit++
+			}
+			e = with
 		}
 		line, err := e.MarshalJSON()
 		if err != nil {
-			return err
+			return unfit, err
 		}
 		if _, err := w.Write(append(line, '\n')); err != nil {
-			return err
+			return unfit, err
 		}
 	}
-	return nil
+	return unfit, nil
 }
 
 type conversation struct {

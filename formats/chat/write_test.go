@@ -19,7 +19,7 @@ func TestALogErrorIsReturnedInEveryFormat(t *testing.T) {
 	gone := errors.New("gone")
 	for _, format := range chat.Formats() {
 		t.Run(string(format), func(t *testing.T) {
-			err := chat.Write(io.Discard, format, func(yield func(event.Event, error) bool) {
+			_, err := chat.Write(io.Discard, format, func(yield func(event.Event, error) bool) {
 				_ = yield(event.New(event.UserMessage{Content: "Hello"}), nil) && yield(event.Event{}, gone)
 			}, nil)
 			require.Equal(t, gone, err)
@@ -33,24 +33,28 @@ func TestAWriteErrorIsReturnedInEveryFormat(t *testing.T) {
 		t.Run(string(format), func(t *testing.T) {
 			in, out := io.Pipe()
 			require.NoError(t, in.CloseWithError(full))
-			require.Equal(t, full, chat.Write(out, format, logOf(event.New(event.UserMessage{Content: "Hello"})), nil))
+			_, err := chat.Write(out, format, logOf(event.New(event.UserMessage{Content: "Hello"})), nil)
+			require.Equal(t, full, err)
 			long := event.New(event.UserMessage{Content: strings.Repeat("x", 1<<16)})
-			require.Equal(t, full, chat.Write(out, format, logOf(long, long), nil))
+			_, err = chat.Write(out, format, logOf(long, long), nil)
+			require.Equal(t, full, err)
 		})
 	}
 }
 
 func TestAnUnknownFormatIsRejected(t *testing.T) {
-	require.EqualError(t, chat.Write(io.Discard, "yaml", logOf(), nil), `unknown format "yaml" (want one of ["jsonl" "openai" "markdown"])`)
+	_, err := chat.Write(io.Discard, "yaml", logOf(), nil)
+	require.EqualError(t, err, `unknown format "yaml" (want one of ["jsonl" "openai" "markdown"])`)
 }
 
 func TestEventsAreStreamedWhileWriting(t *testing.T) {
 	var out bytes.Buffer
 	long := event.New(event.UserMessage{Content: strings.Repeat("x", 1<<16)})
-	require.NoError(t, chat.Write(&out, chat.JSONL, func(yield func(event.Event, error) bool) {
+	_, err := chat.Write(&out, chat.JSONL, func(yield func(event.Event, error) bool) {
 		require.True(t, yield(long, nil))
 		require.Greater(t, out.Len(), 1<<15)
-	}, nil))
+	}, nil)
+	require.NoError(t, err)
 }
 
 func TestAnExportContainsWhatACompactionRemoved(t *testing.T) {
@@ -60,7 +64,8 @@ func TestAnExportContainsWhatACompactionRemoved(t *testing.T) {
 	compacted.ID = "demo:0002"
 	for _, format := range chat.Formats() {
 		var out bytes.Buffer
-		require.NoError(t, chat.Write(&out, format, logOf(said, compacted), nil))
+		_, err := chat.Write(&out, format, logOf(said, compacted), nil)
+		require.NoError(t, err)
 		require.Contains(t, out.String(), "Hello", format)
 		if format != chat.JSONL {
 			require.NotContains(t, out.String(), "They greet.", format)

@@ -7,7 +7,8 @@
 //	callform.js      the forms on the cards of calls that wait: approvals.js, questions.js
 //	composer.js      the input box; limits.js checks attachments
 //	outbox.js        sends messages
-//	request.js, sse.js, backoff.js, dom.js, money.js, storage.js, theme.js    utilities
+//	dom.js           creates elements; visible.js shows hidden characters
+//	request.js, sse.js, backoff.js, money.js, storage.js, theme.js    utilities
 //	lib/             third-party libraries
 
 import { selectCalls, waitsFor } from "./callform.js";
@@ -20,6 +21,7 @@ import { build } from "./entry.js";
 import { spending } from "./money.js";
 import { Outbox } from "./outbox.js";
 import { follow } from "./transcript.js";
+import { visible } from "./visible.js";
 
 const conversation = new Conversation({
   scroller: $("scroller"), list: $("entries"), toNewest: $("newest"), announcer: $("announcer"),
@@ -101,7 +103,7 @@ const viewer = {
 
 let isEmpty = true; // the log
 let storedCount = 0;
-let isUnattended = false; // no worker does the work of the context
+let isUnattended = false; // the context waits for a worker, which may be down or busy
 
 function showEmpty(entries) {
   isEmpty = entries.length === 0;
@@ -116,7 +118,7 @@ function showUnattended({ stored = [], noWorkerSince, status }) {
   isUnattended = Boolean(noWorkerSince);
   document.body.classList.toggle("unattended", isUnattended);
   const text = isUnattended
-    ? `${storedCount > 0 ? "Stored in Temporal. " : status === "answering" ? "The answer has stopped. " : ""}No worker answers; it continues when a worker runs.`
+    ? `${storedCount > 0 ? "Stored in Temporal. " : status === "answering" ? "The answer waits. " : ""}No worker has taken it yet.`
     : storedCount > 0 ? "Stored in Temporal, waiting for a worker." : "";
   $("unattended").hidden = !text;
   if ($("unattended").textContent !== text) $("unattended").textContent = text; // a screen reader reads changes
@@ -135,7 +137,7 @@ function showError(source, text) {
   errors[source] = text;
   const first = Object.values(errors).find(Boolean) ?? "";
   $("banner").hidden = !first;
-  $("banner").textContent = first;
+  $("banner").textContent = visible(first);
 }
 
 let waiting = []; // { index, what } of the calls that wait for this page
@@ -148,7 +150,7 @@ function showWaiting(entries) {
   });
   const what = waiting.every((call) => call.what === waiting[0].what) && waiting[0]?.what;
   const text = waiting.length === 1
-    ? `${entries[waiting[0].index].content.entry_type.tool_name} waits for your ${what}`
+    ? `${visible(entries[waiting[0].index].content.entry_type.tool_name)} waits for your ${what}`
     : `${waiting.length} calls wait for ${what ? `your ${what}` : "you"}`;
   const line = $("waiting").firstChild;
   $("waiting").hidden = waiting.length === 0;
@@ -163,7 +165,7 @@ function showStatus() {
   const known = contexts.statusOf(current) ?? "";
   const isAnswering = known === "waiting" || (known !== "closed" && conversation.streaming);
   const status = isAnswering ? "answering" : known;
-  const text = isUnattended ? "no worker answers" : status === "answering" && waiting.length > 0 ? waitingFor() : status;
+  const text = isUnattended ? "waiting for a worker" : status === "answering" && waiting.length > 0 ? waitingFor() : status;
   if ($("status").textContent !== text) $("status").textContent = text;
   $("status").classList.toggle("unattended", isUnattended);
   if (status === shownStatus) return;

@@ -1,10 +1,12 @@
 // The form that approves or denies a tool call.
 
 import { callForm } from "./callform.js";
-import { h } from "./dom.js";
+import { h, message } from "./dom.js";
+import { visible } from "./visible.js";
 
 export function approvalForm({ tool_call_id: id, tool_name: tool, approval }) {
   return callForm(id, `Approval of ${tool}`, ({ draft, enter, fail, post, button, problem, cancel, state, field }) => {
+    const shown = visible(approval.arguments ?? "{}"); // the same JSON value
     // parameters are JSON text: JSON.parse would round numbers.
     const decide = (decision, focus, parameters) => {
       const event = JSON.stringify({ _tag: "ApprovalDecidedEvent", toolCallId: id, decidedBy: "page", ...decision });
@@ -20,7 +22,7 @@ export function approvalForm({ tool_call_id: id, tool_name: tool, approval }) {
           return fail(`Not valid JSON: ${error.message}`, "text");
         }
         if (typeof parameters !== "object" || !parameters || Array.isArray(parameters)) return fail("The arguments must be a JSON object.", "text");
-        return decide({ decision: "approve" }, "approve", draft.text);
+        return decide({ decision: "approve" }, "approve", draft.text === shown ? undefined : draft.text);
       },
       deny: () => decide({ decision: "deny", ...(draft.reason?.trim() ? { reason: draft.reason.trim() } : {}) }, "deny"),
     };
@@ -32,7 +34,7 @@ export function approvalForm({ tool_call_id: id, tool_name: tool, approval }) {
           button("approve", "Approve", null, "submit"),
           button("deny", "Deny…", () => enter("deny", "reason")),
           button("edit", "Edit…", () => {
-            draft.text ??= approval.arguments ?? "{}";
+            draft.text ??= shown;
             enter("edit", "text");
           })),
       ],
@@ -56,5 +58,5 @@ function until(expiresAt) {
   if (!expiresAt) return null;
   const at = new Date(expiresAt);
   const day = at.toDateString() === new Date().toDateString() ? {} : { day: "numeric", month: "short" };
-  return h("time", { datetime: expiresAt, title: at.toLocaleString() }, ` until ${at.toLocaleString([], { ...day, hour: "2-digit", minute: "2-digit" })}`);
+  return h("time", { datetime: expiresAt, title: at.toLocaleString() }, message(` until ${at.toLocaleString([], { ...day, hour: "2-digit", minute: "2-digit" })}`));
 }

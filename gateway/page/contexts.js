@@ -2,6 +2,7 @@
 
 import { request } from "./request.js";
 import { $, h } from "./dom.js";
+import { visible } from "./visible.js";
 
 const REFRESH_MS = 2000;
 
@@ -96,7 +97,7 @@ export class Contexts {
     const current = location.hash.slice(1);
     const before = this.#items;
     this.#items = new Map(contexts.map(({ contextName: name }) => {
-      const item = before.get(name) ?? h("li", null, h("a", { href: `#${name}` }, h("span", { class: "name" }, name), h("span", { class: "details" })));
+      const item = before.get(name) ?? h("li", null, h("a", { href: `#${name}` }, h("span", { class: "name" }, name), h("span", { class: "details", dir: "ltr" })));
       mark(item, name === current);
       return [name, item];
     }));
@@ -130,7 +131,7 @@ export class Contexts {
     if (!item) return;
     const known = this.statusOf(name);
     const status = known === "answering" && this.#waiting === name ? "waiting" : known;
-    const text = [status, this.#summaries.get(name).model].filter(Boolean).join(" · ");
+    const text = visible([status, this.#summaries.get(name).model].filter(Boolean).join(" · "));
     item.firstChild.className = status ?? "";
     const details = item.querySelector(".details");
     if (details.textContent !== text) details.textContent = text;

@@ -2,25 +2,35 @@
 
 import { approvalForm } from "./approvals.js";
 import { lostNote, waitsFor } from "./callform.js";
-import { h } from "./dom.js";
+import { h, message } from "./dom.js";
 import { render, StreamingMarkdown } from "./markdown.js";
 import { dollars } from "./money.js";
 import { asked, questionForm } from "./questions.js";
+import { visible } from "./visible.js";
 
 // build returns { element, streaming } for an item of a transcript. streaming is the
 // StreamingMarkdown of an entry that streams.
 export function build({ content: entry }) {
   const type = entry.entry_type.type;
-  const parts = (views[type] ?? views.system_message)(entry);
+  const parts = partsOf(entry, views[type] ?? views.system_message);
   const names = ["entry", type.replaceAll("_", "-"), parts.streaming && "streaming", parts.class];
   return { element: h("li", { class: names.filter(Boolean).join(" ") }, parts.children), streaming: parts.streaming };
+}
+
+// partsOf shows the JSON of an entry that its view cannot show, so that one entry does not hide the others.
+function partsOf(entry, view) {
+  try {
+    return view(entry);
+  } catch (error) {
+    return { class: "warning", children: [h("details", null, h("summary", null, `This entry cannot be shown: ${error.message}`), output(entry))] };
+  }
 }
 
 const views = {
   user_message: (entry) => ({
     children: [
       h("div", { class: "bubble" },
-        entry.content && h("div", { class: "plain", dir: "auto" }, entry.content),
+        entry.content && h("div", { class: "plain", dir: "auto" }, message(entry.content)),
         entry.attachments?.length && h("ul", { class: "attachments" }, entry.attachments.map(attachment))),
       time(entry, "You"),
     ],
@@ -39,11 +49,11 @@ const views = {
   system_message: (entry) => {
     const { subtype, level } = entry.entry_type;
     if (subtype === "prompt") {
-      return { children: [h("details", null, h("summary", null, "System prompt"), h("div", { class: "plain", dir: "auto" }, entry.content))] };
+      return { children: [h("details", null, h("summary", null, "System prompt"), h("div", { class: "plain", dir: "auto" }, message(entry.content)))] };
     }
     if ((subtype === "hook" || subtype === "compacted") && entry.content.includes("\n")) {
       const [did, ...changes] = entry.content.split("\n");
-      return { children: [h("details", null, h("summary", { dir: "auto" }, did), h("div", { class: "plain", dir: "auto" }, changes.join("\n"))), time(entry)] };
+      return { children: [h("details", null, h("summary", { dir: "auto" }, did), h("div", { class: "plain", dir: "auto" }, message(changes.join("\n")))), time(entry)] };
     }
     const line = output(entry.metadata?.line); // malformed input of an agent
     return {
@@ -88,7 +98,7 @@ const views = {
     if (lost) parts.push(lost);
     const exit = action.action === "command_run" ? action.result?.exit_status : undefined;
     const line = [
-      h("span", { class: "verb" }, verb),
+      h("span", { class: "verb", dir: "auto" }, verb),
       h("code", { class: "target", dir: "auto" }, target),
       entry.progress && h("span", { class: "progress", dir: "auto" }, entry.progress),
       exit != null && h("span", { class: `exit ${exit === 0 ? "ok" : "bad"}` }, `exit ${exit}`),
@@ -177,7 +187,7 @@ const actions = {
   plan_presentation: ({ plan, description, result }) => ({
     verb: "Plan",
     target: description ?? "",
-    body: [plan && h("div", { class: "prose" }, render(plan)), output(result)],
+    body: [plan && h("div", { class: "prose" }, render(visible(plan))), output(result)],
   }),
 
   tool: ({ arguments: args, result }, { content }, name) => ({
@@ -207,14 +217,14 @@ function output(value) {
 const labelled = (label, body) => h("section", null, h("h3", null, label), body);
 
 function fileChange({ action, path, content, to, unified_diff: unified }, showPath) {
-  const title = showPath && path && h("h3", null, path);
+  const title = showPath && path && h("h3", { dir: "auto" }, path);
   switch (action) {
     case "edit":
       return h("section", null, title, diff(unified ?? ""));
     case "write":
       return h("section", null, title, diff((content ?? "").replace(/^/gm, "+")));
     case "rename":
-      return h("section", null, title, h("p", { class: "note" }, "renamed to ", h("code", null, to)));
+      return h("section", null, title, h("p", { class: "note" }, "renamed to ", h("code", { dir: "auto" }, to)));
     default:
       return showPath && h("section", null, title, h("p", { class: "note" }, "deleted"));
   }
@@ -262,5 +272,5 @@ function time({ timestamp }, who) {
   const isToday = at.toDateString() === new Date().toDateString();
   const day = isToday ? {} : { day: "numeric", month: "short" };
   const text = at.toLocaleString([], { ...day, hour: "2-digit", minute: "2-digit" });
-  return h("time", { datetime: timestamp, title: at.toLocaleString() }, who && h("span", { class: "visually-hidden" }, `${who}, `), text);
+  return h("time", { datetime: timestamp, title: at.toLocaleString() }, who && h("span", { class: "visually-hidden" }, `${who}, `), message(text));
 }

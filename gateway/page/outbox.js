@@ -4,7 +4,7 @@
 
 import { Problem, newKey, send } from "./request.js";
 import { Backoff } from "./backoff.js";
-import { $, h } from "./dom.js";
+import { $, h, message as textOf } from "./dom.js";
 import { load, store } from "./storage.js";
 
 const STORAGE_KEY = "outbox";
@@ -74,7 +74,7 @@ export class Outbox {
     const messages = this.#messages.filter((m) => m.name === this.#name);
     $("outbox").replaceChildren(...messages.map((message) =>
       h("li", { class: message.rejected ? "rejected" : message.error ? "retrying" : "" },
-        h("span", { class: "text", dir: "auto" }, message.events.at(-1).content),
+        h("span", { class: "text", dir: "auto" }, textOf(message.events.at(-1).content)),
         h("span", { class: "state" }, message.rejected ? message.error : message.error ? `${message.error}; retrying` : "sending"),
         message.rejected && h("button", { type: "button", class: "quiet", onclick: () => this.#editAgain(message) }, "Edit"))));
   }

@@ -2,17 +2,21 @@
 
 import { callForm } from "./callform.js";
 import { h } from "./dom.js";
+import { visible } from "./visible.js";
 
 export function questionForm({ tool_call_id: id, tool_name: tool, question }) {
   const { fields, isOne } = formOf(question);
   const suggested = isOne ? choices(question) : [];
+  // The texts of the call by what its fields show.
+  const exact = new Map([...fields.map(({ initial }) => initial), ...suggested].map((text) => [visible(text), text]));
   return callForm(id, `Answer to ${tool}`, ({ draft, enter, fail, post, button, problem, cancel, state, field }) => {
     const respond = (result, focus) => post(`{"_tag":"ToolResultEvent","toolCallId":${JSON.stringify(id)},${result}}`, focus);
     const submits = {
       "": () => {
         const members = [];
         for (const f of fields) {
-          const text = (draft[f.key] ?? f.initial).trim();
+          const entered = draft[f.key] ?? f.initial;
+          const text = exact.get(entered) ?? entered.trim();
           const { json, error } = text ? f.read(text) : { error: f.isRequired && "missing" };
           if (error) return fail(`${f.label}: ${error}`, f.key, f.key);
           if (isOne) return respond(`"value":${json}`, "send");
@@ -33,7 +37,7 @@ export function questionForm({ tool_call_id: id, tool_name: tool, question }) {
       "": () => [
         h("p", { class: "until" }, state("Waits for your answer")),
         ...fields.map((f) => {
-          draft[f.key] ??= f.initial;
+          draft[f.key] ??= f.options ? f.initial : visible(f.initial);
           const about = [f.label, f.isRequired ? "" : " (optional)"];
           return h("label", null, h("span", { dir: "auto" }, about), f.note && h("span", { class: "hint", dir: "auto" }, f.note),
             f.options
@@ -41,7 +45,7 @@ export function questionForm({ tool_call_id: id, tool_name: tool, question }) {
               : field("textarea", f.key, { rows: f.isLong ? 3 : 1, class: f.isCode && "code", spellcheck: f.isCode && "false", "data-enter": !f.isLong }));
         }),
         suggested.length > 0 && h("div", { class: "buttons choices", role: "group", "aria-label": "Suggested answers" }, suggested.map((text, i) => button(`choice${i}`, text, () => {
-          draft[fields[0].key] = text;
+          draft[fields[0].key] = visible(text);
           enter("", fields[0].key);
         }))),
         problem(),
@@ -79,9 +83,13 @@ export function asked(question, output) {
 }
 
 function argumentsOf({ arguments: text }) {
-  const given = text ? JSON.parse(text) : {};
-  return typeof given === "object" && given && !Array.isArray(given) ? given : {};
+  return objectOf(text && JSON.parse(text));
 }
+
+// Models write schemas, so any member can have any type.
+const objectOf = (value) => (typeof value === "object" && value && !Array.isArray(value) ? value : {});
+const listOf = (value) => (Array.isArray(value) ? value : []);
+const textOf = (value) => (typeof value === "string" ? value : "");
 
 // choices are the answers that a call suggests: its first argument that is a list of texts.
 function choices(question) {
@@ -97,18 +105,18 @@ const answerNames = ["answer", "result", "response"];
 function formOf(question) {
   const given = argumentsOf(question);
   const requested = schemaNames.map((name) => given[name]).find((value) => value?.type || value?.enum);
-  let { properties = {}, required = [] } = copyOf(requested ?? question.schema ?? {});
-  let open = Object.entries(properties).filter(([name]) => requested || !(name in given));
+  const schema = objectOf(copyOf(requested ?? question.schema ?? {}));
+  let open = Object.entries(objectOf(schema.properties)).filter(([name]) => requested || !(name in given));
   let isOne = !requested && open.length === 1 && answerNames.includes(open[0][0]);
   if (open.length === 0) {
-    open = [["answer", { title: "Answer", ...(requested ? copyOf(requested) : { type: "string" }) }]];
+    open = [["answer", requested ? { title: "Answer", ...schema } : { title: "Answer", type: "string" }]];
     isOne = true;
   }
-  const fields = open.map(([name, schema], i) => {
-    const field = fieldOf(typeof schema === "object" && schema ? schema : {});
-    const { title, description, default: initial } = schema ?? {};
+  const fields = open.map(([name, property], i) => {
+    const { title, description, default: initial } = objectOf(property);
+    const field = fieldOf(objectOf(property));
     return {
-      key: `field${i}`, name, label: title || name, note: description, isRequired: isOne || required.includes(name),
+      key: `field${i}`, name, label: textOf(title) || name, note: textOf(description), isRequired: isOne || listOf(schema.required).includes(name),
       ...field, initial: initial === undefined ? "" : field.write(initial),
     };
   });
@@ -121,7 +129,7 @@ const copyOf = (value) => JSON.parse(JSON.stringify(value)); // without JSON.raw
 // { json } or { error }; write is its inverse.
 function fieldOf(schema) {
   const type = Array.isArray(schema.type) ? schema.type.find((type) => type !== "null") : schema.type;
-  if (schema.enum?.every((value) => value === null || typeof value !== "object")) {
+  if (listOf(schema.enum).length > 0 && schema.enum.every((value) => value === null || typeof value !== "object")) {
     return { ...plain, options: schema.enum.map((value) => [JSON.stringify(value), String(value)]), read: (text) => ({ json: text }), write: JSON.stringify };
   }
   switch (type) {
@@ -135,7 +143,7 @@ function fieldOf(schema) {
     case "array":
       if (schema.items?.type === "string") {
         return {
-          ...plain, isLong: true, note: [schema.description, "One per line"].filter(Boolean).join(" · "),
+          ...plain, isLong: true, note: [textOf(schema.description), "One per line"].filter(Boolean).join(" · "),
           read: (text) => {
             const lines = text.split("\n").map((line) => line.trim()).filter(Boolean);
             return { json: JSON.stringify(lines), error: linesError(schema, lines) };
@@ -144,7 +152,7 @@ function fieldOf(schema) {
         };
       }
   }
-  return { ...plain, isLong: true, isCode: true, note: [schema.description, "JSON"].filter(Boolean).join(" · "), read: readJSON, write: (value) => JSON.stringify(value, null, 2) };
+  return { ...plain, isLong: true, isCode: true, note: [textOf(schema.description), "JSON"].filter(Boolean).join(" · "), read: readJSON, write: (value) => JSON.stringify(value, null, 2) };
 }
 
 const plain = { write: String };
@@ -179,6 +187,7 @@ function numberError({ minimum = -Infinity, maximum = Infinity }, type, text) {
 function linesError({ items, minItems = 0, maxItems = Infinity }, lines) {
   if (lines.length < minItems) return `at least ${minItems} lines`;
   if (lines.length > maxItems) return `at most ${maxItems} lines`;
-  const odd = items.enum && lines.find((line) => !items.enum.includes(line));
-  return odd !== undefined && items.enum ? `${odd} is not one of ${items.enum.join(", ")}` : undefined;
+  const allowed = listOf(items.enum);
+  const odd = allowed.length > 0 && lines.find((line) => !allowed.includes(line));
+  return odd ? `${odd} is not one of ${allowed.join(", ")}` : undefined;
 }

@@ -59,7 +59,6 @@ func (m model) Stream(ctx context.Context, r activities.ModelRequest, onDelta fu
 	answer := activities.Answer{
 		Text: result.Text, Reasoning: result.Reasoning, State: result.State, FinishReason: result.FinishReason, Usage: result.Usage,
 	}
-	answer.Quirks = event.DistinctQuirks(result.Quirks)
 	for _, call := range result.Calls {
 		answer.Calls = append(answer.Calls, activities.ModelCall(call))
 	}

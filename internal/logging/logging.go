@@ -21,7 +21,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/terminal"
 )
 
-// New returns a logger that writes lines for people, or JSON. It removes control characters for
+// New returns a logger that writes lines for people, or JSON. It escapes control characters for
 // terminals, and limits repeats. Call Sync before the program exits.
 func New(w io.Writer, json bool, level zapcore.LevelEnabler) *zap.Logger {
 	safe := terminal.NewWriter(w)

@@ -102,7 +102,7 @@ func define(b *builder) *Metrics {
 			Name: "chronicle_snapshot_misses", Description: "Sessions that were queried because they were not in the cache of the process.",
 		}),
 		Quirks: b.counter(Definition{
-			Name: "chronicle_quirks", Description: "Deviations of model servers, MCP servers and agent logs that were repaired, skipped or worked around.", Labels: []string{"kind"},
+			Name: "chronicle_quirks", Description: "Deviations of model servers and MCP servers that were repaired, skipped or worked around.", Labels: []string{"kind"},
 		}),
 		Deltas: b.counter(Definition{Name: "chronicle_deltas", Description: "Deltas received from providers."}),
 		DeltasSent: b.counter(Definition{

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,20 +26,42 @@ func unsafe() []string {
 		"\U000e0001", "\U000e007f")
 }
 
-func TestCleanRemovesUnsafeCharacters(t *testing.T) {
+func TestCleanEscapesUnsafeCharacters(t *testing.T) {
 	for _, s := range unsafe() {
-		require.Equal(t, "ab", terminal.Clean("a"+s+"b"), "%q", s)
+		got := terminal.Clean("a" + s + "b")
+		require.Equal(t, "ab", terminal.Strip("a"+s+"b"), "%q", s)
+		require.Equal(t, got, terminal.Strip(got))
+		if s != "\r" {
+			require.Regexp(t, `^a(\\u[0-9a-f]{4})+b$`, got)
+		}
 	}
 	for text, want := range map[string]string{
-		"tab\tline\r\n👩‍💻 é \x1b[31m\u202e\u009b": "tab\tline\n👩‍💻 é [31m",
-		"\x1b]52;c;cm0gLXJm\x07":                  "]52;c;cm0gLXJm",
-		"\x1b]0;title\x1b\\":                      "]0;title\\",
+		"tab\tline\r\n👩‍💻 é \x1b[31m\u202e\u009b": "tab\tline\n👩‍💻 é \\u001b[31m\\u202e\\u009b",
+		"\x1b]52;c;cm0gLXJm\x07":                  "\\u001b]52;c;cm0gLXJm\\u0007",
 		"8 bit \x9b31m \xff":                      "8 bit \ufffd31m \ufffd",
 		"می\u200cخواهم":                           "می\u200cخواهم",
 	} {
 		require.Equal(t, want, terminal.Clean(text))
 	}
-	require.Equal(t, "a b c", terminal.Line(" a\n\tb\x1b \r\nc\n"))
+}
+
+// The browser tests of the page have the same table.
+func TestValuesShowWhatIsHidden(t *testing.T) {
+	data, err := os.ReadFile("testdata/visible.json")
+	require.NoError(t, err)
+	var table []struct{ Text, Want string }
+	require.NoError(t, json.Unmarshal(data, &table))
+	for _, test := range table {
+		got := terminal.Value(test.Text)
+		require.Equal(t, test.Want, got, "%q", test.Text)
+		require.Equal(t, got, terminal.Value(got))
+		require.Equal(t, got, terminal.Clean(got), "output writers keep a value")
+	}
+}
+
+func TestALineKeepsTheSpacesOfItsValues(t *testing.T) {
+	require.Equal(t, `a b\u001b c`, terminal.Line(" a\n\tb\x1b \r\nc\n"))
+	require.Equal(t, `rm {"path":"a  b"}`, terminal.Line(`rm {"path":"a  b"}`))
 }
 
 func TestEscapeJSONKeepsTheValue(t *testing.T) {
@@ -59,8 +82,8 @@ func TestWriterAcceptsTextInAnyPieces(t *testing.T) {
 		open func(io.Writer) *terminal.Writer
 		want string
 	}{
-		{"for people", terminal.NewWriter, "é31m 👩‍💻 x[0m\ufffd\n"},
-		{"for JSON", terminal.NewJSONWriter, `é\u009b31m 👩‍💻 \udb40\udc01x\u001b[0m\ufffd` + "\n"},
+		{"for people", terminal.NewWriter, `é\u009b31m 👩‍💻 \udb40\udc01x\u001b[0m` + "\ufffd\n"},
+		{"for JSON", terminal.NewJSONWriter, `é\u009b31m 👩\u200d💻 \udb40\udc01x\u001b[0m\ufffd` + "\n"},
 	} {
 		for size := 1; size <= len(text); size++ {
 			t.Run(fmt.Sprintf("%s, %d bytes at a time", test.name, size), func(t *testing.T) {

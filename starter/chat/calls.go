@@ -4,12 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/terminal"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/starter/show"
 )
@@ -46,7 +46,7 @@ func (c call) waits() bool { return !c.isSent && (c.isApproval() || c.isClient) 
 // isApproval reports whether the call waits for an approval.
 func (c call) isApproval() bool { return !c.expires.IsZero() }
 
-func (c call) text() string { return strings.TrimSpace(c.tool + " " + string(c.arguments)) }
+func (c call) text() string { return terminal.Line(c.tool + " " + string(c.arguments)) }
 
 // takeCall shows a call of the running request until its result arrives.
 func (t *transcript) takeCall(body event.ToolCall) {
@@ -122,7 +122,7 @@ func (t *transcript) takeDecision(body event.ApprovalDecided) {
 		}
 		// The log has the error of a denied call next.
 		c.expires, c.isSent = time.Time{}, body.Decision == event.Deny
-		t.remark(text)
+		t.remark(terminal.Value(text))
 	}
 }
 
@@ -154,7 +154,7 @@ func (t *transcript) questionOf(c call) question {
 func (t *transcript) printQuestion(i int) {
 	if c := &t.calls[i]; !c.isAsked {
 		c.isAsked = true
-		t.print(t.style.Yellow("? " + spaced(t.questionOf(*c).lines())))
+		t.print(t.style.Yellow("? " + spaced(terminal.Value(t.questionOf(*c).lines()))))
 	}
 }
 

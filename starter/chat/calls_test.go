@@ -23,12 +23,17 @@ func approvalRequested(id string) event.Body {
 
 // asking is a screen with a call that waits for an approval, whose prompt accepts keys.
 func asking(t *testing.T) *screen {
+	s := askingWith(t, `{"amount":1}`)
+	s.untilPrinted("? pay {\"amount\":1} · waits for approval\nuntil 2026-01-03 15:04\n")
+	return s
+}
+
+func askingWith(t *testing.T, arguments string) *screen {
 	s := open(t)
 	s.record(event.UserMessage{Content: "Pay"}, started(1),
 		event.AssistantMessage{RequestID: request, Content: "Paying.", ThroughEventID: "demo:0001"},
-		called("call_1", `{"amount":1}`), approvalRequested("call_1"))
+		called("call_1", arguments), approvalRequested("call_1"))
 	s.untilViewed("approve pay? y yes · n no")
-	s.untilPrinted("? pay {\"amount\":1} · waits for approval\nuntil 2026-01-03 15:04\n")
 	return s
 }
 
@@ -56,7 +61,7 @@ func TestToolCallsAreLines(t *testing.T) {
 	s.untilViewed("▸ pay {\"amount\":1}\n▸ pay {\"amount\":2}\n")
 	s.untilViewed("calling tools · Ctrl-C interrupts")
 	s.record(event.ToolProgress{RequestID: request, ToolCallID: "call_2", Text: "page 3\x1b[2J"})
-	s.untilViewed("▸ pay {\"amount\":2} · page 3[2J")
+	s.untilViewed("▸ pay {\"amount\":2} · page 3\\u001b[2J")
 	s.record(event.ToolResult{ToolCallID: "call_1", Value: json.RawMessage(`"ok"`), DurationMs: 1500},
 		event.ToolResult{ToolCallID: "call_2", Error: json.RawMessage(`"no funds"`), IsError: true},
 		event.LLMRequestStarted{RequestID: request, Attempt: 2, ThroughEventID: "demo:0007"},
@@ -105,6 +110,25 @@ func TestAnApprovalIsAnsweredWithKeys(t *testing.T) {
 		require.Contains(t, s.view(), "the arguments are not a JSON object")
 		s.enter(`,"to":"x"}`)
 		require.Equal(t, event.ApprovalDecided{ToolCallID: "call_1", Decision: event.Approve, DecidedBy: "cleo", Parameters: json.RawMessage(`{"amount":1,"to":"x"}`)}, s.decision())
+	})
+	t.Run("e shows hidden characters, and keeps them", func(t *testing.T) {
+		const exact, shown = "{\"to\":\"bank\u202eknab\u202c\u200d\"}", `{"to":"bank\u202eknab\u202c\u200d"}`
+		s := askingWith(t, exact)
+		s.resize(80, 30)
+		require.Contains(t, strings.ReplaceAll(s.printed(), "\n", ""), shown)
+		s.untilReady()
+		s.typed("e")
+		s.untilViewed("› " + shown)
+		s.press(tea.KeyEnter, 0)
+		require.Equal(t, event.ApprovalDecided{ToolCallID: "call_1", Decision: event.Approve, DecidedBy: "cleo"}, s.decision())
+
+		s = askingWith(t, exact)
+		s.resize(80, 30)
+		s.untilReady()
+		s.typed("e")
+		s.press(tea.KeyBackspace, 0)
+		s.enter(`,"amount":2}`)
+		require.JSONEq(t, strings.TrimSuffix(exact, "}")+`,"amount":2}`, string(s.decision().Parameters))
 	})
 	t.Run("Esc postpones the decision, and messages can be sent before it", func(t *testing.T) {
 		s := asking(t)

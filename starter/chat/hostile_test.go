@@ -39,7 +39,7 @@ func TestNoTextOnTheScreenControlsTheTerminal(t *testing.T) {
 		event.TextDelta{RequestID: request, Attempt: 1, Delta: rows + hostile, ThroughEventID: "demo:0004"},
 		event.UserMessage{Content: hostile}, event.Note{Kind: hostile, Content: hostile}, event.SystemPrompt{Content: hostile},
 	)
-	s.untilViewed("X]0;t")
+	s.untilViewed(`X\u001b]0;t`)
 	check()
 	s.record(
 		event.LLMRequestFellBack{RequestID: request, FromProvider: hostile, ToProvider: hostile, Error: hostile},
@@ -47,13 +47,13 @@ func TestNoTextOnTheScreenControlsTheTerminal(t *testing.T) {
 		event.LLMRequestFailed{RequestID: request, Error: hostile},
 		event.InputRejected{Reason: hostile}, event.SessionEnded{Reason: hostile},
 	)
-	s.untilPrinted("session ended: X]0;t")
+	s.untilPrinted("session ended:\nX\\u001b]0;t")
 	check()
 	s.fake.eventsErr = errors.New(hostile)
 	s.enter("/events")
 	s.enter("/attach " + hostile)
 	s.enter("/" + hostile)
-	s.untilPrinted("✗ X]0;t")
+	s.untilPrinted("✗\nX\\u001b]0;t")
 	check()
 	s.typed(hostile)
 	check()
@@ -62,7 +62,7 @@ func TestNoTextOnTheScreenControlsTheTerminal(t *testing.T) {
 	s.press(tea.KeyEnter, 0)
 	s.fake.sendErr = errors.New(hostile)
 	s.takeSent()
-	s.untilPrinted("not sent: X]0;t")
+	s.untilPrinted("not sent:\nX\\u001b]0;t")
 	check()
 	close(s.fake.log)
 	s.untilPrinted("follow the log: ")

@@ -29,7 +29,7 @@ const (
 	tabSign     = "␉"
 )
 
-func shown(text string) string { return terminal.Clean(toSigns.Replace(text)) }
+func shown(text string) string { return terminal.Strip(toSigns.Replace(text)) }
 
 // line is the input line with its history, which lasts as long as the screen.
 type line struct {

@@ -57,7 +57,7 @@ func (m *Model) pendingRows() []string {
 	var rows []string
 	late, stored := false, true
 	for _, p := range m.pending[max(0, len(m.pending)-maxWaiting):] {
-		rows = append(rows, prompt+show.Short(p.text, m.width))
+		rows = append(rows, prompt+show.Excerpt(p.text, m.width))
 		if p.overdue {
 			late, stored = true, stored && p.stored
 		}

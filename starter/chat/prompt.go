@@ -25,6 +25,8 @@ type callPrompt struct {
 	// isReady is set when the prompt accepts keys.
 	isReady bool
 	mode    promptMode
+	// unedited are the arguments of the call as the line shows them for editing.
+	unedited string
 	// isLater is set after the user postponed the prompt; /answer shows it again.
 	isLater bool
 }
@@ -120,7 +122,8 @@ func (m *Model) promptKey(key tea.KeyPressMsg) (cmd tea.Cmd, ok bool) {
 		m.prompt.mode = enterReason
 	case key.Text == "e":
 		m.prompt.mode = editArguments
-		m.line.set(string(m.transcript.calls[i].arguments))
+		m.line.set(string(terminal.EscapeJSON(m.transcript.calls[i].arguments)))
+		m.prompt.unedited = m.line.text()
 	case stroke == "esc":
 		m.postpone()
 	default:
@@ -148,7 +151,7 @@ func (m *Model) enterDecision(c call) tea.Cmd {
 	}
 	m.line.clear()
 	decision := event.ApprovalDecided{Decision: event.Approve}
-	if text != string(c.arguments) {
+	if text != m.prompt.unedited {
 		decision.Parameters = json.RawMessage(text)
 	}
 	return m.decide(decision)
@@ -228,7 +231,7 @@ func (m *Model) promptRows() []string {
 		return nil
 	}
 	c := m.transcript.calls[i]
-	tool := terminal.Clean(c.tool)
+	tool := terminal.Line(c.tool)
 	var text string
 	switch m.prompt.mode {
 	case enterReason:

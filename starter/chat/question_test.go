@@ -55,6 +55,7 @@ func TestALineIsConvertedByTheSchemaOfAQuestion(t *testing.T) {
 		"a choice by text":                {object + `{"enum":["red",7,true]}}}`, `{"question":"Which?"}`, "RED", `"red"`, ""},
 		"no choice":                       {object + `{"enum":["red",7,true]}}}`, `{"question":"Which?"}`, "blue", "", "not a number or a choice"},
 		"a choice of the arguments":       {`{}`, `{"question":"Which?","options":["tea","coffee"]}`, "2", `"coffee"`, ""},
+		"a choice with hidden characters": {`{}`, "{\"question\":\"Who?\",\"options\":[\"bank\u202eknab\u202c\"]}", "1", "\"bank\u202eknab\u202c\"", ""},
 		"not one of the suggestions":      {`{}`, `{"question":"Which?","drinks":["tea","coffee"]}`, "water", `"water"`, ""},
 		"an object":                       {object + `{"type":"object","required":["a"]}}}`, `{"question":"What?"}`, `{"a":[1]}`, `{"a":[1]}`, ""},
 		"an object, not a text":           {object + `{"type":"object"}}}`, `{"question":"What?"}`, `a`, "", "not JSON"},
@@ -82,7 +83,7 @@ func TestALineIsConvertedByTheSchemaOfAQuestion(t *testing.T) {
 
 func TestAQuestionIsShownInFullWithItsChoices(t *testing.T) {
 	s := questioned(t, asks(`{}`), `{"question":"Which\u001b[2J way\ndo you prefer?","options":["left","right"],"urgent":true}`)
-	require.Contains(t, s.printed(), "? Which[2J way\ndo you prefer?\nurgent: true\n  1. left\n  2. right\n")
+	require.Contains(t, s.printed(), "? Which\\u001b[2J way\ndo you prefer?\nurgent: true\n  1. left\n  2. right\n")
 	require.NotContains(t, s.view(), "▸")
 }
 

@@ -374,7 +374,7 @@ func (t *transcript) unfinished() []string {
 	}
 	rows = append(rows, t.callRows()...)
 	for _, w := range t.waiting[max(0, len(t.waiting)-maxWaiting):] {
-		text := show.Short(ansi.Strip(w.text), t.width)
+		text := show.Excerpt(ansi.Strip(w.text), t.width)
 		rows = append(rows, t.style.Dim(ansi.Truncate(text, t.width, "…")))
 	}
 	return rows

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/seed-9ed7edd4/chronicle/internal/terminal"
 )
 
 // Styles are parameters of a control sequence (ECMA-48, "SGR"), joined by semicolons.
@@ -69,7 +71,7 @@ func parse(text, style string) (cells []cell, open int) {
 		}
 		if markups[group] == underlined {
 			if address := text[match[len(match)-2]:match[len(match)-1]]; address != inner {
-				marked = append(marked, cellsOf(" ("+address+")", strings.Trim(style+";"+dim, ";"), 0, false)...)
+				marked = append(marked, cellsOf(" ("+terminal.Value(address)+")", strings.Trim(style+";"+dim, ";"), 0, false)...)
 			}
 		}
 		for i := range marked {

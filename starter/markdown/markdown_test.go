@@ -59,7 +59,7 @@ func TestRendering(t *testing.T) {
 		"a table":                   {"|name|x|\n|---|:-:|\n| **x** | a\\|b |\nz", []string{"<1>name<><2> │ <><1>x<>", "<1>x<>   <2> │ <>a|b", "z"}},
 		"a table that does not fit": {"|a|b|\n|-|-|\n|1234567890|1234567|", []string{"|a|b|", "|-|-|", "|1234567890|123456", "7|"}},
 		"a line with a bar":         {"| not a table\nx", []string{"| not a table", "x"}},
-		"control characters":        {"a\x1b[2J *b\x1b[0m\u202e*", []string{"a[2J <3>b[0m<>"}},
+		"control characters":        {"a\x1b[2J *b\x1b[0m\u202e*", []string{`a\u001b[2J`, `<3>b\u001b[0m\u202e<>`}},
 		"wide characters":           {"- 你好 你好 你好 你好", []string{"• 你好 你好 你好", "  你好"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -86,12 +86,10 @@ func (a *Answer) Complete(m event.AssistantMessage) (rest string, restart bool) 
 	return rest, !ok
 }
 
-// End drops all further deltas of a request.
+// End drops what was streamed, of whichever request, and all further deltas of this one.
 func (a *Answer) End(requestID string) {
 	a.ended = requestID
-	if a.requestID == requestID {
-		a.begin("")
-	}
+	a.begin("")
 }
 
 func (a *Answer) begin(requestID string) {

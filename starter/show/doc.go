@@ -2,6 +2,6 @@
 //
 //	fmt.Println(show.Line(e))   // 15:04:05  demo:0002  user: Hello
 //
-// Package terminal removes control characters from external text, so that an answer cannot
+// Package terminal escapes control characters in external text, so that an answer cannot
 // move the cursor or set the title of a terminal.
 package show

@@ -38,7 +38,7 @@ func TestNote(t *testing.T) {
 		{event.LLMRequestCompleted{DurationMs: 1200, Usage: event.Usage{InputTokens: 3, OutputTokens: 4}, FinishReason: "stop"},
 			"completed: after 1.2s, 3 tokens in, 4 out, stop"},
 		{event.LLMRequestInterrupted{Reason: event.ReasonNewUserInput, PartialResponse: "Hel"}, "interrupted: new user input"},
-		{event.InputRejected{Reason: "bad\x1b[31m", Input: "x"}, "input rejected: bad[31m"},
+		{event.InputRejected{Reason: "bad\x1b[31m", Input: "x"}, `input rejected: bad\u001b[31m`},
 	} {
 		t.Run(test.want, func(t *testing.T) {
 			require.Equal(t, test.want, show.Note(test.body))
@@ -120,7 +120,7 @@ func TestAnswerReturnsAGaplessPrefix(t *testing.T) {
 }
 
 func TestStyle(t *testing.T) {
-	require.Equal(t, "plain", show.Style{}.Red("pla\x1bin"))
+	require.Equal(t, `pla\u001bin`, show.Style{}.Red("pla\x1bin"))
 	require.Equal(t, "\x1b[2ma\x1b[0m\n\x1b[2mb\x1b[0m", show.Style{Color: true}.Dim("a\nb"))
 }
 

@@ -82,7 +82,7 @@ func State(w io.Writer, s wire.State) error {
 		row("messages", "%s omitted", Count(earlier, "earlier one", "earlier ones"))
 	}
 	for _, m := range s.Messages {
-		row(string(m.Role), "%s", Message(m))
+		fmt.Fprintf(table, "%s\t%s\n", m.Role, Message(m))
 	}
 	return table.Flush()
 }
@@ -124,7 +124,7 @@ func Cost(u reducer.Usage) string {
 }
 
 func Message(m reducer.Message) string {
-	text := Short(m.Content, shortMessage)
+	text := Excerpt(m.Content, shortMessage)
 	for _, a := range m.Attachments {
 		text += " [" + Short(a.Name(), shortMessage) + "]"
 	}
@@ -135,7 +135,7 @@ func Message(m reducer.Message) string {
 		text += " [partial]"
 	}
 	if m.Summary {
-		text = "[summary] " + Short(strings.TrimPrefix(m.Content, event.SummaryIntroduction), shortMessage)
+		text = "[summary] " + Excerpt(strings.TrimPrefix(m.Content, event.SummaryIntroduction), shortMessage)
 	}
 	return text
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/terminal"
 )
 
-// Style removes control characters from text and colors it (ECMA-48, "SGR"). The zero value
+// Style escapes control characters in text and colors it (ECMA-48, "SGR"). The zero value
 // uses no colors.
 type Style struct {
 	Color bool
@@ -37,9 +37,12 @@ func (s Style) paint(code, text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Short truncates a text to one line of at most limit characters.
-func Short(text string, limit int) string {
-	text = terminal.Line(text)
+// Short truncates a value to one line of at most limit characters.
+func Short(value string, limit int) string { return Excerpt(terminal.Value(value), limit) }
+
+// Excerpt truncates a message to one line of at most limit characters.
+func Excerpt(message string, limit int) string {
+	text := terminal.OneLine(terminal.Clean(message))
 	runes := []rune(text)
 	if len(runes) <= limit {
 		return text

@@ -17,13 +17,19 @@ func Line(e event.Event) string {
 		strings.ReplaceAll(Note(e.Body), "\n", "\n    "))
 }
 
-// Note formats an event as "subject: text", or the subject alone.
+// Note formats an event as "subject: text", or the subject alone. Only messages keep joiners and variation selectors.
 func Note(body event.Body) string {
 	subject, text := Words(body)
-	if text != "" {
-		subject += ": " + text
+	shown := terminal.Value
+	switch body.(type) {
+	case event.SystemPrompt, event.UserMessage, event.AssistantMessage, event.TextDelta, event.ReasoningDelta, event.Note, event.Compacted:
+		shown = terminal.Clean
 	}
-	return terminal.Clean(subject)
+	subject = terminal.Value(subject)
+	if text != "" {
+		subject += ": " + shown(text)
+	}
+	return subject
 }
 
 // Words returns the subject and the text of an event. The text may contain control characters;
@@ -177,7 +183,7 @@ func NoWorkerYet(taskQueue string) string {
 }
 
 // Unattended is the notice for a turn whose answer or tool call waits for a worker.
-const Unattended = "no worker answers; the turn continues when a worker runs"
+const Unattended = "waiting for a worker; the turn continues when one takes it"
 
 func attachment(b event.FileAttachment) string {
 	text := cmp.Or(b.FileName, b.Source.String()) + " (" + b.MediaType

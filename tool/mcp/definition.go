@@ -103,7 +103,7 @@ func (s *server) definition(t *sdk.Tool, known *secrets) (tool.Tool, error) {
 	if isRepaired {
 		s.quirk(quirkSchema)
 	}
-	parameters := encoded(mapStrings(schema, func(text string) string { return terminal.Clean(known.scrub(text)) }))
+	parameters := encoded(mapStrings(schema, func(text string) string { return terminal.Strip(known.scrub(text)) }))
 	options := []tool.Option{tool.Canonical(canonicalName(s.config.Name, name)), tool.Parameters(event.Object(parameters))}
 	if s.config.Timeout != 0 {
 		options = append(options, tool.Timeout(s.config.Timeout))

@@ -71,14 +71,14 @@ func (w *lineWriter) end() {
 	w.dropped = 0
 }
 
-// cleanLine returns a text in one line, without escape sequences and control characters.
+// cleanLine returns a text in one line, without escape sequences and with escapes for characters that people cannot see.
 func cleanLine(text string) string {
 	return terminal.Line(ansi.Strip(strings.ToValidUTF8(text, "\uFFFD")))
 }
 
 // clean returns at most max bytes of untrusted text, without control and invisible characters.
 func clean(text string, max int) string {
-	return truncate(strings.TrimSpace(terminal.Clean(strings.ToValidUTF8(text, "\uFFFD"))), max)
+	return truncate(strings.TrimSpace(terminal.Strip(strings.ToValidUTF8(text, "\uFFFD"))), max)
 }
 
 func truncate(text string, max int) string {

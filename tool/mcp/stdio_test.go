@@ -139,7 +139,7 @@ func TestTheLogOfAServerIsCleanedAndBounded(t *testing.T) {
 	text, err := json.Marshal(map[string]string{"text": "\x1b[31mred\x1b[0m\x07 \u202eline\n\n" + strings.Repeat("x", 100_000) + "\n" + strings.Repeat("many\n", 1000)})
 	require.NoError(t, err)
 	w.value(t, "mcp__a__log", string(text))
-	w.log.await(deadline(t), t, `line="red line"`)
+	w.log.await(deadline(t), t, `line="red\\u0007 \\u202eline"`)
 	w.log.await(deadline(t), t, "xxx… (65536 bytes in total)")
 	w.log.await(deadline(t), t, "line=many")
 	w.Close()
