@@ -139,11 +139,11 @@ func (t *observedTurn) remains(ctx context.Context) string {
 	}
 	switch {
 	case t.isAnswered && isUnattended:
-		return "no worker has the answer; it continues when a worker runs"
+		return "the answer waits for a worker, and continues when one takes it"
 	case t.isAnswered:
 		return "the answer continues"
 	case isUnattended:
-		return "the message is recorded; no worker has its answer, which begins when a worker runs"
+		return "the message is recorded, and its answer waits for a worker"
 	case t.isRecorded:
 		return "the message is recorded, and its answer has not begun yet"
 	}

@@ -227,7 +227,7 @@ func (m *Model) farewell() string {
 	case waiting >= 0:
 		text = "A tool call waits for you"
 	case m.isUnattended && !m.config.EndsAll:
-		text = "No" + strings.TrimPrefix(show.Unattended, "no")
+		text = "The turn waits for a worker"
 	case m.transcript.answering:
 		text = "The answer continues"
 	default:

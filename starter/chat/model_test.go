@@ -388,7 +388,7 @@ func TestJoining(t *testing.T) {
 
 func TestAnAnswerWithoutAWorkerIsShown(t *testing.T) {
 	since := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
-	const row = "no worker answers; the turn continues\nwhen a worker runs"
+	const row = "waiting for a worker; the turn continues\nwhen one takes it"
 	s := open(t, event.UserMessage{Content: "Hi"}, started(1))
 	s.untilViewed("answering")
 	s.fake.unattended.Store(&since)
@@ -399,11 +399,11 @@ func TestAnAnswerWithoutAWorkerIsShown(t *testing.T) {
 	require.Contains(t, s.view(), row)
 	s.fake.unattended.Store(nil)
 	s.record(delta(0, "Hello"))
-	s.until("answered", func() bool { return !strings.Contains(s.view(), "no worker") })
+	s.until("answered", func() bool { return !strings.Contains(s.view(), "worker") })
 	s.fake.unattended.Store(&since)
 	s.untilViewed(row)
 	s.record(event.LLMRequestCompleted{RequestID: request})
-	s.until("completed", func() bool { return !strings.Contains(s.view(), "no worker") })
+	s.until("completed", func() bool { return !strings.Contains(s.view(), "worker") })
 }
 
 func TestABrokenLogStreamIsReportedOnce(t *testing.T) {
@@ -424,8 +424,8 @@ func TestTheFarewellSaysWhatHappens(t *testing.T) {
 		"an answer": {[]event.Body{message, started(1)}, func(*screen) {}, "The answer continues."},
 		"an unattended one": {[]event.Body{message, started(1)}, func(s *screen) {
 			s.fake.unattended.Store(new(time.Unix(1, 0)))
-			s.untilViewed("no worker answers")
-		}, "No worker answers; the turn continues when a worker runs."},
+			s.untilViewed("waiting for a worker")
+		}, "The turn waits for a worker."},
 		"an interrupted one":   {[]event.Body{message, started(1)}, func(s *screen) { s.press('c', tea.ModCtrl) }, "A worker stops the answer."},
 		"before the answer":    {[]event.Body{message}, func(*screen) {}, "The message is stored, and a worker answers it."},
 		"a stored message":     {nil, func(s *screen) { s.enter("Hi"); s.takeSent(); s.untilViewed("waiting for a worker") }, "The message is stored, and a worker answers it."},

@@ -183,7 +183,7 @@ func NoWorkerYet(taskQueue string) string {
 }
 
 // Unattended is the notice for a turn whose answer or tool call waits for a worker.
-const Unattended = "no worker answers; the turn continues when a worker runs"
+const Unattended = "waiting for a worker; the turn continues when one takes it"
 
 func attachment(b event.FileAttachment) string {
 	text := cmp.Or(b.FileName, b.Source.String()) + " (" + b.MediaType
