@@ -30,6 +30,7 @@ func repaired(given any) (_ map[string]any, isRepaired bool, err error) {
 		maps.Copy(target, root)
 		root, isRepaired = target, true
 	}
+	delete(root, "nullable") // arguments are never null
 	isRepaired = withNull(root) || isRepaired
 	for range maxRepairs {
 		var fault *schema.Fault
