@@ -114,7 +114,7 @@ func (a *Activities) Open(ctx context.Context, in OpenInput) (OpenResult, error)
 // isBound reports whether the namespace records a blob store as its own.
 func (a *Activities) isBound(ctx context.Context, storeID string) (bool, error) {
 	described, err := a.options.Temporal.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{
-		Namespace: activity.GetInfo(ctx).WorkflowNamespace,
+		Namespace: activity.GetInfo(ctx).Namespace,
 	})
 	return described.GetNamespaceInfo().GetData()[wire.MemoStore] == storeID, err
 }

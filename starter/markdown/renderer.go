@@ -204,9 +204,10 @@ func (b block) rows(text string, width int) (rows [][]cell, open int) {
 }
 
 func (b block) paint(rows [][]cell) (out []string) {
+	prefix := b.first
 	for _, row := range rows {
-		out = append(out, b.first+paintCells(row))
-		b.first = b.next
+		out = append(out, prefix+paintCells(row))
+		prefix = b.next
 	}
 	return out
 }
