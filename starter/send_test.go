@@ -266,17 +266,17 @@ func TestSendNotesOnASignalHowFarTheTurnCame(t *testing.T) {
 	const follow = "follow it with \"starter events -n demo --follow\""
 	started := event.LLMRequestStarted{RequestID: "demo:r0001"}
 	for want, replies := range map[string][][]event.Body{
-		"no worker has recorded the message yet; once Temporal has stored it, the next worker answers it (" + follow + ")":       nil,
-		"the message is recorded, and its answer has not begun yet (" + follow + ")":                                             {{}},
-		"the answer continues (" + follow + ", stop it with \"starter interrupt -n demo\")":                                      {{started}},
-		"no worker has the answer; it continues when a worker runs (" + follow + ", stop it with \"starter interrupt -n demo\")": {{started}},
-		"the message is recorded; no worker has its answer, which begins when a worker runs (" + follow + ")":                    {{}},
+		"no worker has recorded the message yet; once Temporal has stored it, the next worker answers it (" + follow + ")":            nil,
+		"the message is recorded, and its answer has not begun yet (" + follow + ")":                                                  {{}},
+		"the answer continues (" + follow + ", stop it with \"starter interrupt -n demo\")":                                           {{started}},
+		"the answer waits for a worker, and continues when one takes it (" + follow + ", stop it with \"starter interrupt -n demo\")": {{started}},
+		"the message is recorded, and its answer waits for a worker (" + follow + ")":                                                 {{}},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		f := newFake(t, replies...)
 		f.err = context.Canceled
-		if strings.Contains(want, "when a worker runs") {
+		if strings.Contains(want, "waits for a worker") {
 			f.unattended = func() time.Time { return time.Unix(1, 0) }
 		}
 		got := starterWith(t, ctx, &fakeClient{context: f}, strings.NewReader(""), "send", "-n", "demo", "-m", "Hi")
@@ -285,7 +285,7 @@ func TestSendNotesOnASignalHowFarTheTurnCame(t *testing.T) {
 }
 
 func TestAnAnswerWithoutAWorkerPrintsANotice(t *testing.T) {
-	const notice = "no worker answers; the turn continues when a worker runs (Ctrl-C stops waiting)\n"
+	const notice = "waiting for a worker; the turn continues when one takes it (Ctrl-C stops waiting)\n"
 	since := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 	for name, test := range map[string]struct {
 		probes []time.Time // the last one repeats
@@ -322,7 +322,7 @@ func TestAnAnswerWithoutAWorkerPrintsANotice(t *testing.T) {
 
 // storedInput is the input of a context that no worker has recorded.
 func storedInput() client.Waiting {
-	return client.Waiting{Input: func(context.Context) []event.Event { panic("nobody reads the input") }}
+	return client.Waiting{Input: func(context.Context) []event.Event { panic("unexpected read") }}
 }
 
 func TestALogSaysThatInputWaitsForAWorker(t *testing.T) {
