@@ -92,7 +92,7 @@ func (r *run) observeTask() {
 }
 
 func (r *run) isTaskFull() bool {
-	if r.isUrgent() {
+	if r.isUrgent() && r.task.work < maxTaskWork {
 		return r.task.recorded >= maxLastTaskBytes
 	}
 	return r.task.recorded >= maxTaskBytes || r.task.work >= maxTaskWork

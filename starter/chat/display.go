@@ -15,7 +15,7 @@ import (
 // Between writes, the hidden cursor is at the first cell of the view. Terminals that reflow rows
 // move the cursor with that cell, and others leave it there, so the view is found without its size.
 // Automatic wrapping is off for the view, so that its rows remain rows in a terminal that has become
-// narrower meanwhile.
+// narrower since.
 type display struct {
 	out  io.Writer
 	view []string
