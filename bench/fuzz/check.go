@@ -19,7 +19,7 @@ import (
 
 // The bounds are generous, because the machine may be busy.
 const (
-	answerTimeout = 2 * time.Minute
+	answerTimeout = 3 * time.Minute
 	checkTimeout  = time.Minute
 )
 

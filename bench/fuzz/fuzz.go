@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -116,21 +117,25 @@ func (f *fuzz) start(ctx context.Context) (err error) {
 	}
 	worker, err := f.StartWorker(ctx, rig.WorkerOptions{
 		TaskQueue: taskQueue, ContinueAsNewAfter: f.options.continueAfter, DrainTimeout: time.Second,
-		Args: []string{"--providers", file, "--allow-base-url", f.model.url},
-		Env:  []string{"OPENAI_BASE_URL=" + f.model.url, "OPENAI_MODEL=hostile", "OPENAI_API_KEY=" + key},
+		Args: []string{"--providers", file, "--allow-base-url", f.model.url, "--cache-bytes", strconv.Itoa(64 * mib)},
+		Env:  []string{"OPENAI_BASE_URL=" + f.model.url, "OPENAI_MODEL=hostile", "OPENAI_API_KEY=" + key, memoryLimit},
 	})
 	if err != nil {
 		return err
 	}
 	f.worker = worker.Program()
-	if f.gateway, err = f.Serve(ctx, nil, nil); err != nil {
+	if f.gateway, err = f.Serve(ctx, nil, []string{memoryLimit}); err != nil {
 		return err
 	}
 	f.nats, err = nats.Connect(f.NATSURL())
 	return err
 }
 
-const taskQueue = "fuzz"
+const (
+	taskQueue = "fuzz"
+	// memoryLimit makes the garbage collector of a process run more often, before it exceeds the limits of the flags.
+	memoryLimit = "GOMEMLIMIT=512MiB"
+)
 
 func (f *fuzz) stop() {
 	if f.nats != nil {

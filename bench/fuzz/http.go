@@ -75,7 +75,7 @@ func sendRequest(ctx context.Context, t *target) error {
 // repeatKey sends a client event id again, with the same or another event.
 func repeatKey(ctx context.Context, t *target) error {
 	t.mu.Lock()
-	used := t.accepted
+	used := t.accepted[max(0, len(t.accepted)-100):] // contexts deduplicate among the newest 1,000
 	t.mu.Unlock()
 	if len(used) == 0 {
 		return errNothing

@@ -45,7 +45,7 @@ func copyReference(ctx context.Context, t *target) error {
 	if err != nil {
 		return err
 	}
-	for range pick(t.rand, 1, 10, 40) {
+	for range pick(t.rand, 1, 5, 15) {
 		if err := t.signal(ctx, wire.SignalEvent, converter.NewRawValue(proto.Clone(large).(*commonpb.Payload))); err != nil {
 			return err
 		}
