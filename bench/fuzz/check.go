@@ -207,8 +207,10 @@ func checkRequests(log []event.Event) error {
 
 func checkKey(log []event.Event) error {
 	for _, e := range log {
-		if data, err := e.MarshalJSON(); err != nil || bytes.Contains(data, []byte(key)) {
-			return fmt.Errorf("%s %s contains the key of the provider: %w", e.ID, e.Tag(), err)
+		if data, err := e.MarshalJSON(); err != nil {
+			return err
+		} else if bytes.Contains(data, []byte(key)) {
+			return fmt.Errorf("%s %s contains the key of the provider", e.ID, e.Tag())
 		}
 	}
 	return nil

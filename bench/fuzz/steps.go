@@ -66,3 +66,8 @@ func (o options) choose(r *rand.Rand) step {
 	}
 	panic("unreachable")
 }
+
+// random is the source of a step of a context.
+func (o options) random(context, step int) *rand.Rand {
+	return rand.New(rand.NewPCG(o.seed, uint64(context)<<32|uint64(step)))
+}

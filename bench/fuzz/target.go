@@ -64,7 +64,7 @@ func (f *fuzz) runTarget(ctx context.Context, n int) error {
 	following.Go(t.view)
 	following.Go(t.followAlways)
 	for i := range f.options.steps {
-		t.number, t.rand = i, rand.New(rand.NewPCG(f.options.seed, uint64(n)<<32|uint64(i)))
+		t.number, t.rand = i, f.options.random(n, i)
 		s := f.options.choose(t.rand)
 		if len(f.options.only) > 0 && !slices.Contains(f.options.only, i) || slices.Contains(f.options.without, s.name) {
 			continue
