@@ -110,12 +110,12 @@ func (t *target) accept(in ...input) {
 	}
 }
 
-// lose makes everything unsure that is not recorded.
+// lose makes everything unsure that is not recorded, or that a reset may have left to be recorded again.
 func (t *target) lose() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i := range t.accepted {
-		t.accepted[i].unsure = t.accepted[i].unsure || t.accepted[i].eventID == ""
+		t.accepted[i].unsure = t.accepted[i].unsure || t.accepted[i].eventID == "" || t.resets > 0
 	}
 }
 
