@@ -14,6 +14,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/pause"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/reducer/transcript"
 )
 
@@ -149,9 +150,19 @@ func (t *target) checkInputs(log []event.Event) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	found := map[string][]event.Event{}
+	keyed, newest := 0, map[string]int{} // the number of the newest event with a key
+	repeated := map[string]bool{}
 	for _, e := range log {
-		if e.ClientEventID != "" {
-			found[e.ClientEventID] = append(found[e.ClientEventID], e)
+		if e.ClientEventID == "" {
+			continue
+		}
+		found[e.ClientEventID] = append(found[e.ClientEventID], e)
+		if !isRejection(e) {
+			keyed++
+			if n, ok := newest[e.ClientEventID]; ok && keyed-n <= reducer.MaxRecent {
+				repeated[e.ClientEventID] = true
+			}
+			newest[e.ClientEventID] = keyed
 		}
 	}
 	var problems []error
@@ -165,8 +176,9 @@ func (t *target) checkInputs(log []event.Event) error {
 		}
 		rejected := slices.ContainsFunc(found[in.first], isRejection)
 		switch {
-		case recorded > 1:
-			problems = append(problems, fmt.Errorf("%s is in the log %d times", in.key, recorded))
+		case repeated[in.key]:
+			problems = append(problems, fmt.Errorf("%s of step %d is in the log %d times", in.key, in.step, recorded))
+		case recorded > 1: // the context has forgotten the first one
 		case recorded == 0 && !rejected && !in.unsure:
 			problems = append(problems, fmt.Errorf("%s of step %d was accepted as %q and is not in the log", in.key, in.step, in.eventID))
 		case in.eventID != "" && t.resets == 0 && at != in.eventID:

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/reducer/transcript"
 )
 
@@ -25,6 +26,10 @@ func TestAcceptedInputIsInTheLogOnce(t *testing.T) {
 	message := event.UserMessage{Content: "x"}
 	recorded := log(message, event.InputRejected{Reason: "no"}, message)
 	twice := append(recorded, recorded[2])
+	forgotten := append(log(make([]event.Body, reducer.MaxRecent+1)...), recorded[0])
+	for i := range forgotten[:reducer.MaxRecent+1] {
+		forgotten[i].Body = message
+	}
 	for name, test := range map[string]struct {
 		log    []event.Event
 		input  input
@@ -39,6 +44,7 @@ func TestAcceptedInputIsInTheLogOnce(t *testing.T) {
 		"lost":                         {recorded, input{key: "gone", first: "gone"}, 0, "is not in the log"},
 		"twice":                        {twice, input{key: "k3", first: "k3", eventID: "demo:0003"}, 0, "2 times"},
 		"twice, and unsure":            {twice, input{key: "k3", first: "k3", unsure: true}, 0, "2 times"},
+		"twice, after 1,000 others":    {forgotten, input{key: "k1", first: "k1", eventID: "demo:0001"}, 0, ""},
 		"elsewhere":                    {recorded, input{key: "k1", first: "k1", eventID: "demo:0009"}, 0, "accepted as demo:0009"},
 		"elsewhere, because of resets": {recorded, input{key: "k1", first: "k1", eventID: "demo:0009"}, 1, ""},
 	} {

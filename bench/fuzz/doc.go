@@ -17,7 +17,8 @@
 // the program checks:
 //
 //   - The context answers a new message.
-//   - Accepted input (202, an update that returned, a signal with a client event id) is recorded once,
+//   - Accepted input (202, an update that returned, a signal with a client event id) is recorded once among a
+//     thousand others,
 //     or rejected in the log. Only terminations lose input, and only what has no event id or is
 //     recorded again after a reset.
 //   - starter verify finds no problem. Each request ends once, and none overlap.

@@ -127,7 +127,7 @@ func (f *fuzz) start(ctx context.Context) (err error) {
 	if f.gateway, err = f.Serve(ctx, nil, []string{memoryLimit}); err != nil {
 		return err
 	}
-	f.nats, err = nats.Connect(f.NATSURL())
+	f.nats, err = nats.Connect(f.NATSURL(), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})) // nats prints errors
 	return err
 }
 
