@@ -102,7 +102,8 @@ func TestForgedPartsAndLongTranscriptsDoNotFillTheMemoryOfAGateway(t *testing.T)
 	for i := range notes {
 		n := event.New(event.Note{Kind: event.NoteSystem, Content: strings.Repeat("t", largeText)})
 		n.ClientEventID = fmt.Sprintf("note-%d", i)
-		w.send(c, n)
+		_, err := c.Send(w.ctx, n)
+		require.NoError(t, err)
 	}
 	w.await(c, func(e event.Event) bool { return e.ClientEventID == fmt.Sprintf("note-%d", notes-1) })
 
