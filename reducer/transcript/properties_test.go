@@ -114,7 +114,7 @@ func anyEvents(t *rapid.T) []event.Event {
 	}
 	delta := event.TextDelta{} // the previous one; some are consecutive
 	var running event.Running
-	answer := ""               // the newest
+	answer := "" // the newest
 	for range rapid.IntRange(0, 60).Draw(t, "steps") {
 		var e event.Event
 		switch rapid.SampledFrom([]string{
