@@ -52,6 +52,7 @@ type Activities struct {
 	running *attempts
 	ledgers *ledgers
 	metrics *metrics.Metrics
+	loads   chan struct{} // contains an element for each running load
 
 	observers map[string]*observer // by name
 }
@@ -79,7 +80,7 @@ func New(options Options) *Activities {
 	}
 	return &Activities{
 		options: options, observers: observers, log: eventlog.New(options.Temporal, options.Namespace, options.Archive), running: newAttempts(),
-		ledgers: newLedgers(options.Temporal), metrics: metrics.New(options.Meters),
+		ledgers: newLedgers(options.Temporal), metrics: metrics.New(options.Meters), loads: make(chan struct{}, maxLoads),
 	}
 }
 
