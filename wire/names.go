@@ -30,13 +30,15 @@ const (
 	// the attempt, never after its result. Clients must not send it.
 	SignalRequestStarted = "request-started"
 
-	// UpdateAppend takes the input of [SignalEvent], up to [MaxAppendBytes], and returns an
+	// UpdateAppend takes the input of [SignalEvent], up to [MaxAppendBytes], and optionally a [Sent]. It returns an
 	// [Appended] once it is in the log. Invalid input fails with the error type [ErrorInvalid] and
 	// does not enter the history. Input that the context rejects fails with [ErrorRefused], whose
 	// details contain the id of the recorded InputRejectedEvent.
 	UpdateAppend = "append"
 	ErrorInvalid = "Invalid"
 	ErrorRefused = "Refused"
+	// ErrorExpired is the type of the error of an append after [Sent.Expires].
+	ErrorExpired = "Expired"
 
 	UpdateReserve = "reserve" // of a [WorkflowBudget]; takes a [Reserve], returns a [Reserved]
 	SignalSettle  = "settle"  // of a [WorkflowBudget]; carries a [Settle]

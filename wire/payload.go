@@ -30,6 +30,17 @@ type Scheduled struct {
 	Event       json.RawMessage `json:"event"` // one that clients may send; its clientEventId is replaced
 }
 
+// Sent is the optional second input of [UpdateAppend].
+type Sent struct {
+	// Expires is the time from which the update fails, before or after the workflow accepted it, unless its events are
+	// recorded. The sender has sent them as a signal by then, which the workflow could record as well: it recognizes
+	// repeated events among its newest only. Zero: never.
+	Expires time.Time `json:"expires,omitzero"`
+}
+
+// IsExpired reports whether the update has expired.
+func (s Sent) IsExpired(now time.Time) bool { return !s.Expires.IsZero() && !now.Before(s.Expires) }
+
 // Appended is the result of [UpdateAppend].
 type Appended struct {
 	// EventIDs are in the order of the events. Duplicates by clientEventId have the id of the first.

@@ -37,6 +37,7 @@ func TestNamesOfTheProtocolNeverChange(t *testing.T) {
 		"append":                              wire.UpdateAppend,
 		"Invalid":                             wire.ErrorInvalid,
 		"Refused":                             wire.ErrorRefused,
+		"Expired":                             wire.ErrorExpired,
 		"state":                               wire.QueryState,
 		"snapshot":                            wire.QuerySnapshot,
 		"wish":                                wire.QueryStopCheck,

@@ -3,6 +3,7 @@ package workflows
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/converter"
@@ -20,6 +21,7 @@ import (
 type pendingAppend struct {
 	events     []event.Event
 	size       int // of the input, in bytes
+	sent       wire.Sent
 	isRecorded bool
 	// isAbandoned: the handler returned before the events were recorded, because the workflow was cancelled.
 	isAbandoned bool
@@ -29,12 +31,12 @@ type pendingAppend struct {
 	err         error
 }
 
-func (r *run) append(ctx workflow.Context, in converter.RawValue) (wire.Appended, error) {
+func (r *run) append(ctx workflow.Context, in converter.RawValue, sent wire.Sent) (wire.Appended, error) {
 	events, err := r.appends.take(in, workflow.GetCurrentUpdateInfo(ctx).ID)
 	if err != nil {
 		return wire.Appended{}, err // possible only if another version validated the update
 	}
-	a := &pendingAppend{events: events, size: proto.Size(in.Payload())}
+	a := &pendingAppend{events: events, size: proto.Size(in.Payload()), sent: sent}
 	r.inbox.updated++
 	r.inbox.put(signal{name: wire.SignalEvent, append: a, trace: received(ctx)})
 	isRecorded := func() bool { return a.isRecorded }
@@ -56,7 +58,10 @@ func (r *run) append(ctx workflow.Context, in converter.RawValue) (wire.Appended
 func (r *run) isOpen() bool { return r.isReleased || r.session.EventCount > 0 }
 
 // validateAppend rejects invalid events, and keeps valid ones for append, which runs next.
-func (r *run) validateAppend(ctx workflow.Context, in converter.RawValue) (err error) {
+func (r *run) validateAppend(ctx workflow.Context, in converter.RawValue, sent wire.Sent) (err error) {
+	if sent.IsExpired(r.now()) {
+		return errExpired(sent)
+	}
 	id := workflow.GetCurrentUpdateInfo(ctx).ID
 	r.appends.validated.updateID = id
 	r.appends.validated.events, err = appendedEvents(in, id, r.opened.rules)
@@ -137,6 +142,19 @@ func (a *pendingAppend) findKnown(session reducer.Session) {
 			a.known[e.ClientEventID] = id
 		}
 	}
+}
+
+// expire makes an expired update fail. The receiver is nil for a signal.
+func (a *pendingAppend) expire(now time.Time) bool {
+	if a == nil || !a.sent.IsExpired(now) {
+		return false
+	}
+	a.err = errExpired(a.sent)
+	return true
+}
+
+func errExpired(sent wire.Sent) error {
+	return appendError(wire.ErrorExpired, fmt.Sprintf("the update expired at %s", sent.Expires.UTC().Format(time.RFC3339)))
 }
 
 // resolve sets the result to the log ids of the events. If the session rejected the events, it sets the

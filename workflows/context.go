@@ -302,6 +302,10 @@ func (r *run) receive() {
 	for r.hasInput() && r.pending.bytes < maxTaskBytes && r.task.work < maxTaskWork && !r.continuesAtOnce() && r.load() {
 		r.task.work += 1 + len(r.session.Reduced.Messages)/messagesPerWork
 		in := r.inbox.take()
+		if in.append.expire(r.now()) {
+			r.appends.pending = append(r.appends.pending, in.append)
+			continue
+		}
 		in.append.findKnown(r.session)
 		r.trace.receive(in)
 		r.cause = in.trace

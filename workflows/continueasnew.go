@@ -319,6 +319,9 @@ func (r *run) continuation() continuation {
 		c.Running = &r.answer.start
 	}
 	for _, s := range r.inbox.signals {
+		if s.append.expire(r.now()) {
+			continue
+		}
 		if s.append != nil {
 			s.payloads = s.append.payloads() // the update fails with the run, and its sender repeats it
 		}
