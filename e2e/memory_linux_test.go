@@ -111,6 +111,8 @@ func TestCopiedReferencesDoNotFillTheMemoryOfAWorker(t *testing.T) {
 					return recorded+rejected == test.copies
 				})
 				require.Equal(t, test.recorded, recorded)
+				// The next workflow task has the record of the large input in its history.
+				w.send(c, event.New(event.SetTimeout{TimeoutMs: 60_000}))
 			}
 			requireResident(t, p)
 			// The runtime returns memory in the background.
