@@ -231,9 +231,9 @@ func TestInvalidFilesAreRejected(t *testing.T) {
 	const valid = "name = \"guard\"\nurl = \"https://guard.example.com\"\nsecret = \"env:SECRET\"\nstages = [\"before\"]\n"
 	for want, text := range map[string]string{
 		`no hook (each is a table [[hooks]])`:                                        ``,
-		`:2: hook number 1: unknown key "uri" (did you mean "url"?)`:                 "[[hooks]]\nuri = \"x\"",
+		`unknown key "hooks.uri" (did you mean "url"?)`:                              "[[hooks]]\nuri = \"x\"",
 		`unknown key "hooks.timout" (did you mean "timeout"?)`:                       "[[hooks]]\n" + valid + "[[hooks]]\ntimout = \"5s\"\nname = \"second\"",
-		`:1: unknown key "hoks" (did you mean "hooks"?)`:                             "hoks = 1",
+		`unknown key "hoks" (did you mean "hooks"?)`:                                 "hoks = 1",
 		`hook number 1: name: empty`:                                                 "[[hooks]]\nurl = \"https://x\"",
 		`hook guard: url: missing (want an https URL like`:                           "[[hooks]]\nname = \"guard\"",
 		`hook guard: url: want an https URL`:                                         "[[hooks]]\nname = \"guard\"\nurl = \"guard\"",
