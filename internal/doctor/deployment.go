@@ -25,7 +25,7 @@ type Deployment struct {
 	Dial      func(context.Context) (sdkclient.Client, error)
 	NATS      func() (*stream.Conn, error)                // nil: live deltas are off
 	Store     func(context.Context) (*blobs.Store, error) // nil: there is none
-	IsOwner   bool                                        // checks close the connections that they open
+	IsClient  bool                                        // it publishes no deltas, and checks close the connections that they open
 	Call      bool                                        // workers send a request to each of their providers
 	Now       func() time.Time                            // nil: [time.Now]
 
@@ -43,11 +43,11 @@ func ForClient(config client.Config) (*Deployment, error) {
 	options.Logger = log.NewStructuredLogger(slog.New(slog.DiscardHandler))
 	d := &Deployment{
 		Address: options.HostPort, Namespace: options.Namespace, TaskQueue: cmp.Or(config.TaskQueue, wire.TaskQueue),
-		Dial:    func(ctx context.Context) (sdkclient.Client, error) { return sdkclient.DialContext(ctx, options) },
-		IsOwner: true,
+		Dial:     func(ctx context.Context) (sdkclient.Client, error) { return sdkclient.DialContext(ctx, options) },
+		IsClient: true,
 	}
 	if url := connect.NATSURL(config.NATSURL, os.Getenv); url != "" {
-		auth := config.NATSAuth.WithEnv(os.Getenv)
+		auth := connect.NATSAuth(config.NATSAuth, url, os.Getenv)
 		d.NATS = func() (*stream.Conn, error) {
 			return stream.Connect(url, stream.Options{Namespace: options.Namespace, Auth: auth, Name: "chronicle doctor"})
 		}
@@ -111,7 +111,7 @@ func (d *Deployment) Checks() []Check {
 
 // Close closes the connection to Temporal that the checks opened.
 func (d *Deployment) Close() {
-	if d.temporal != nil && d.IsOwner {
+	if d.temporal != nil && d.IsClient {
 		d.temporal.Close()
 	}
 }

@@ -24,7 +24,7 @@ func TestDoctorNamesAWorkerThatHangs(t *testing.T) {
 	require.NoError(t, err)
 	defer server.Stop()
 	d := &Deployment{
-		Address: server.Address(), Namespace: server.Namespace(), TaskQueue: "contexts", IsOwner: true,
+		Address: server.Address(), Namespace: server.Namespace(), TaskQueue: "contexts", IsClient: true,
 		Dial: func(ctx context.Context) (sdkclient.Client, error) {
 			return sdkclient.DialContext(ctx, sdkclient.Options{
 				HostPort: server.Address(), Logger: sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)),

@@ -43,6 +43,15 @@ func TestNATSIsDown(t *testing.T) {
 	requireFinding(t, natsCheck(t, "nats://:x y"), Error, "nats at")
 }
 
+func TestNATSRefusesTheClient(t *testing.T) {
+	server, err := natsserver.Start(natsserver.Options{Token: "s3cr3t"})
+	require.NoError(t, err)
+	defer server.Shutdown()
+	found := natsCheck(t, server.URL())
+	requireFinding(t, found, Error, "set NATS_TOKEN_FILE")
+	require.Equal(t, "set the credentials that the server accepts", found.Fix)
+}
+
 func TestNATSDeliversNothing(t *testing.T) {
 	server, err := natsserver.Start(natsserver.Options{})
 	require.NoError(t, err)
@@ -53,9 +62,12 @@ func TestNATSDeliversNothing(t *testing.T) {
 	defer conn.Close()
 	tunnel.Silence()
 	d := &Deployment{NATS: func() (*stream.Conn, error) { return conn, nil }}
-	c := check(d, "nats.roundtrip")
-	c.Timeout = 10 * time.Millisecond
-	requireFinding(t, examine(t, c)["nats.roundtrip"], Error, "did not arrive")
+	for _, want := range []string{"did not arrive", "no response"} {
+		c := check(d, "nats.roundtrip")
+		c.Timeout = 10 * time.Millisecond
+		requireFinding(t, examine(t, c)["nats.roundtrip"], Error, want)
+		d.IsClient = true // the last check closes the connection
+	}
 }
 
 // storeCheck examines the store of a bucket in a namespace with the store "store-1".

@@ -28,7 +28,7 @@ func (d *Deployment) access(ctx context.Context) Result {
 	if err != nil {
 		return failure("correct --blob-url or BLOB_URL", "%s", text(err))
 	}
-	if d.IsOwner {
+	if d.IsClient {
 		defer store.Close()
 	}
 	slowest, step, err := probe(ctx, store)
