@@ -216,7 +216,7 @@ func (m *measured) talk(c *client.Context) {
 	}
 }
 
-func TestDashboardAndAlertsUseMetricsThatMove(t *testing.T) {
+func TestDashboardAndAlertsUseMetricsThatMove_Alone(t *testing.T) {
 	needsTimelyHeartbeats(t)
 	queries, err := monitoring.ReadQueries("..")
 	require.NoError(t, err)

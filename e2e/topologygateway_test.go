@@ -84,7 +84,7 @@ func TestTheRunningGatewayStreamsAnAnswer(t *testing.T) {
 	require.Contains(t, log, "Once upon a time")
 }
 
-// seldom are the metrics that need more than a short conversation. TestDashboardAndAlertsUseMetricsThatMove
+// seldom are the metrics that need more than a short conversation. TestDashboardAndAlertsUseMetricsThatMove_Alone
 // covers them on the dev server.
 var seldom = map[string]string{
 	"chronicle_archive_lag_events_bucket":         "a continuation",

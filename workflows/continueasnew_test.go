@@ -224,11 +224,9 @@ func TestARunThatContinuesAsNewKeepsTheLostAttempt(t *testing.T) {
 	w.AssertExpectations(t)
 }
 
-// TestARunOverItsSizeLimitRecordsInOneTaskOnly receives more signals than the next run
+// TestARunOverItsSizeLimitRecordsInOneTaskOnly_Alone receives more signals than the next run
 // should start with. The run records 16 MiB of them and continues as new with the others.
-//
-//test:large
-func TestARunOverItsSizeLimitRecordsInOneTaskOnly(t *testing.T) {
+func TestARunOverItsSizeLimitRecordsInOneTaskOnly_Alone(t *testing.T) {
 	const signals = 14
 	text := strings.Repeat("x", 3_500_000)
 	w := newWorld(t)
