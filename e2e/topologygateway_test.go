@@ -14,7 +14,6 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/internal/monitoring"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
@@ -123,10 +122,9 @@ func TestPrometheusHasTheMetricsOfAConversation(t *testing.T) {
 	d.view.until(`"partial":true`)
 	d.send(event.New(event.BudgetSet{Tokens: new(int64(1))}), event.New(event.UserMessage{Content: "More?"}))
 
-	queries, err := monitoring.ReadQueries("..")
-	require.NoError(t, err)
+	queries := readQueries(t)
 	for where, expr := range queries {
-		for _, name := range monitoring.Names(expr) {
+		for _, name := range metricsIn(expr) {
 			if !strings.HasPrefix(name, "chronicle_") || seldom[name] != "" {
 				continue
 			}
