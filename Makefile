@@ -4,7 +4,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run dev example up down build test test-long e2e-postgres check histories golden bench soak clean binaries
+.PHONY: help run dev example up down build test test-long e2e-postgres services check histories golden bench soak clean binaries
 
 # Tests to run: make test T=TestName P=./pkg
 P ?= ./...
@@ -72,7 +72,7 @@ bin/temporal: tools/temporal/go.mod
 		echo "building bin/temporal, Temporal's own dev server; the first time this takes about 2.5 minutes"; \
 		cd tools/temporal && go build -o ../../$@ -ldflags "-s -w" github.com/temporalio/cli/cmd/temporal && touch ../../$@; }
 
-# The servers in docker-compose.yml, for deploy/local.
+# The servers in docker-compose.yml, for deploy/local.sh.
 production = bin/temporal-server bin/temporal-sql-tool bin/nats-server bin/versitygw bin/prometheus
 
 bin/temporal-server: package = go.temporal.io/server/cmd/server
@@ -96,13 +96,9 @@ bin/prometheus: tools/prometheus/go.mod
 	@cd tools/prometheus && go build -tags remove_all_sd,enable_dns_sd -o ../../$@ github.com/prometheus/prometheus/cmd/prometheus
 	@touch $@
 
-# Runs a command with the services of docker-compose.yml, without Docker. The workers and the gateway
-# use s3://.
-bin/local: TAGS = clouds
-bin/local: $(production) bin/temporal binaries
-	@go build -o bin/ ./deploy/local
-
-.PHONY: bin/local
+# What deploy/local.sh starts. The workers and the gateway use s3://.
+services: TAGS = clouds
+services: $(production) bin/temporal binaries
 
 # The reference MCP servers, for the tests of tool/mcp. Without npm or its registry these are
 # skipped.
@@ -142,8 +138,8 @@ test-long: bin/temporal ## Run the tests that take minutes, such as thousands of
 	@echo "running them all at once; heavy ones wait for each other"
 	CHRONICLE_LONG_TESTS=1 go test -count=1 -timeout 30m -parallel 100 -v -run '_Long$$' ./e2e
 
-e2e-postgres: bin/local ## Run the end-to-end tests on the services of docker-compose.yml, without Docker; requires PostgreSQL
-	bin/local -- sh -c 'CHRONICLE_E2E_TEMPORAL=$$TEMPORAL_ADDRESS CHRONICLE_E2E_TEMPORAL_PID_FILE=$$TEMPORAL_PID_FILE CHRONICLE_E2E_NATS=$$NATS_URL CHRONICLE_E2E_BLOB_URL=$$BLOB_URL CHRONICLE_E2E_GATEWAY=$$GATEWAY_URL CHRONICLE_E2E_PROMETHEUS=$$PROMETHEUS_URL CHRONICLE_E2E_MODEL=$$MODEL_URL $(gotest) -count=1 -tags clouds $(if $(T),-v -run "$(T)") ./eventlog/blobs ./e2e'
+e2e-postgres: services ## Run the end-to-end tests on the services of docker-compose.yml, without Docker; requires PostgreSQL and curl
+	deploy/local.sh sh -c 'CHRONICLE_E2E_TEMPORAL=$$TEMPORAL_ADDRESS CHRONICLE_E2E_TEMPORAL_PID_FILE=$$TEMPORAL_PID_FILE CHRONICLE_E2E_NATS=$$NATS_URL CHRONICLE_E2E_BLOB_URL=$$BLOB_URL CHRONICLE_E2E_GATEWAY=$$GATEWAY_URL CHRONICLE_E2E_PROMETHEUS=$$PROMETHEUS_URL CHRONICLE_E2E_MODEL=$$MODEL_URL $(gotest) -count=1 -tags clouds $(if $(T),-v -run "$(T)") ./eventlog/blobs ./e2e'
 
 check: ## Check formatting, vet, lint, workflow determinism, imports, replay and modules
 	@echo "gofmt" && files=$$(gofmt -l .) && test -z "$$files" || { echo "not formatted, run gofmt -w:"; echo "$$files"; exit 1; }
@@ -164,9 +160,9 @@ histories: bin/temporal ## Record the histories of end-to-end tests that have no
 golden: ## Update the golden files of the tests
 	go test $(or $(golden_packages),$(error no package has golden files)) -update
 
-bench: $(if $(filter postgres,$(SERVER)),bin/local,bin/temporal binaries) ## Measure latency, throughput and history size in about an hour; B='-quick -run signal' for some, SERVER=postgres for PostgreSQL
+bench: $(if $(filter postgres,$(SERVER)),services,bin/temporal binaries) ## Measure latency, throughput and history size in about an hour; B='-quick -run signal' for some, SERVER=postgres for PostgreSQL
 	@go build -o bin/ ./bench
-	@$(if $(filter postgres,$(SERVER)),bin/local -workers 0 -- sh -c 'BENCH_TEMPORAL_ADDRESS=$$TEMPORAL_ADDRESS exec bin/bench $(B)',bin/bench $(B))
+	@$(if $(filter postgres,$(SERVER)),WORKERS=0 deploy/local.sh sh -c 'BENCH_TEMPORAL_ADDRESS=$$TEMPORAL_ADDRESS exec bin/bench $(B)',bin/bench $(B))
 
 soak: bin/temporal binaries ## Soak-test 100 contexts under faults and check their logs; SOAK=30s for less, S=FLAGS
 	@go build -o bin/ ./bench/soak
