@@ -80,20 +80,23 @@ func KeyOf(text string) string {
 	return key
 }
 
+// KeyPrefix begins the first token of an answer, before the key.
+const KeyPrefix = "re:"
+
 // token is a token of an answer with the current time. The first token has the key.
 func token(key string, index int) string {
 	stamp := strconv.FormatInt(time.Now().UnixNano(), 36) + " "
 	if index == 0 {
-		return "re:" + key + " " + stamp
+		return KeyPrefix + key + " " + stamp
 	}
 	return stamp
 }
 
-// writtenAt is the time in a token; ok is false for concatenated tokens, which late
+// WrittenAt returns the time in a token; ok is false for concatenated tokens, which late
 // viewers receive.
-func writtenAt(token string) (at time.Time, ok bool) {
+func WrittenAt(token string) (at time.Time, ok bool) {
 	words := strings.Fields(token)
-	if len(words) == 2 && strings.HasPrefix(words[0], "re:") {
+	if len(words) == 2 && strings.HasPrefix(words[0], KeyPrefix) {
 		words = words[1:]
 	}
 	if len(words) != 1 {
@@ -108,5 +111,5 @@ func Answered(answer string) (key string, tokens int) {
 	if len(words) == 0 {
 		return "", 0
 	}
-	return strings.TrimPrefix(words[0], "re:"), len(words) - 1
+	return strings.TrimPrefix(words[0], KeyPrefix), len(words) - 1
 }

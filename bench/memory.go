@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/seed-9ed7edd4/chronicle/bench/rig"
+	"github.com/seed-9ed7edd4/chronicle/client"
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
+
+// memory has 500 contexts talk concurrently in three rounds on a new worker, and checks that all turns complete. Then
+// it gives another worker 1,000 contexts of 1 MB each.
+func memory(r *runner) error {
+	if err := r.replaceWorker(); err != nil {
+		return err
+	}
+	talkers := make([]*talker, r.times(500))
+	for i := range talkers {
+		talkers[i] = r.context(fmt.Sprintf("many-%d", i))
+	}
+	var peak, after samples
+	for round := range 3 {
+		stop := make(chan struct{})
+		highest := make(chan float64, 1)
+		go func() { highest <- peakMemory(r.worker, stop) }()
+		say := func(key string) rig.Message { return message(fmt.Sprintf("%s-%d", key, round)) }
+		_, _, err := talkAtOnce(len(talkers), 1, say, func(i int) *talker { return talkers[i] })
+		close(stop)
+		peak = append(peak, <-highest)
+		after = append(after, memoryOf(r.worker))
+		if err != nil {
+			return err
+		}
+	}
+	r.report.add("worker_rss_500_mb", "MB", peak)
+	// The growth from the first round to the last.
+	r.report.add("worker_rss_500_growth_mb", "MB", samples{after[len(after)-1] - after[0]})
+
+	if err := r.replaceWorker(); err != nil {
+		return err
+	}
+	contexts := r.times(1000)
+	const senders = 8
+	var wg sync.WaitGroup
+	errs := make([]error, senders)
+	for s := range senders {
+		wg.Go(func() {
+			for i := s; i < contexts && errs[s] == nil; i += senders {
+				errs[s] = r.fill(fmt.Sprintf("cached-%d", i), prose(i, 1_000_000))
+			}
+		})
+	}
+	wg.Wait()
+	r.report.add("worker_rss_1000_cached_1mb_mb", "MB", samples{memoryOf(r.worker)})
+	return errors.Join(errs...)
+}
+
+func peakMemory(w *rig.Process, stop <-chan struct{}) float64 {
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	peak := 0.0
+	for {
+		peak = max(peak, memoryOf(w))
+		select {
+		case <-stop:
+			return peak
+		case <-ticker.C:
+		}
+	}
+}
+
+// memoryOf returns the memory of a process in MB; 0 if it has exited. Its turns then fail.
+func memoryOf(p *rig.Process) float64 {
+	bytes, _ := rig.RSS(p.PID())
+	return float64(bytes) / 1e6
+}
+
+// fill creates a context with one message that triggers no turn, and returns when it is in the log.
+func (r *runner) fill(name, content string) error {
+	ctx, cancel := context.WithTimeout(r.ctx, turnTimeout)
+	defer cancel()
+	c, err := r.Contexts.Open(name)
+	if err != nil {
+		return err
+	}
+	if _, err := c.Send(ctx, note(content)); err != nil {
+		return err
+	}
+	for e, err := range c.Follow(ctx, client.FollowOptions{}) {
+		if err != nil || e.Tag() == event.TagUserMessage {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// note triggers no turn.
+func note(content string) event.Event {
+	return event.New(event.UserMessage{Content: content, TriggersTurn: new(false)})
+}
+
+// prose returns random words that compress about as well as prose, of the given size in bytes. It is deterministic
+// for a seed.
+func prose(seed, bytes int) string {
+	random := rand.New(rand.NewPCG(uint64(seed), 0))
+	words := make([]string, 2_000)
+	for i := range words {
+		word := make([]byte, 2+random.IntN(9))
+		for j := range word {
+			word[j] = byte('a' + random.IntN(26))
+		}
+		words[i] = string(word) + " "
+	}
+	out := make([]byte, 0, bytes+16)
+	for len(out) < bytes {
+		out = append(out, words[random.IntN(len(words))]...)
+	}
+	return string(out[:bytes])
+}
