@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -51,7 +52,8 @@ func actions(r *runner) error {
 		isTurn bool
 	}{
 		{"opened_context", (*talker).begin, false},
-		{"settings", (*talker).enableFiles, false},
+		{"", (*talker).enableFiles, false},
+		{"first_turn", turnOf(rig.Message{Tokens: 1}), true},
 		{"short_turn", turnOf(message("")), true},
 		{"10s_turn", turnOf(rig.Message{Tokens: 200, Every: 50 * time.Millisecond}), true},
 		{"tool_turn", turnOf(rig.Message{Tokens: tokens, Script: rig.Script{Steps: readFiles(calls)}}), true},
@@ -65,22 +67,28 @@ func actions(r *runner) error {
 		if step.isTurn && m.shown != m.seen {
 			return fmt.Errorf("%s: the histories show %d actions, but the server counted %v", step.name, m.shown, m.counted)
 		}
-		n := float64(len(talkers))
-		perContext[step.name] = float64(m.seen+m.unseen) / n
-		for _, kind := range slices.Sorted(maps.Keys(m.counted)) {
-			r.report.add(fmt.Sprintf("actions_%s.%s", step.name, kind), "actions", samples{float64(m.counted[kind]) / n})
+		if step.name == "" {
+			continue
 		}
-		r.report.add("actions_"+step.name, "actions", samples{perContext[step.name]})
+		var kinds []string
+		for _, kind := range slices.Sorted(maps.Keys(m.counted)) {
+			kinds = append(kinds, fmt.Sprintf("%s %s", number(float64(m.counted[kind])/float64(len(talkers))), kind))
+		}
+		perContext[step.name] = float64(m.seen+m.unseen) / float64(len(talkers))
+		r.addActions(step.name, perContext[step.name]).Note = strings.Join(kinds, ", ")
 		if step.isTurn {
-			r.report.add("dollars_per_million_"+step.name+"s", "$", samples{perContext[step.name] * actionPrice})
 			r.report.add("history_events_"+step.name, "events", m.entries)
 			r.report.add("history_bytes_"+step.name, "bytes", m.bytes)
 		}
 	}
-	perCall := (perContext["tool_turn"] - perContext["short_turn"]) / calls
-	r.report.add("actions_tool_call", "actions", samples{perCall})
-	r.report.add("dollars_per_million_tool_calls", "$", samples{perCall * actionPrice})
+	r.addActions("tool_call", (perContext["tool_turn"]-perContext["short_turn"])/calls)
 	return r.replaceWorker()
+}
+
+func (r *runner) addActions(of string, n float64) *metric {
+	m := r.report.add("actions_"+of, "actions", samples{n})
+	r.report.add(fmt.Sprintf("dollars_per_million_%ss", of), "$", samples{n * actionPrice})
+	return m
 }
 
 // measurement is what a step cost all contexts.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"strings"
 	"syscall"
 	"time"
 
@@ -73,6 +74,7 @@ func run(ctx context.Context, arguments []string) (err error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	quick := flags.Bool("quick", false, "run a tenth of the repetitions")
 	stock := flags.Bool("stock", false, "use a Temporal server with its default settings")
+	workerFlags := flags.String("worker", "", "further flags of the workers, separated by spaces")
 	pattern := flags.String("run", "", "run only the scenarios whose name matches the regular expression")
 	out := flags.String("o", "bench.json", "file for the table as JSON; empty: none")
 	if err := flags.Parse(arguments); errors.Is(err, flag.ErrHelp) {
@@ -89,7 +91,7 @@ func run(ctx context.Context, arguments []string) (err error) {
 	}
 
 	r := &runner{ctx: ctx, quick: *quick, report: newReport(*stock)}
-	if r.Rig, err = rig.Start(ctx, rig.Options{Stock: *stock}); err != nil {
+	if r.Rig, err = rig.Start(ctx, rig.Options{Stock: *stock, WorkerFlags: strings.Fields(*workerFlags)}); err != nil {
 		return err
 	}
 	defer r.Stop()

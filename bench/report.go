@@ -43,6 +43,8 @@ type metric struct {
 	Ratio float64 `json:"ratio,omitempty"`
 	// Bounds are the targets, and whether they are met.
 	Bounds []string `json:"bounds,omitempty"`
+	// Note explains the metric.
+	Note string `json:"note,omitempty"`
 }
 
 type report struct {
@@ -65,8 +67,10 @@ func newReport(stock bool) *report {
 	return r
 }
 
-func (r *report) add(name, unit string, s samples) {
-	r.Metrics = append(r.Metrics, &metric{Name: name, P50: s.quantile(0.5), P95: s.quantile(0.95), Unit: unit, N: len(s)})
+func (r *report) add(name, unit string, s samples) *metric {
+	m := &metric{Name: name, P50: s.quantile(0.5), P95: s.quantile(0.95), Unit: unit, N: len(s)}
+	r.Metrics = append(r.Metrics, m)
+	return m
 }
 
 func (r *report) find(name string) *metric {
@@ -107,7 +111,11 @@ func (r *report) print(out io.Writer) error {
 		if m.Ratio != 0 {
 			ratio = fmt.Sprintf("%.2f", m.Ratio)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", m.Name, number(m.P50), number(m.P95), m.Unit, m.N, ratio, strings.Join(m.Bounds, "; "))
+		remarks := m.Bounds
+		if m.Note != "" {
+			remarks = append(slices.Clone(remarks), m.Note)
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", m.Name, number(m.P50), number(m.P95), m.Unit, m.N, ratio, strings.Join(remarks, "; "))
 	}
 	return table.Flush()
 }

@@ -35,6 +35,8 @@ type Options struct {
 	Checked bool
 	// LogDir is the directory for the logs of workers and gateways; Start creates it. Empty: none are kept.
 	LogDir string
+	// WorkerFlags are further flags of all workers that StartWorker starts.
+	WorkerFlags []string
 }
 
 type Rig struct {
@@ -163,7 +165,7 @@ func (r *Rig) StartWorker(ctx context.Context, flags ...string) (*Process, error
 	if err != nil {
 		return nil, err
 	}
-	return r.StartWorkerAs(ctx, exec.Command(path, flags...))
+	return r.StartWorkerAs(ctx, exec.Command(path, slices.Concat(r.options.WorkerFlags, flags)...))
 }
 
 // APIKey is the key of the model. It must be in no log.
