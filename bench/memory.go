@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
-	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/bench/rig"
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
+
+const mb = 1e6
 
 // memory has 500 contexts talk concurrently in three rounds on a new worker, and checks that all turns complete. Then
 // it gives another worker 1,000 contexts of 1 MB each.
@@ -25,17 +26,13 @@ func memory(r *runner) error {
 	}
 	var peak, after samples
 	for round := range 3 {
-		stop := make(chan struct{})
-		highest := make(chan float64, 1)
-		go func() { highest <- peakMemory(r.worker, stop) }()
 		say := func(key string) rig.Message { return message(fmt.Sprintf("%s-%d", key, round)) }
 		_, _, err := talkAtOnce(len(talkers), 1, say, func(i int) *talker { return talkers[i] })
-		close(stop)
-		peak = append(peak, <-highest)
-		after = append(after, memoryOf(r.worker))
 		if err != nil {
 			return err
 		}
+		now, highest := r.worker.Memory()
+		peak, after = append(peak, float64(highest)/mb), append(after, float64(now)/mb)
 	}
 	r.report.add("worker_rss_500_mb", "MB", peak)
 	// The growth from the first round to the last.
@@ -56,28 +53,9 @@ func memory(r *runner) error {
 		})
 	}
 	wg.Wait()
-	r.report.add("worker_rss_1000_cached_1mb_mb", "MB", samples{memoryOf(r.worker)})
+	now, _ := r.worker.Memory()
+	r.report.add("worker_rss_1000_cached_1mb_mb", "MB", samples{float64(now) / mb})
 	return errors.Join(errs...)
-}
-
-func peakMemory(w *rig.Process, stop <-chan struct{}) float64 {
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
-	peak := 0.0
-	for {
-		peak = max(peak, memoryOf(w))
-		select {
-		case <-stop:
-			return peak
-		case <-ticker.C:
-		}
-	}
-}
-
-// memoryOf returns the memory of a process in MB; 0 if it has exited. Its turns then fail.
-func memoryOf(p *rig.Process) float64 {
-	bytes, _ := rig.RSS(p.PID())
-	return float64(bytes) / 1e6
 }
 
 // fill creates a context with one message that triggers no turn, and returns when it is in the log.

@@ -80,30 +80,25 @@ func KeyOf(text string) string {
 	return key
 }
 
-// KeyPrefix begins the first token of an answer, before the key.
-const KeyPrefix = "re:"
-
 // token is a token of an answer with the current time. The first token has the key.
 func token(key string, index int) string {
 	stamp := strconv.FormatInt(time.Now().UnixNano(), 36) + " "
 	if index == 0 {
-		return KeyPrefix + key + " " + stamp
+		return "re:" + key + " " + stamp
 	}
 	return stamp
 }
 
-// WrittenAt returns the time in a token; ok is false for concatenated tokens, which late
-// viewers receive.
+// WrittenAt returns the time in a token; ok is false for other words and for concatenated tokens, which late observers
+// receive.
 func WrittenAt(token string) (at time.Time, ok bool) {
-	words := strings.Fields(token)
-	if len(words) == 2 && strings.HasPrefix(words[0], KeyPrefix) {
-		words = words[1:]
+	stamp := strings.TrimSuffix(token, " ")
+	if key, second, ok := strings.Cut(stamp, " "); ok && strings.HasPrefix(key, "re:") {
+		stamp = second
 	}
-	if len(words) != 1 {
-		return at, false
-	}
-	nanoseconds, err := strconv.ParseInt(words[0], 36, 64)
-	return time.Unix(0, nanoseconds), err == nil
+	nanoseconds, err := strconv.ParseInt(stamp, 36, 64)
+	at = time.Unix(0, nanoseconds)
+	return at, err == nil && time.Since(at).Abs() < time.Hour
 }
 
 func Answered(answer string) (key string, tokens int) {
@@ -111,5 +106,5 @@ func Answered(answer string) (key string, tokens int) {
 	if len(words) == 0 {
 		return "", 0
 	}
-	return strings.TrimPrefix(words[0], KeyPrefix), len(words) - 1
+	return strings.TrimPrefix(words[0], "re:"), len(words) - 1
 }

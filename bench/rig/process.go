@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -22,10 +23,10 @@ type Process struct {
 	// Ready has the values NAME=VALUE of the line that the process printed when it was ready.
 	Ready map[string]string
 	child *child.Process
-	grace time.Duration // to stop
 }
 
-const stopTimeout = 15 * time.Second
+// stopTimeout exceeds the default drain timeout of a worker.
+const stopTimeout = 45 * time.Second
 
 // launch starts a program and waits until it prints its line "ready NAME=VALUE…". It calls each with the
 // lines after it. If the start fails, the error contains the log, unless cmd.Stderr is set.
@@ -44,7 +45,7 @@ func launch(ctx context.Context, cmd *exec.Cmd, each func(line []byte)) (_ *Proc
 	if err != nil {
 		return nil, err
 	}
-	p := &Process{Ready: map[string]string{}, child: started, grace: stopTimeout}
+	p := &Process{Ready: map[string]string{}, child: started}
 	ready := make(chan error, 1)
 	go func() {
 		defer out.Close()
@@ -82,7 +83,7 @@ func (p *Process) Stop() error {
 	if p == nil {
 		return nil
 	}
-	return errors.Join(p.child.Stop(p.grace), p.child.Err())
+	return errors.Join(p.child.Stop(stopTimeout), p.child.Err())
 }
 
 func (p *Process) Kill() {
@@ -90,17 +91,46 @@ func (p *Process) Kill() {
 	<-p.child.Done()
 }
 
-func (p *Process) HasEnded() bool {
-	select {
-	case <-p.child.Done():
-		return true
-	default:
-		return false
+// Done is closed when the process has ended.
+func (p *Process) Done() <-chan struct{} { return p.child.Done() }
+
+func (p *Process) PID() int { return p.child.PID() }
+
+// Memory returns the resident memory in bytes, now and at its peak, see proc_pid_status(5). It is 0 after the end.
+func (p *Process) Memory() (now, peak int64) {
+	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
+	for line := range strings.Lines(string(data)) {
+		name, value, _ := strings.Cut(line, ":")
+		size, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
+		switch name {
+		case "VmRSS":
+			now = size << 10
+		case "VmHWM":
+			peak = size << 10
+		}
 	}
+	return now, peak
 }
 
-// PID is the process id.
-func (p *Process) PID() int { return p.child.PID() }
+// clockTick is the unit of times in /proc, fixed at 10 ms on Linux.
+const clockTick = 10 * time.Millisecond
+
+// CPU returns the processor time that a process has used, see proc_pid_stat(5).
+func CPU(pid int) (time.Duration, error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+	// The second field is the command in parentheses and may contain spaces.
+	_, rest, _ := strings.Cut(string(data), ") ")
+	var user, system int64
+	fields := strings.Fields(rest)
+	if len(fields) < 13 {
+		return 0, fmt.Errorf("/proc/%d/stat: unexpected format %q", pid, data)
+	}
+	_, err = fmt.Sscan(fields[11]+" "+fields[12], &user, &system)
+	return time.Duration(user+system) * clockTick, err
+}
 
 // role is a part of the rig that this program runs in another process.
 type role struct {

@@ -61,12 +61,6 @@ type Rig struct {
 	stops     []func()
 }
 
-// binary returns the path of a program that was built next to this one.
-func binary(name string) (string, error) {
-	executable, err := os.Executable()
-	return filepath.Join(filepath.Dir(executable), name), err
-}
-
 func Start(ctx context.Context, options Options) (_ *Rig, err error) {
 	if options.LogDir != "" {
 		if err := os.MkdirAll(options.LogDir, 0o700); err != nil {
@@ -131,7 +125,7 @@ func (r *Rig) Stop() {
 // Dial returns a client whose contexts start on a task queue. Empty: wire.TaskQueue.
 func (r *Rig) Dial(ctx context.Context, taskQueue string) (*client.Client, error) {
 	return client.Dial(ctx, client.Config{
-		Address: r.at.temporal, NATSURL: r.nats.Ready["address"], BlobURL: r.at.blobs, TaskQueue: taskQueue,
+		Address: r.at.temporal, NATSURL: r.NATSURL(), BlobURL: r.at.blobs, TaskQueue: taskQueue,
 	})
 }
 
@@ -156,44 +150,24 @@ func (r *Rig) StartBare(ctx context.Context) error {
 	return nil
 }
 
-// workerStopTimeout exceeds the default drain timeout of a worker.
-const workerStopTimeout = 45 * time.Second
-
-// StartWorker starts bin/worker with further flags and returns when it is ready.
-func (r *Rig) StartWorker(ctx context.Context, flags ...string) (*Process, error) {
-	path, err := binary("worker")
-	if err != nil {
-		return nil, err
-	}
-	return r.StartWorkerAs(ctx, exec.Command(path, slices.Concat(r.options.WorkerFlags, flags)...))
-}
-
 // APIKey is the key of the model. It must be in no log.
 const APIKey = "sk-rig-3f9a1c"
 
-// StartWorkerAs starts another program as a worker. It appends the flags with the addresses, and sets the model
-// in the environment.
-func (r *Rig) StartWorkerAs(ctx context.Context, cmd *exec.Cmd) (*Process, error) {
-	cmd.Env = append(os.Environ(), cmd.Env...)
-	cmd.Env = append(cmd.Env, "OPENAI_BASE_URL="+r.model.Ready["address"], "OPENAI_MODEL=scripted", "OPENAI_API_KEY="+APIKey)
-	p, err := r.start(ctx, cmd)
-	if err == nil {
-		p.grace = workerStopTimeout
-	}
-	return p, err
+// NATSURL is the URL of the NATS server.
+func (r *Rig) NATSURL() string { return r.nats.Ready["address"] }
+
+// Command returns a command that runs a program of Chronicle that was built next to this one, with the flags for the
+// addresses of the rig, and the model in the environment.
+func (r *Rig) Command(program string, args ...string) *exec.Cmd {
+	executable, _ := os.Executable() // an error fails the start
+	cmd := exec.Command(filepath.Join(filepath.Dir(executable), program), args...)
+	cmd.Args = append(cmd.Args, "--address", r.at.temporal, "--nats-url", r.NATSURL(), "--blob-url", r.at.blobs)
+	cmd.Env = append(os.Environ(), "OPENAI_BASE_URL="+r.model.Ready["address"], "OPENAI_MODEL=scripted", "OPENAI_API_KEY="+APIKey)
+	return cmd
 }
 
-// StartGateway starts `starter serve` with further flags and returns when it is ready. Ready["url"] is its URL.
-func (r *Rig) StartGateway(ctx context.Context, flags ...string) (*Process, error) {
-	path, err := binary("starter")
-	if err != nil {
-		return nil, err
-	}
-	return r.start(ctx, exec.Command(path, append([]string{"serve", "--listen", "127.0.0.1:0", "--rate", "-1"}, flags...)...))
-}
-
-func (r *Rig) start(ctx context.Context, cmd *exec.Cmd) (*Process, error) {
-	cmd.Args = append(cmd.Args, "--address", r.at.temporal, "--nats-url", r.nats.Ready["address"], "--blob-url", r.at.blobs)
+// Launch starts a command and returns when it is ready.
+func (r *Rig) Launch(ctx context.Context, cmd *exec.Cmd) (*Process, error) {
 	if r.options.LogDir != "" {
 		r.logs++
 		file, err := os.Create(filepath.Join(r.options.LogDir, fmt.Sprintf("%s-%03d.log", filepath.Base(cmd.Path), r.logs)))
@@ -204,6 +178,16 @@ func (r *Rig) start(ctx context.Context, cmd *exec.Cmd) (*Process, error) {
 		cmd.Stderr = file
 	}
 	return launch(ctx, cmd, nil)
+}
+
+// StartWorker starts bin/worker with further flags.
+func (r *Rig) StartWorker(ctx context.Context, flags ...string) (*Process, error) {
+	return r.Launch(ctx, r.Command("worker", slices.Concat(r.options.WorkerFlags, flags)...))
+}
+
+// StartGateway starts `starter serve` with further flags. Ready["url"] is its URL.
+func (r *Rig) StartGateway(ctx context.Context, flags ...string) (*Process, error) {
+	return r.Launch(ctx, r.Command("starter", append([]string{"serve", "--listen", "127.0.0.1:0", "--rate", "-1"}, flags...)...))
 }
 
 // ErrNoServer is the error of methods that require a Temporal server that the rig has started.

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"os/exec"
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/bench/rig"
@@ -39,11 +37,7 @@ func (s *soak) startWorker(ctx context.Context, i int) (*rig.Process, error) {
 	if i%2 == 0 {
 		return s.StartWorker(ctx, workerFlags...)
 	}
-	executable, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	return s.StartWorkerAs(ctx, exec.Command(executable, agentCommand, "--recorder", s.recorder.url))
+	return s.Launch(ctx, s.Command("soak", agentCommand, "--recorder", s.recorder.url))
 }
 
 func (s *soak) startWorkers(ctx context.Context) error {
@@ -67,8 +61,10 @@ func (s *soak) disruptWorkers(ctx context.Context) error {
 	r := s.random(1 << 32)
 	for n := 0; pause.For(ctx, between(r, minWorkerPause, maxWorkerPause)); n++ {
 		i := r.IntN(len(s.workers))
-		if s.workers[i].HasEnded() {
+		select {
+		case <-s.workers[i].Done():
 			return errors.New("a worker exited on its own")
+		default:
 		}
 		if n%2 == 0 {
 			s.workers[i].Kill()
