@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/bench/rig"
 	"github.com/seed-9ed7edd4/chronicle/client"
@@ -14,10 +15,13 @@ import (
 
 const mb = 1e6
 
-// memory has 500 contexts talk concurrently in three rounds on a new worker, and checks that all turns complete. Then
-// it gives another worker 1,000 contexts of 1 MB each.
+// memory measures an idle worker, and then has 500 contexts talk concurrently in three rounds, and checks that all
+// turns complete. Then it gives another worker 1,000 contexts of 1 MB each.
 func memory(r *runner) error {
 	if err := r.replaceWorker(); err != nil {
+		return err
+	}
+	if err := r.idle(); err != nil {
 		return err
 	}
 	talkers := make([]*talker, r.times(500))
@@ -56,6 +60,21 @@ func memory(r *runner) error {
 	now, _ := r.worker.Memory()
 	r.report.add("worker_rss_1000_cached_1mb_mb", "MB", samples{float64(now) / mb})
 	return errors.Join(errs...)
+}
+
+// idle measures the CPU time of a new worker without contexts.
+func (r *runner) idle() error {
+	time.Sleep(5 * time.Second) // for what follows its start
+	before, err := rig.CPU(r.worker.PID())
+	if err != nil {
+		return err
+	}
+	time.Sleep(20 * time.Second)
+	after, err := rig.CPU(r.worker.PID())
+	var used samples
+	used.add(after - before)
+	r.report.add("worker_idle_cpu_20s_ms", "ms", used)
+	return err
 }
 
 // fill creates a context with one message that triggers no turn, and returns when it is in the log.

@@ -65,6 +65,7 @@ var targets = []target{
 	{metric: "turns_per_second_50", at: p50, atLeast: true, factor: 0.85, of: "bare_turns_per_second_50", ofAt: p50},
 	{metric: "signal_to_request_50_ms", at: p95, factor: 5, of: "signal_to_request_50_ms", ofAt: p50},
 	{metric: "server_cpu_per_turn_50_ms", at: p50, factor: 1.25, of: "bare_server_cpu_per_turn_50_ms", ofAt: p50},
+	{metric: "worker_idle_cpu_20s_ms", at: p50, fixed: 60},
 	{metric: "worker_rss_500_mb", at: p95, fixed: 400},
 	{metric: "worker_rss_500_growth_mb", at: p50, fixed: 20},
 	{metric: "worker_rss_1000_cached_1mb_mb", at: p50, fixed: 1500},
