@@ -13,7 +13,7 @@ import (
 
 // RestartNATS restarts the NATS server after the given time, on the same port.
 func (r *Rig) RestartNATS(ctx context.Context, down time.Duration) error {
-	port, err := portOf(r.nats.Ready["address"])
+	port, err := portOf(r.at.nats)
 	if err != nil {
 		return err
 	}

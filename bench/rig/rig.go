@@ -48,11 +48,10 @@ type Rig struct {
 	options Options
 	ctx     context.Context // of the observers
 	dir     string
-	at      struct{ temporal, blobs string }
-	server  *devserver.Server // nil for a server that the rig did not start
-	metrics int               // port of the metrics of the server
+	at      struct{ temporal, nats, model, blobs string } // addresses; a restart does not change them
+	server  *devserver.Server                             // nil for a server that the rig did not start
+	metrics int                                           // port of the metrics of the server
 	nats    *Process
-	model   *Process
 	logs    int // number of log files
 	// Observers have clients of their own: those that follow a context with the client that sends to it learn
 	// of its messages earlier.
@@ -90,11 +89,14 @@ func Start(ctx context.Context, options Options) (_ *Rig, err error) {
 		return nil, err
 	}
 	r.onStop(func() { r.nats.Kill() }) // RestartNATS replaces it
+	r.at.nats = r.nats.Ready["address"]
 	model := &role{Name: "model", Faults: options.Faults, Seed: options.Seed, Checked: options.Checked}
-	if r.model, err = model.launch(ctx, r.Observations.addLine); err != nil {
+	answering, err := model.launch(ctx, r.Observations.addLine)
+	if err != nil {
 		return nil, err
 	}
-	r.onStop(r.model.Kill)
+	r.onStop(answering.Kill)
+	r.at.model = answering.Ready["address"]
 	for _, c := range []*sdkclient.Client{&r.Temporal, &r.observing} {
 		if *c, err = dial(ctx, r.at.temporal); err != nil {
 			return nil, err
@@ -141,7 +143,7 @@ func dial(ctx context.Context, address string) (sdkclient.Client, error) {
 
 // StartBare starts the worker of [Rig.Bare].
 func (r *Rig) StartBare(ctx context.Context) error {
-	p, err := (&role{Name: "bare", Temporal: r.at.temporal, Model: r.model.Ready["address"]}).launch(ctx, nil)
+	p, err := (&role{Name: "bare", Temporal: r.at.temporal, Model: r.at.model}).launch(ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -154,7 +156,7 @@ func (r *Rig) StartBare(ctx context.Context) error {
 const APIKey = "sk-rig-3f9a1c"
 
 // NATSURL is the URL of the NATS server.
-func (r *Rig) NATSURL() string { return r.nats.Ready["address"] }
+func (r *Rig) NATSURL() string { return r.at.nats }
 
 // Command returns a command that runs a program of Chronicle that was built next to this one, with the flags for the
 // addresses of the rig, and the model in the environment.
@@ -162,7 +164,7 @@ func (r *Rig) Command(program string, args ...string) *exec.Cmd {
 	executable, _ := os.Executable() // an error fails the start
 	cmd := exec.Command(filepath.Join(filepath.Dir(executable), program), args...)
 	cmd.Args = append(cmd.Args, "--address", r.at.temporal, "--nats-url", r.NATSURL(), "--blob-url", r.at.blobs)
-	cmd.Env = append(os.Environ(), "OPENAI_BASE_URL="+r.model.Ready["address"], "OPENAI_MODEL=scripted", "OPENAI_API_KEY="+APIKey)
+	cmd.Env = append(os.Environ(), "OPENAI_BASE_URL="+r.at.model, "OPENAI_MODEL=scripted", "OPENAI_API_KEY="+APIKey)
 	return cmd
 }
 

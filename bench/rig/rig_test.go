@@ -108,6 +108,7 @@ func TestNATSRestartsOnTheSamePort(t *testing.T) {
 	p, err := (&role{Name: "nats"}).launch(t.Context(), nil)
 	require.NoError(t, err)
 	r := &Rig{nats: p}
+	r.at.nats = p.Ready["address"]
 	defer func() { r.nats.Kill() }()
 	require.NoError(t, r.RestartNATS(t.Context(), time.Millisecond))
 	require.NotEqual(t, p.PID(), r.nats.PID())

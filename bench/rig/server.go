@@ -33,7 +33,9 @@ func (r *Rig) startTemporal(ctx context.Context, port int) error {
 	if err != nil {
 		return err
 	}
-	r.at.temporal = r.server.Address()
+	if port == 0 {
+		r.at.temporal = r.server.Address()
+	}
 	return nil
 }
 

@@ -88,7 +88,7 @@ func (r *Rig) watch(c *client.Context) {
 func (r *Rig) Ask(m Message) {
 	go func() {
 		var seen tokenTimes
-		if err := ask(r.ctx, r.model.Ready["address"], m.String(), seen.token); err != nil {
+		if err := ask(r.ctx, r.at.model, m.String(), seen.token); err != nil {
 			r.failed(m.Key, err)
 			return
 		}
