@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -107,19 +106,12 @@ func (a *audience) watch(connected func()) error {
 		return err
 	}
 	request.Header.Set("Accept", "text/event-stream")
-	conn, err := new(net.Dialer).DialContext(a.ctx, "tcp", request.URL.Host)
+	request.Header.Set("Accept-Encoding", "identity")
+	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return err
 	}
-	defer context.AfterFunc(a.ctx, func() { _ = conn.Close() })()
-	defer conn.Close()
-	if err := request.Write(conn); err != nil {
-		return err
-	}
-	response, err := http.ReadResponse(bufio.NewReader(conn), request)
-	if err != nil {
-		return err
-	}
+	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
 		return errors.New(response.Status)
 	}
