@@ -79,6 +79,7 @@ func actions(r *runner) error {
 		if step.isTurn {
 			r.report.add("history_events_"+step.name, "events", m.entries)
 			r.report.add("history_bytes_"+step.name, "bytes", m.bytes)
+			r.report.add("history_raw_bytes_"+step.name, "bytes", m.raw)
 		}
 	}
 	r.addActions("tool_call", (perContext["tool_turn"]-perContext["short_turn"])/calls)
@@ -98,6 +99,7 @@ type measurement struct {
 	shown        int            // actions in the histories
 	entries      samples        // of the history, per context
 	bytes        samples        // of the history without the messages and answers, per context
+	raw          samples        // of the history with them
 }
 
 func (r *runner) measureActions(talkers []*talker, do func(t *talker) error) (m measurement, err error) {
@@ -158,6 +160,7 @@ func (r *runner) measureActions(talkers []*talker, do func(t *talker) error) (m 
 		m.shown += actionsOf(added)
 		m.entries = append(m.entries, float64(len(added)))
 		m.bytes = append(m.bytes, float64(overhead))
+		m.raw = append(m.raw, float64(sizeOf(added)))
 	}
 	return m, nil
 }

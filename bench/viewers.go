@@ -116,6 +116,7 @@ func (a *audience) watch(connected func()) error {
 		return errors.New(response.Status)
 	}
 	var delays []time.Duration
+	var last time.Time // when the model wrote the newest token
 	for lines := bufio.NewReader(response.Body); ; {
 		line, err := lines.ReadString('\n')
 		if err != nil {
@@ -129,10 +130,10 @@ func (a *audience) watch(connected func()) error {
 			}
 			connected()
 		case kind == "data" && strings.HasPrefix(data, "["):
-			// The other words of a patch are no times.
+			// The other words of a patch are no times. The whole answer at the end repeats its tokens.
 			for word := range strings.FieldsFuncSeq(data, func(r rune) bool { return r == ' ' || r == '"' }) {
-				if at, ok := rig.WrittenAt(word); ok {
-					delays = append(delays, now.Sub(at))
+				if at, ok := rig.WrittenAt(word); ok && at.After(last) {
+					delays, last = append(delays, now.Sub(at)), at
 				}
 			}
 			if strings.Contains(data, `"token_usage_info"`) && len(delays) > 0 {
