@@ -187,9 +187,14 @@ func (r *Rig) StartWorker(ctx context.Context, flags ...string) (*Process, error
 	return r.Launch(ctx, r.Command("worker", slices.Concat(r.options.WorkerFlags, flags)...))
 }
 
-// StartGateway starts `starter serve` with further flags. Ready["url"] is its URL.
-func (r *Rig) StartGateway(ctx context.Context, flags ...string) (*Process, error) {
-	return r.Launch(ctx, r.Command("starter", append([]string{"serve", "--listen", "127.0.0.1:0", "--rate", "-1"}, flags...)...))
+// GatewayCommand returns the command `starter serve`.
+func (r *Rig) GatewayCommand() *exec.Cmd {
+	return r.Command("starter", "serve", "--listen", "127.0.0.1:0", "--rate", "-1")
+}
+
+// StartGateway starts a gateway. Ready["url"] is its URL.
+func (r *Rig) StartGateway(ctx context.Context) (*Process, error) {
+	return r.Launch(ctx, r.GatewayCommand())
 }
 
 // ErrNoServer is the error of methods that require a Temporal server that the rig has started.
