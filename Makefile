@@ -13,8 +13,9 @@ T ?=
 # Flags for the benchmark: make bench B='-quick -run signal'
 B ?=
 
-# Server to measure: make bench SERVER=postgres
+# Temporal server: make bench SERVER=postgres, make soak SERVER=stock (default settings)
 SERVER ?= dev
+stock = $(if $(filter stock,$(SERVER)),-stock)
 
 # Duration of the faults, and other flags: make soak SOAK=30s S="-seed 7"
 SOAK ?= 10m
@@ -164,13 +165,13 @@ histories: bin/temporal ## Record the histories of end-to-end tests that have no
 golden: ## Update the golden files of the tests
 	go test $(or $(golden_packages),$(error no package has golden files)) -update
 
-bench: $(if $(filter postgres,$(SERVER)),services,bin/temporal binaries) ## Measure latency, throughput and history size in about an hour; B='-quick -run signal' for some, SERVER=postgres for PostgreSQL
+bench: $(if $(filter postgres,$(SERVER)),services,bin/temporal binaries) ## Measure latency, throughput, history and billed actions in about half an hour; B='-quick -run signal' for some, SERVER=stock or postgres
 	@go build -o bin/ ./bench
-	@$(if $(filter postgres,$(SERVER)),WORKERS=0 deploy/local.sh sh -c 'BENCH_TEMPORAL_ADDRESS=$$TEMPORAL_ADDRESS exec bin/bench $(B)',bin/bench $(B))
+	@$(if $(filter postgres,$(SERVER)),WORKERS=0 deploy/local.sh sh -c 'BENCH_TEMPORAL_ADDRESS=$$TEMPORAL_ADDRESS exec bin/bench $(B)',bin/bench $(stock) $(B))
 
-soak: bin/temporal binaries ## Soak-test 100 contexts under faults and check their logs; SOAK=30s for less, S=FLAGS
+soak: bin/temporal binaries ## Soak-test 100 contexts under faults and check their logs; SOAK=30s for less, SERVER=stock, S=FLAGS
 	@go build -o bin/ ./bench/soak
-	@bin/soak -for $(SOAK) $(S)
+	@bin/soak $(stock) -for $(SOAK) $(S)
 
 fuzz: bin/temporal binaries ## Fuzz contexts through all doors, and check that each answers; FUZZ=1h for more, F=FLAGS
 	@go build -o bin/ ./bench/fuzz
