@@ -81,11 +81,9 @@ type run struct {
 	storeID     string // Options.StoreID
 	metrics     *metrics.Metrics
 
-	// session is empty while isReleased: query handlers and coroutines must use currentSession.
 	session    reducer.Session
 	updatedAt  time.Time // the last change of session
 	cacheEntry *activities.CacheEntry
-	isReleased bool
 
 	opened       opened
 	registration registration
@@ -186,14 +184,12 @@ func newRun(ctx workflow.Context, step reducer.Stepper, cache *activities.Sessio
 
 func (r *run) setHandlers(ctx workflow.Context) error {
 	if err := workflow.SetQueryHandler(ctx, wire.QueryState, func() (wire.State, error) {
-		session, err := r.currentSession()
-		return wire.StateOf(session, r.updatedAt), err
+		return wire.StateOf(r.session, r.updatedAt), nil
 	}); err != nil {
 		return err
 	}
 	if err := workflow.SetQueryHandler(ctx, wire.QueryStopCheck, func() (wire.StopCheck, error) {
-		session, err := r.currentSession()
-		return wire.StopCheckOf(session), err
+		return wire.StopCheckOf(r.session), nil
 	}); err != nil {
 		return err
 	}
@@ -209,20 +205,13 @@ func (r *run) setHandlers(ctx workflow.Context) error {
 }
 
 func (r *run) delivery(clientEventIDs []string) (wire.Delivery, error) {
-	session, err := r.currentSession()
-	if err != nil {
-		return wire.Delivery{}, err
-	}
 	// A run that has not opened its session does not know earlier events.
-	isPending := session.EventCount == 0 || !r.inbox.empty() || len(r.pending.events) > 0
-	return wire.DeliveryOf(session, isPending, clientEventIDs), nil
+	isPending := r.session.EventCount == 0 || !r.inbox.empty() || len(r.pending.events) > 0
+	return wire.DeliveryOf(r.session, isPending, clientEventIDs), nil
 }
 
 func (r *run) snapshot() (reducer.Session, error) {
-	session, err := r.currentSession()
-	if err != nil {
-		return reducer.Session{}, err
-	}
+	session := r.session
 	if !wire.Fits(session) {
 		return reducer.Session{}, errors.New("the session is too large for the answer to a query: read the log")
 	}
@@ -257,35 +246,12 @@ func (r *run) loop(c *continuation) error {
 				return nil
 			}
 		}
-		r.releaseSession()
 		r.await(func() bool {
 			return r.hasInput() || r.hasResult() || r.isCancelled()
 		})
-		r.acquireSession()
 		r.observeTask()
 		r.receive()
 	}
-}
-
-// releaseSession moves the session to the cache, which bounds the memory of idle contexts.
-func (r *run) releaseSession() {
-	r.cacheEntry.Release(r.session)
-	r.session, r.isReleased = reducer.Session{}, true
-}
-
-func (r *run) acquireSession() {
-	session, err := r.cacheEntry.Acquire()
-	if err != nil {
-		panic(err.Error()) // the run is replayed from its history
-	}
-	r.session, r.isReleased = session, false
-}
-
-func (r *run) currentSession() (reducer.Session, error) {
-	if r.isReleased {
-		return r.cacheEntry.Get()
-	}
-	return r.session, nil
 }
 
 func (r *run) hasResult() bool {
@@ -420,13 +386,6 @@ func (r *run) await(condition func() bool) {
 		if !r.isReset() {
 			return
 		}
-		wasReleased := r.isReleased
-		if wasReleased {
-			r.acquireSession()
-		}
 		r.register(r.session.EventCount - len(r.pending.events))
-		if wasReleased {
-			r.releaseSession()
-		}
 	}
 }

@@ -63,16 +63,9 @@ func (r *run) endDeliveries() {
 // arrives.
 func (r *run) awaitEnd() {
 	for {
-		isWaiting := !r.deliveries.areComplete()
-		if isWaiting {
-			r.releaseSession()
-		}
 		r.await(func() bool {
 			return !r.inbox.empty() || r.deliveries.isReady() || r.deliveries.areComplete() && workflow.AllHandlersFinished(r.ctx)
 		})
-		if isWaiting {
-			r.acquireSession()
-		}
 		if !r.inbox.empty() || !r.deliveries.isReady() {
 			return
 		}

@@ -76,8 +76,6 @@ type Options struct {
 	// Budgets limit the daily usage of the requests with a label. They must be the same in all
 	// workers of a task queue. Nil: none.
 	Budgets []activities.LabelBudget
-	// CacheBytes approximately bounds the memory of cached contexts. 0: the SDK bounds their number.
-	CacheBytes int64
 	// DrainTimeout is how long Stop lets answers finish before it hands them back. 0: at once.
 	DrainTimeout time.Duration
 	Rules        reducer.Rules // of new runs; zero: reducer.CurrentRules
@@ -134,7 +132,7 @@ func NewWorker(temporal client.Client, options Options) *Worker {
 	if options.Models != nil && options.Archive != nil {
 		options.Models.UseStore(blobReader(options.Archive.Store()))
 	}
-	cache := activities.NewSessionCache(options.CacheBytes)
+	cache := activities.NewSessionCache(0)
 	// Spare pollers save time: the server writes a task without a waiting poller to its database.
 	pollers := worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{
 		InitialNumberOfPollers: 32,

@@ -92,7 +92,7 @@ func Run(arguments []string) error {
 	w := contexts.NewWorker(temporal, contexts.Options{
 		TaskQueue: *queue, Archive: archive.New(store), StoreID: storeID, Stream: conn, SearchAttributes: true,
 		Models: llm.New(llm.Options{Defaults: llm.DefaultsFromEnv(os.Getenv), Logger: logger}),
-		Tools:  set, Hooks: hooks(*executions), ContinueAfter: *continueAfter, DrainTimeout: *drain, CacheBytes: 256 << 20,
+		Tools:  set, Hooks: hooks(*executions), ContinueAfter: *continueAfter, DrainTimeout: *drain,
 		Budgets:      []activities.LabelBudget{{Label: Label, Value: LabelValue, Limit: event.Budget{Tokens: budget}}},
 		OnFatalError: func(err error) { failed <- err },
 	})
