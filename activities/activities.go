@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"sync/atomic"
+	"time"
 
 	"go.opentelemetry.io/otel/metric"
 	"go.temporal.io/sdk/client"
@@ -24,6 +25,7 @@ type Options struct {
 	Hooks     []hook.Hook     // in order, see [hook.Validate]; nil: none
 	Sender    Sender          // for [Activities.Send]
 	Stream    Stream          // nil: no deltas and no stop messages
+	Sessions  *Sessions       // of the attempts that this process's workflows schedule; nil: Generate queries workflows
 	Cache     *SessionCache   // of this process's workflows; nil: Generate queries workflows
 	Budgets   []LabelBudget   // of the requests with a label; nil: none
 	Reduce    reducer.Reducer // nil: [reducer.Reduce]
@@ -34,7 +36,13 @@ type Options struct {
 	// ContinueAfter is the number of history events after which runs continue as new, or earlier
 	// if the server suggests it. 0: 4,096.
 	ContinueAfter int
-	DefaultModel  string // name that the Temporal UI shows for contexts without a model; optional
+	// DefaultProviderID and DefaultModel receive the requests of contexts without a provider config.
+	DefaultProviderID, DefaultModel string
+	// Failover is the heartbeat timeout of attempts and tool calls: after such a silence of a worker, another one
+	// repeats the attempt. Workers send three heartbeats in that time. 0: [DefaultFailover].
+	Failover time.Duration
+	// IdleClose is how long a context without input stays open. 0: for ever.
+	IdleClose time.Duration
 	// WorkerQueue is a task queue that only this process polls, for [Activities.Generate] with
 	// Adopt. Empty: when a run continues as new, its request is sent again.
 	WorkerQueue string

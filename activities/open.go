@@ -36,10 +36,13 @@ type OpenResult struct {
 	ForkedFrom    string        `json:"forkedFrom,omitempty"`    // event id, in the first session of a fork; else ""
 	Session       []byte        `json:"session,omitempty"`       // for [wire.Unpack]; empty without a log, and if the run already has the session
 	Rules         reducer.Rules `json:"rules,omitempty"`
-	// SearchAttributes, DefaultModel and ContinueAfter are those of [Options].
-	SearchAttributes bool   `json:"searchAttributes"`
-	DefaultModel     string `json:"defaultModel,omitempty"`
-	ContinueAfter    int    `json:"continueAfter,omitempty"`
+	// The following are those of [Options].
+	SearchAttributes  bool   `json:"searchAttributes"`
+	DefaultProviderID string `json:"defaultProviderId,omitempty"`
+	DefaultModel      string `json:"defaultModel,omitempty"`
+	ContinueAfter     int    `json:"continueAfter,omitempty"`
+	FailoverMs        int64  `json:"failoverMs"`
+	IdleCloseMs       int64  `json:"idleCloseMs,omitempty"`
 	// ShowsWaiting allows the value [wire.StatusWaiting] of the search attribute ContextStatus. It is
 	// false in histories that predate the field.
 	ShowsWaiting bool `json:"showsWaiting,omitempty"`
@@ -58,8 +61,9 @@ type Delivery struct {
 func (a *Activities) Open(ctx context.Context, in OpenInput) (OpenResult, error) {
 	result := OpenResult{
 		RunID: activity.GetInfo(ctx).WorkflowExecution.RunID, PreviousRunID: in.ContinuedRunID, Rules: a.options.Rules,
-		SearchAttributes: a.options.SearchAttributes, DefaultModel: a.options.DefaultModel,
+		SearchAttributes: a.options.SearchAttributes, DefaultProviderID: a.options.DefaultProviderID, DefaultModel: a.options.DefaultModel,
 		ContinueAfter: a.options.ContinueAfter, ShowsWaiting: true,
+		FailoverMs: cmp.Or(a.options.Failover, DefaultFailover).Milliseconds(), IdleCloseMs: a.options.IdleClose.Milliseconds(),
 	}
 	var err error
 	if result.StoreID, err = a.options.Archive.Store().Identity(ctx); err != nil {

@@ -141,6 +141,7 @@ const (
 	Completed   Outcome = "completed"
 	Called      Outcome = "called"      // with tool calls; their results continue the request
 	Interrupted Outcome = "interrupted" // stopped or timed out, with a partial answer
+	Withdrawn   Outcome = "withdrawn"   // stopped before it was sent
 	Failed      Outcome = "failed"      // the provider rejected it, or no attempt is left
 	HandedBack  Outcome = "returned"    // the worker shut down; enqueued again (histories contain the value)
 	Lost        Outcome = "lost"        // the worker died; the request is enqueued again
@@ -157,6 +158,12 @@ func (in Woken) at() time.Time          { return in.At }
 func (in InterruptAsked) at() time.Time { return in.At }
 func (in Continued) at() time.Time      { return in.At }
 func (in CloseAsked) at() time.Time     { return in.At }
+
+// Repair lets the next attempt correct an invalid answer.
+type Repair struct {
+	Answer  string `json:"answer,omitempty"` // empty: too long to send to the model, or not to be recorded
+	Problem string `json:"problem"`          // what is wrong with the answer
+}
 
 // Effect is an action of the workflow, which performs effects in order.
 type Effect interface{ effect() }
