@@ -26,7 +26,6 @@ type Options struct {
 	Sender    Sender          // for [Activities.Send]
 	Stream    Stream          // nil: no deltas and no stop messages
 	Sessions  *Sessions       // of the attempts that this process's workflows schedule; nil: Generate queries workflows
-	Cache     *SessionCache   // of this process's workflows; nil: Generate queries workflows
 	Budgets   []LabelBudget   // of the requests with a label; nil: none
 	Reduce    reducer.Reducer // nil: [reducer.Reduce]
 	// SearchAttributes means that the namespace has the search attributes of package wire. Setting
@@ -43,12 +42,9 @@ type Options struct {
 	Failover time.Duration
 	// IdleClose is how long a context without input stays open. 0: for ever.
 	IdleClose time.Duration
-	// WorkerQueue is a task queue that only this process polls, for [Activities.Generate] with
-	// Adopt. Empty: when a run continues as new, its request is sent again.
-	WorkerQueue string
-	HandBack    <-chan struct{}      // closed when the worker hands requests back; nil: never
-	Rules       reducer.Rules        // of new runs; zero: [reducer.CurrentRules]
-	Meters      metric.MeterProvider // records metrics; nil: none. For its views, see worker/contexts.Options.
+	HandBack  <-chan struct{}      // closed when the worker hands requests back; nil: never
+	Rules     reducer.Rules        // of new runs; zero: [reducer.CurrentRules]
+	Meters    metric.MeterProvider // records metrics; nil: none. For its views, see worker/contexts.Options.
 	// TraceContent adds the arguments and results of tool calls to spans.
 	TraceContent bool
 }
@@ -57,7 +53,6 @@ type Options struct {
 type Activities struct {
 	options Options
 	log     *eventlog.Log
-	running *attempts
 	ledgers *ledgers
 	metrics *metrics.Metrics
 
@@ -86,7 +81,7 @@ func New(options Options) *Activities {
 		}
 	}
 	return &Activities{
-		options: options, observers: observers, log: eventlog.New(options.Temporal, options.Namespace, options.Archive), running: newAttempts(),
+		options: options, observers: observers, log: eventlog.New(options.Temporal, options.Namespace, options.Archive),
 		ledgers: newLedgers(options.Temporal), metrics: metrics.New(options.Meters),
 	}
 }
@@ -97,8 +92,8 @@ type StopInput struct {
 	Stop        Stop   `json:"stop"`
 }
 
-// Stop sends a stop message, and reports whether the worker that runs the request acknowledged it.
-// It is false before the first attempt, between attempts and without NATS. The error is always nil.
+// Stop sends a stop message, and reports whether the worker that runs the attempt acknowledged it.
+// It is false before the attempt begins, after its end and without NATS. The error is always nil.
 func (a *Activities) Stop(ctx context.Context, in StopInput) (acknowledged bool, err error) {
 	return a.options.Stream.Stop(ctx, in.ContextName, in.Stop), nil
 }

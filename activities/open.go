@@ -43,9 +43,6 @@ type OpenResult struct {
 	ContinueAfter     int    `json:"continueAfter,omitempty"`
 	FailoverMs        int64  `json:"failoverMs"`
 	IdleCloseMs       int64  `json:"idleCloseMs,omitempty"`
-	// ShowsWaiting allows the value [wire.StatusWaiting] of the search attribute ContextStatus. It is
-	// false in histories that predate the field.
-	ShowsWaiting bool `json:"showsWaiting,omitempty"`
 	// Deliveries are the hooks that receive the events of the run.
 	Deliveries []Delivery `json:"deliveries,omitempty"`
 }
@@ -62,8 +59,8 @@ func (a *Activities) Open(ctx context.Context, in OpenInput) (OpenResult, error)
 	result := OpenResult{
 		RunID: activity.GetInfo(ctx).WorkflowExecution.RunID, PreviousRunID: in.ContinuedRunID, Rules: a.options.Rules,
 		SearchAttributes: a.options.SearchAttributes, DefaultProviderID: a.options.DefaultProviderID, DefaultModel: a.options.DefaultModel,
-		ContinueAfter: a.options.ContinueAfter, ShowsWaiting: true,
-		FailoverMs: cmp.Or(a.options.Failover, DefaultFailover).Milliseconds(), IdleCloseMs: a.options.IdleClose.Milliseconds(),
+		ContinueAfter: a.options.ContinueAfter,
+		FailoverMs:    cmp.Or(a.options.Failover, DefaultFailover).Milliseconds(), IdleCloseMs: a.options.IdleClose.Milliseconds(),
 	}
 	var err error
 	if result.StoreID, err = a.options.Archive.Store().Identity(ctx); err != nil {

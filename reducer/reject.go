@@ -51,10 +51,10 @@ func (d *decision) rejection(events []event.Event) string {
 				return fmt.Sprintf("%s: %d attachments wait for a message already", e.Tag(), MaxPendingAttachments)
 			}
 		case event.ToolCall:
-			if number := event.RequestNumber(body.RequestID); d.Rules >= Rules2 && number > 0 && body.RequestID == event.FormatRequestID(d.ContextName, number) {
+			if number := event.RequestNumber(body.RequestID); number > 0 && body.RequestID == event.FormatRequestID(d.ContextName, number) {
 				return fmt.Sprintf("%s.requestId: only the worker of a request can add calls to it (leave requestId out)", e.Tag())
 			}
-			if d.Rules >= Rules2 && d.isOfRequest(body.ToolCallID) {
+			if d.isOfRequest(body.ToolCallID) {
 				return fmt.Sprintf("%s.toolCallId: a request made a call with this id", e.Tag())
 			}
 			if calls++; calls > MaxOpenToolCalls {
@@ -66,7 +66,7 @@ func (d *decision) rejection(events []event.Event) string {
 				return fmt.Sprintf("%s.toolCallId: %s", e.Tag(), problem)
 			}
 			answered[body.ToolCallID] = true
-			if size := max(len(body.Value), len(body.Error)); size > maxToolResult && d.Rules >= Rules2 && d.isOfRequest(body.ToolCallID) {
+			if size := max(len(body.Value), len(body.Error)); size > maxToolResult && d.isOfRequest(body.ToolCallID) {
 				return fmt.Sprintf("%s: the result has %d bytes (at most %d)", e.Tag(), size, maxToolResult)
 			}
 			if !called[body.ToolCallID] && !d.knowsToolCall(body.ToolCallID) {
@@ -86,57 +86,10 @@ func (d *decision) rejection(events []event.Event) string {
 	return ""
 }
 
-// acceptedSince is the first version of the rules that accepts an input. A run keeps its rules, so that
-// its history replays on the release that started it.
-var acceptedSince = map[event.Tag]Rules{
-	event.TagSystemPrompt:       Rules1,
-	event.TagUserMessage:        Rules1,
-	event.TagAssistantMessage:   Rules1,
-	event.TagFileAttachment:     Rules1,
-	event.TagToolCall:           Rules1,
-	event.TagToolResult:         Rules1,
-	event.TagNote:               Rules1,
-	event.TagSetRetryConfig:     Rules1,
-	event.TagSetProviderConfig:  Rules1,
-	event.TagSetTimeout:         Rules1,
-	event.TagSetDeliveryPolicy:  Rules1,
-	event.TagSetRequestSettings: Rules2,
-	event.TagSetTools:           Rules2,
-	event.TagBudgetSet:          Rules2,
-	event.TagSetCompaction:      Rules2,
-	event.TagApprovalDecided:    Rules2,
-}
-
-// policyAcceptedSince is the first version of the rules that accepts a delivery policy.
-var policyAcceptedSince = map[event.Policy]Rules{
-	event.PolicyInterrupt: Rules1,
-	event.PolicyQueue:     Rules1,
-	event.PolicyReject:    Rules1,
-	event.PolicySteer:     Rules2,
-}
-
-// unsupported returns why the input is rejected if the release that introduced the rules of the run could
-// not decode it; "" if it could.
-func (d *decision) unsupported(events []event.Event) string {
-	rules := max(d.Rules, Rules1)
-	for _, e := range events {
-		what := ""
-		if rules < acceptedSince[e.Tag()] {
-			what = string(e.Tag())
-		} else if body, ok := e.Body.(event.SetDeliveryPolicy); ok && rules < policyAcceptedSince[body.Policy] {
-			what = fmt.Sprintf("%s.policy: %s", e.Tag(), body.Policy)
-		} else if body, ok := e.Body.(event.SetProviderConfig); ok && rules < Rules2 && body.UseDefault {
-			what = fmt.Sprintf("%s.useDefault", e.Tag())
-		}
-		if what != "" {
-			return fmt.Sprintf("%s: the run was started by version %s, which does not support it (close the context; its next session does)", what, releases[rules])
-		}
-	}
-	return ""
-}
-
+// isAnswering reports whether the policy reject rejects a message: input in the first quiet period becomes part of the request.
 func (d *decision) isAnswering() bool {
-	return d.Phase().IsSent() || d.Request != nil && d.Request.Steps > 0
+	r := d.Request
+	return r != nil && (r.Steps > 0 || !r.RetryAt.IsZero() || !d.isQuiet())
 }
 
 func (d *decision) knowsToolCall(id string) bool {
