@@ -136,7 +136,7 @@ func runWorker(settings string, logger *slog.Logger) error {
 	defer closeTools()
 	return contexts.NewWorker(temporal, contexts.Options{
 		TaskQueue: s.TaskQueue, Part: s.Part, Models: scripted(s.ModelURL), Tools: tools, Stream: conn,
-		Archive: archive.New(store), SearchAttributes: true, DefaultModel: "scripted",
+		Archive: archive.New(store), SearchAttributes: true,
 		DrainTimeout: s.DrainTimeout, Hooks: hooks, Budgets: s.Budgets,
 		ContinueAfter: s.ContinueAfter,
 	}).Run(worker.InterruptCh())

@@ -189,7 +189,7 @@ func (w *world) worker(changes ...func(*contexts.Options)) (stop func()) {
 func (w *world) workerOptions(changes ...func(*contexts.Options)) contexts.Options {
 	options := contexts.Options{
 		TaskQueue: w.queue, Models: scripted(w.model.URL), Tools: probes{}, Stream: w.stream,
-		Archive: w.archive, StoreID: w.storeID, SearchAttributes: true, DefaultModel: "scripted", Tracers: w.on.tracers,
+		Archive: w.archive, StoreID: w.storeID, SearchAttributes: true, Tracers: w.on.tracers,
 	}
 	for _, change := range changes {
 		change(&options)

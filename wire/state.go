@@ -18,10 +18,23 @@ const (
 	StatusIdle      Status = "idle"
 	StatusAnswering Status = "answering"
 	StatusClosed    Status = "closed"
-	// StatusWaiting replaces StatusAnswering in lists while a tool call waits for an approval or for the
-	// result of a client.
+	// StatusWaiting appears only in lists, which never show StatusAnswering: see [ListedStatusOf].
 	StatusWaiting Status = "waiting"
 )
+
+// ListedStatusOf returns the status that [AttributeStatus] shows: StatusWaiting while a tool call waits for an
+// approval or for the result of a client, else StatusIdle or StatusClosed. It does not change with each answer,
+// because an update of search attributes costs a third of a turn.
+func ListedStatusOf(s reducer.Session) Status {
+	switch {
+	case s.Ended:
+		return StatusClosed
+	case s.Request != nil && s.Request.Waits():
+		return StatusWaiting
+	default:
+		return StatusIdle
+	}
+}
 
 // StatusOf returns the status of a session.
 func StatusOf(s reducer.Session) Status {

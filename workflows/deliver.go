@@ -38,7 +38,7 @@ func (r *run) deliver() {
 		d.input = activities.DeliverInput{ContextName: r.name, Hook: d.hook, Through: r.session.EventCount}
 		d.running = workflow.ExecuteActivity(workflow.WithActivityOptions(r.traced(r.ctx), workflow.ActivityOptions{
 			StartToCloseTimeout: activities.DeliverTimeout,
-			HeartbeatTimeout:    activities.HeartbeatTimeout,
+			HeartbeatTimeout:    r.failover(),
 			RetryPolicy:         &temporal.RetryPolicy{InitialInterval: time.Second, MaximumInterval: time.Minute},
 			Summary:             "deliver events to hook " + cut(d.hook, shownModel),
 		}), acts.Deliver, d.input)
