@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // longVariable enables the long tests. `make test-long` sets it.
@@ -39,8 +40,8 @@ func large(t *testing.T) {
 	t.Parallel()
 }
 
-// needsTimelyHeartbeats marks a test in which the result depends on [activities.HeartbeatTimeout], such
-// as one that kills a worker. In other tests, that timeout is patientHeartbeatTimeout. A busy machine can
+// needsTimelyHeartbeats marks a test in which the result depends on the heartbeat timeout, such as one that kills
+// a worker. In other tests, that timeout is patientFailover. A busy machine can
 // delay the heartbeats of the next worker as well, so `make test` without T runs marked tests two at a time,
 // after all others and without the race detector. The call must be the first statement, on its own line: the
 // Makefile searches for it.
@@ -48,6 +49,18 @@ func needsTimelyHeartbeats(t *testing.T) {
 	t.Helper()
 	t.Parallel()
 	timely.Store(t.Name(), true)
+}
+
+// patientFailover is longer than the default, because another attempt after a late heartbeat would change the result
+// of a test.
+const patientFailover = 15 * time.Second
+
+// failover returns contexts.Options.Failover for a test; 0: the default.
+func failover(t *testing.T) time.Duration {
+	if isTimely(t) {
+		return 0
+	}
+	return patientFailover
 }
 
 var timely sync.Map // names of tests that called needsTimelyHeartbeats

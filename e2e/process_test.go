@@ -17,7 +17,6 @@ import (
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
-	"google.golang.org/grpc"
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
@@ -56,9 +55,9 @@ type workerSettings struct {
 	// MCP are servers whose tools replace the probes.
 	MCP []mcp.Server `json:"mcp"`
 	// Internet enables the tool fetch instead of the probes; see [internet].
-	Internet      internet `json:"internet"`
-	ContinueAfter int      `json:"continueAfter"`
-	Patient       bool     `json:"patient"` // see [patient]
+	Internet      internet      `json:"internet"`
+	ContinueAfter int           `json:"continueAfter"`
+	Failover      time.Duration `json:"failover"`
 }
 
 type hangOnSignal struct {
@@ -101,9 +100,6 @@ func runWorker(settings string, logger *slog.Logger) error {
 		HostPort: s.Temporal, Identity: fmt.Sprintf("worker %d", os.Getpid()), Logger: log.NewStructuredLogger(logger),
 	}
 	options = contexts.WithStore(options, store)
-	if s.Patient {
-		options.ConnectionOptions.DialOptions = append(options.ConnectionOptions.DialOptions, grpc.WithChainUnaryInterceptor(patient))
-	}
 	if s.HangOnSignal {
 		options.Interceptors = []interceptor.ClientInterceptor{&hangOnSignal{}}
 	}
@@ -137,7 +133,7 @@ func runWorker(settings string, logger *slog.Logger) error {
 	return contexts.NewWorker(temporal, contexts.Options{
 		TaskQueue: s.TaskQueue, Part: s.Part, Models: scripted(s.ModelURL), Tools: tools, Stream: conn,
 		Archive: archive.New(store), SearchAttributes: true,
-		DrainTimeout: s.DrainTimeout, Hooks: hooks, Budgets: s.Budgets,
+		DrainTimeout: s.DrainTimeout, Failover: s.Failover, Hooks: hooks, Budgets: s.Budgets,
 		ContinueAfter: s.ContinueAfter,
 	}).Run(worker.InterruptCh())
 }
@@ -190,7 +186,7 @@ func (w *world) drainingProcess() *process {
 func (w *world) processWith(s workerSettings) *process {
 	w.t.Helper()
 	s.Temporal, s.NATS, s.ModelURL, s.BlobURL, s.TaskQueue = w.on.temporal, w.on.nats, w.model.URL, w.blobURL, w.queue
-	s.Patient = !isTimely(w.t)
+	s.Failover = failover(w.t)
 	settings, err := json.Marshal(s)
 	require.NoError(w.t, err)
 	executable, err := os.Executable()

@@ -121,7 +121,7 @@ func (m *measured) recover() {
 	c := m.open("killed")
 	turn := m.ask(c, "Hello")
 	turn.underWay()
-	m.awaitHeartbeat(c, func(l activities.LostAttempt) bool { return l.OutputTokens > 0 })
+	m.awaitHeartbeat(c, func(l activities.Heartbeat) bool { return l.OutputTokens > 0 })
 	victim.kill()
 	m.worker(m.measure)
 	require.Equal(m.t, event.TagLLMRequestCompleted, turn.rest().Tag())

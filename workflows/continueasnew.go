@@ -78,24 +78,7 @@ func (r *run) usage() usage {
 }
 
 // isIdle reports whether nothing runs that the next run could not continue.
-func (r *run) isIdle() bool {
-	start, isCurrent := r.unscheduled()
-	return r.attempt.future == nil && len(r.calls) == 0 && (start == nil || isCurrent)
-}
-
-// unscheduled returns the attempt that was decided but not scheduled yet; nil: none. The next run can schedule it if
-// it is current: its input is the session, and it was not stopped again.
-func (r *run) unscheduled() (start *scheduledAttempt, isCurrent bool) {
-	for _, effect := range r.pending.effects {
-		switch effect := effect.(type) {
-		case scheduledAttempt:
-			start, isCurrent = &effect, effect.session.EventCount == r.session.EventCount
-		case reducer.StopAttempt:
-			isCurrent = false
-		}
-	}
-	return start, isCurrent
-}
+func (r *run) isIdle() bool { return r.attempt.future == nil && len(r.calls) == 0 }
 
 // leavesInbox reports whether the run leaves its inbox to the next one. A shorter task admits fewer signals.
 func (r *run) leavesInbox() bool { return r.inbox.size <= maxContinuedInbox && r.limit() == now }
@@ -136,16 +119,15 @@ func (r *run) measureContinuation() {
 // continuation is the input of a run that continues another.
 type continuation struct {
 	Session []byte `json:"session"` // for wire.Unpack
-	// Start was decided with Session and is not scheduled yet; nil: none. Ended is as in [run].
-	Start      *reducer.StartAttempt `json:"start,omitempty"`
-	Ended      *endedAttempt         `json:"ended,omitempty"`
-	Scheduled  bool                  `json:"scheduled,omitempty"`  // as in [reducer.Continued]
-	NotStarted []string              `json:"notStarted,omitempty"` // as in [reducer.Continued]
-	Inbox      []continuedSignal     `json:"inbox,omitempty"`      // unprocessed, oldest first
-	UpdatedAt  time.Time             `json:"updatedAt,omitzero"`
-	Unarchived bool                  `json:"unarchived,omitempty"` // the archive may lack earlier events
-	Shown      shown                 `json:"shown"`
-	Trace      *traces               `json:"trace,omitempty"` // nil: no input or attempt has a trace
+	// Scheduled and NotStarted are those of [reducer.Continued].
+	Scheduled  bool              `json:"scheduled,omitempty"`
+	NotStarted []string          `json:"notStarted,omitempty"`
+	Ended      *endedAttempt     `json:"ended,omitempty"` // as in [run]
+	Inbox      []continuedSignal `json:"inbox,omitempty"` // unprocessed, oldest first
+	UpdatedAt  time.Time         `json:"updatedAt,omitzero"`
+	Unarchived bool              `json:"unarchived,omitempty"` // the archive may lack earlier events
+	Shown      shown             `json:"shown"`
+	Trace      *traces           `json:"trace,omitempty"` // nil: no input or attempt has a trace
 }
 
 // continuedSignal is an unprocessed signal. Payloads is a serialized
@@ -169,13 +151,9 @@ func decodeContinuation(info *workflow.Info, input converter.RawValue) (*continu
 }
 
 func (r *run) continuation(limit limit) continuation {
-	start, isCurrent := r.unscheduled()
 	c := continuation{
-		Session: pack(r.session), Ended: r.ended, Scheduled: r.attempt.future != nil || start != nil && !isCurrent, UpdatedAt: r.updatedAt,
+		Session: pack(r.session), Ended: r.ended, Scheduled: r.attempt.future != nil, UpdatedAt: r.updatedAt,
 		Shown: r.shown, Trace: r.trace.kept(), Unarchived: r.archived.isIncomplete || limit == now,
-	}
-	if isCurrent {
-		c.Start = &start.start
 	}
 	// The session determines all other effects, see reducer.Continued.
 	for _, effect := range r.pending.effects {
@@ -238,9 +216,6 @@ func (r *run) restore(c *continuation) error {
 	for _, s := range after {
 		r.inbox.put(s)
 	}
-	if c.Start != nil {
-		r.pending.effects = append(r.pending.effects, scheduledAttempt{*c.Start, session})
-	}
-	r.apply(reducer.Continued{At: r.now(), NotStarted: c.NotStarted, Options: r.options()})
+	r.apply(reducer.Continued{At: r.now(), Scheduled: c.Scheduled, NotStarted: c.NotStarted, Options: r.options()})
 	return nil
 }
