@@ -98,11 +98,20 @@ func (g *generation) run(ctx context.Context) (result AttemptResult, err error) 
 		return g.end(ctx, p, answered{err: err})
 	}
 	broadcast.SetThrough(throughOf(p.session))
+	return g.guarded(ctx, p, broadcast.Publish), nil
+}
+
+// guarded sends the request, with the hooks beside and after the answer, and settles its usage.
+func (g *generation) guarded(ctx context.Context, p prepared, publish func(Delta)) AttemptResult {
 	ctx, cancel := context.WithDeadlineCause(ctx, p.deadline, errTimeout)
 	defer cancel()
-	r := g.send(ctx, p, broadcast)
+	streaming, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	publish, passed := p.guard.deltas(publish, g.in.Compaction != nil)
+	defer p.guard.startBeside(ctx, stop, passed)()
+	r := g.send(streaming, p, publish)
 	p.settle(r.Usage)
-	return g.conclude(ctx, p, r), nil
+	return g.conclude(ctx, p, r)
 }
 
 // admit waits until the attempt is due, prepares it, and reserves its usage.
@@ -131,11 +140,7 @@ func (g *generation) admit(ctx context.Context) (prepared, error) {
 // awaitDue waits for the quiet period or the delay of a retry.
 func (g *generation) awaitDue(ctx context.Context, session reducer.Session) error {
 	if !g.in.SendAt.IsZero() {
-		due := g.in.SendAt
-		if n := g.in.JitterMs; n > 0 {
-			due = due.Add(-milliseconds(rand.Int64N(n)))
-		}
-		pause.For(ctx, due.Sub(g.serverNow()))
+		pause.For(ctx, g.in.due().Sub(g.serverNow()))
 	}
 	if err := context.Cause(ctx); err != nil {
 		return err
@@ -147,6 +152,11 @@ func (g *generation) awaitDue(ctx context.Context, session reducer.Session) erro
 			"through", throughOf(session), "waited_ms", waited.Milliseconds())
 	}
 	return nil
+}
+
+// due returns the time of the sending, at random within the jitter.
+func (in AttemptInput) due() time.Time {
+	return in.SendAt.Add(-milliseconds(rand.Int64N(in.JitterMs + 1)))
 }
 
 // serverNow is the time of the server, whose clock dates events.
@@ -166,12 +176,10 @@ type answered struct {
 	refused *reducer.Overflow // of an input that the provider rejected as too long; nil: not rejected, or unknown
 }
 
-// send sends the request. The hooks beside the answer can stop it.
-func (g *generation) send(ctx context.Context, p prepared, broadcast Broadcast) (r answered) {
+// send sends the request, and bounds the answer.
+func (g *generation) send(ctx context.Context, p prepared, publish func(Delta)) (r answered) {
 	streaming, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	publish, passed := p.guard.deltas(broadcast.Publish, g.in.Compaction != nil)
-	defer p.guard.startBeside(ctx, stop, passed)()
 	g.measured.sent(g.in, p)
 	size, reasoned, keep := 0, 0, p.request.Settings.Reasoning
 	r.Answer, r.err = p.model.Stream(streaming, p.request, func(delta Delta) {
@@ -187,11 +195,10 @@ func (g *generation) send(ctx context.Context, p prepared, broadcast Broadcast) 
 		publish(delta)
 	})
 	g.measured.streamed()
-	if r.err != nil && context.Cause(streaming) == errTooLong {
+	r.refused = refusedLength(ctx, p, r.err)
+	if r.err = g.timedOut(ctx, p, r.err); r.err != nil && context.Cause(streaming) == errTooLong {
 		r.err = errTooLong
 	}
-	r.refused = refusedLength(ctx, p, r.err)
-	r.err = g.timedOut(ctx, p, r.err)
 	return r
 }
 

@@ -67,7 +67,7 @@ func (g *generation) resolve(p *prepared) (err error) {
 	provider := config.Primary
 	if g.in.Fallback {
 		if config.Fallback == nil {
-			return fmt.Errorf("context %s has no fallback provider", g.in.ContextName)
+			return &ModelError{Kind: "configuration", Failure: event.FailureConfiguration, Err: fmt.Errorf("context %s has no fallback provider", g.in.ContextName)}
 		}
 		provider = *config.Fallback
 	}

@@ -103,7 +103,7 @@ func (g *generation) querySession(ctx context.Context, run workflow.Execution) (
 		err = value.Get(&session)
 	}
 	if err == nil && !isThrough(session, g.in.Through, g.in.ThroughAt) {
-		err = fmt.Errorf("it ends with event %q (want %s)", session.LastEventID(), g.in.Through)
+		err = fmt.Errorf("it ends with event %q of %v (want %s of %v)", session.LastEventID(), session.LastEventAt, g.in.Through, g.in.ThroughAt)
 	}
 	return session, err
 }

@@ -38,14 +38,17 @@ func (in AttemptInput) describe(span trace.Span) {
 // traceResult adds the outcome to the span of an activity.
 func (a *Activities) traceResult(span trace.Span, result AttemptResult) {
 	span.SetAttributes(tracing.Outcome.String(outcomeName(result.Outcome)))
-	if result.Outcome != reducer.Failed {
-		return
+	if result.Outcome == reducer.Failed {
+		a.failSpan(span, errors.New(a.problemOf(result)))
 	}
-	problem := result.Error
+}
+
+// problemOf returns the error of a failed attempt, or only its kind if the error may quote content that spans omit.
+func (a *Activities) problemOf(result AttemptResult) string {
 	if result.Kind.MayQuote() && !a.options.TraceContent {
-		problem = string(result.Kind)
+		return string(result.Kind)
 	}
-	a.failSpan(span, errors.New(problem))
+	return result.Error
 }
 
 const maxSpanError = 500 // bytes
