@@ -19,10 +19,10 @@ import (
 // attempt is the scheduled attempt. The zero value is none.
 type attempt struct {
 	scheduledAttempt
-	future      workflow.Future // of the activity Generate; nil: none
-	cancel      workflow.CancelFunc
-	drop        func() // removes the session from Options.Sessions
-	scheduledAt int    // length of the history, in entries
+	future workflow.Future // of the activity Generate; nil: none
+	cancel workflow.CancelFunc
+	drop   func() // removes the session from Options.Sessions
+	isNew  bool   // the server does not know it yet
 }
 
 // scheduledAttempt is an attempt with its input: the session of the step that decided it.
@@ -59,7 +59,7 @@ func (r *run) startAttempt(scheduled scheduledAttempt) {
 	info := workflow.GetInfo(r.ctx)
 	ctx, cancel := workflow.WithCancel(r.traced(r.ctx))
 	r.attempt = attempt{
-		scheduledAttempt: scheduled, cancel: cancel, scheduledAt: info.GetCurrentHistoryLength(),
+		scheduledAttempt: scheduled, isNew: true, cancel: cancel,
 		drop:   r.sessions.Put(info.WorkflowExecution.RunID, start.RequestID, start.Attempt, scheduled.session),
 		future: workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, r.attemptOptions(start, in.MaxAttempts)), acts.Generate, in),
 	}
@@ -110,8 +110,8 @@ func (r *run) stopAttempt(stop reducer.StopAttempt) {
 	if !r.attempt.is(stop.RequestID, stop.Attempt) {
 		return
 	}
-	if r.attempt.scheduledAt == workflow.GetInfo(r.ctx).GetCurrentHistoryLength() {
-		r.attempt.cancel() // the server does not know it yet
+	if r.attempt.isNew {
+		r.attempt.cancel()
 		return
 	}
 	ctx := workflow.WithLocalActivityOptions(intercept.WithParent(r.ctx, r.trace.newest()), workflow.LocalActivityOptions{

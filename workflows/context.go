@@ -306,6 +306,7 @@ func (r *run) performEffects() {
 			r.wakeAt(effect)
 		}
 	}
+	r.attempt.isNew = false
 }
 
 // await waits for a condition. It registers a run that was reset in the meantime.
