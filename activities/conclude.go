@@ -77,8 +77,11 @@ func (g *generation) withoutAnswer(ctx context.Context, p prepared, usage event.
 // outcome returns the result of an attempt as if it was sent.
 func (g *generation) outcome(ctx context.Context, p prepared, r answered) AttemptResult {
 	result := AttemptResult{
-		ProviderID: p.providerID, Model: p.modelName, DurationMs: time.Since(g.startedAt).Milliseconds(), Usage: r.Usage,
-		FinishReason: r.FinishReason, Omitted: p.omitted, Hooks: p.guard.reported(), Offered: p.tools.recorded,
+		ProviderID: p.providerID, Model: p.modelName, Usage: r.Usage, FinishReason: r.FinishReason,
+		Omitted: p.omitted, Hooks: p.guard.reported(), Offered: p.tools.recorded,
+	}
+	if !p.dueAt.IsZero() {
+		result.DurationMs = time.Since(p.dueAt).Milliseconds()
 	}
 	var stop stopped
 	switch cause := context.Cause(ctx); {

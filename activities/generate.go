@@ -124,7 +124,8 @@ func (g *generation) admit(ctx context.Context) (prepared, error) {
 	if err = g.awaitDue(ctx, p.session); err != nil {
 		return p, err
 	}
-	p.deadline = time.Now().Add(milliseconds(g.in.TimeoutMs))
+	p.dueAt = time.Now()
+	p.deadline = p.dueAt.Add(milliseconds(g.in.TimeoutMs))
 	timed, cancel := context.WithDeadlineCause(ctx, p.deadline, errTimeout)
 	defer cancel()
 	var r reservations

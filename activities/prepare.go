@@ -12,7 +12,7 @@ import (
 
 // prepared is an attempt before it is sent. After an error, it contains what is known.
 type prepared struct {
-	deadline              time.Time // of the attempt; zero before it was due
+	dueAt, deadline       time.Time // of the attempt; zero before it was due
 	session               reducer.Session
 	providerID, modelName string
 	model                 Model

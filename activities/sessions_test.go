@@ -6,8 +6,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/testsuite"
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs/blobstest"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
@@ -75,6 +80,62 @@ func TestAnAttemptTakesItsSessionWhereItIs(t *testing.T) {
 			require.Equal(t, "Hello", w.model.Requests()[0].LastUser())
 		})
 	}
+}
+
+// archivedServer is a server whose worker of the workflow is away, and whose history is in the archive.
+type archivedServer struct{ *server }
+
+func (archivedServer) WorkflowService() workflowservice.WorkflowServiceClient { return forgotten{} }
+
+func TestAnAttemptFoldsTheLogUpToItsSession(t *testing.T) {
+	session, events := reducer.NewSession("demo"), []event.Event(nil)
+	apply := func(in reducer.Input) {
+		var effects []reducer.Effect
+		session, effects = reducer.Step(session, in)
+		for _, effect := range effects {
+			if record, ok := effect.(reducer.Record); ok {
+				events = append(events, record.Events...)
+			}
+		}
+	}
+	said := func(text string) reducer.Received {
+		return reducer.Received{At: time.Now(), Events: []event.Event{event.New(event.UserMessage{Content: text})}}
+	}
+	apply(reducer.Opened{At: time.Now()})
+	apply(reducer.Received{At: time.Now(), Events: []event.Event{
+		event.New(event.SetDeliveryPolicy{Policy: event.PolicyQueue, QuietPeriodMs: new(int64(0))}), event.New(event.UserMessage{Content: "Hello"}),
+	}})
+	apply(reducer.AttemptEnded{
+		At: time.Now(), RequestID: session.Request.ID, Attempt: 1, Outcome: reducer.Called, Text: "Let me see.",
+		Calls: []reducer.CalledTool{{ID: "call_1", Name: "weather"}},
+	})
+	apply(said("And then?"))
+	apply(reducer.ToolEnded{At: time.Now(), RequestID: session.Request.ID, CallID: "call_1", Outcome: reducer.CallReturned})
+	in := inputOf(session)
+	require.NotEmpty(t, in.Limit)
+	apply(said("Still there?"))
+
+	logs := archive.New(blobstest.New(t).Store)
+	folder, err := logs.Folder(t.Context(), "demo")
+	require.NoError(t, err)
+	require.NoError(t, folder.Register(t.Context(), archive.Run{ID: runID}))
+	_, err = logs.Write(t.Context(), "demo", runID, events)
+	require.NoError(t, err)
+	model := &caller{answer: activities.Answer{Text: "Hi", FinishReason: "stop"}}
+	away := &server{session: func(int) (reducer.Session, error) { return reducer.Session{}, serviceerror.NewUnavailable("away") }}
+	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
+	env.RegisterActivity(activities.New(activities.Options{Temporal: archivedServer{away}, Archive: logs, Models: model}))
+	_, err = env.ExecuteActivity(acts.Generate, in)
+	require.NoError(t, err)
+	var contents []string
+	for _, m := range model.request.Messages {
+		contents = append(contents, m.Content)
+	}
+	require.Equal(t, []string{"Hello", "Let me see.", "(no output)"}, contents, "queued messages are not part of the step")
+
+	in.Through = "demo:0099"
+	_, err = env.ExecuteActivity(acts.Generate, in)
+	require.Contains(t, unsent(t, err).Message(), `read the session of context demo: the log ends with event "`+session.LastEventID()+`" (want demo:0099)`)
 }
 
 func TestASessionThatCannotBeReadIsRetried(t *testing.T) {

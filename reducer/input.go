@@ -79,6 +79,7 @@ type (
 	// previous run are lost.
 	Continued struct {
 		At         time.Time
+		Scheduled  bool     // the previous run performed the newest [StartAttempt]
 		NotStarted []string // ids of the calls whose [CallTool] the previous run did not perform
 		Options
 	}

@@ -34,10 +34,14 @@ func (d *decision) continued(in Continued) {
 	case r == nil || d.waits():
 	case d.Phase() == PhaseCalling:
 		d.continueCalls(in.NotStarted)
-	default:
+	case in.Scheduled:
 		d.attemptEnded(AttemptEnded{
 			At: d.at, RequestID: r.ID, Attempt: r.Attempt, Outcome: HandedBack, AttemptEnd: AttemptEnd{Error: "the run continued as new"},
 		})
+	case r.Stop == "":
+		d.startAttempt()
+	default:
+		d.withdrawn(AttemptEnded{Outcome: Withdrawn})
 	}
 }
 

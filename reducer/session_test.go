@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -31,7 +32,8 @@ import (
 //	tool ID [error] JSON        the result of a tool call; also tool ID lost
 //	approve, deny [ID] [TEXT]   a decision; the text is a reason or, if it is JSON, the arguments
 //	sleep DURATION              the time passes and the timer fires if it is due
-//	continue [ID]…              the next run; the calls with the ids were not started
+//	continue [ID]…              the next run; the calls with the ids were not started, nor was the attempt
+//	                            if one of the ids is "attempt"
 //	interrupt, close [REASON]
 //	terminate                   load the session from its log
 //	afford TOKENS               print whether the budget allows an attempt
@@ -112,7 +114,9 @@ func (s *story) input(command, rest string) reducer.Input {
 	case "approve", "deny":
 		return s.decision(event.Decision(command), rest)
 	case "continue":
-		return reducer.Continued{At: s.now, NotStarted: strings.Fields(rest), Options: s.session.Options}
+		notStarted := strings.Fields(rest)
+		isScheduled := !slices.Contains(notStarted, "attempt")
+		return reducer.Continued{At: s.now, Scheduled: isScheduled, NotStarted: notStarted, Options: s.session.Options}
 	case "close":
 		return reducer.CloseAsked{At: s.now, Reason: rest}
 	}

@@ -147,9 +147,12 @@ func holds(t *testing.T, condition string, s reducer.Session, in reducer.Input) 
 	case "retried":
 		return isRetried(s, ended)
 	case "goes on":
-		_, isContinued := in.(reducer.Continued)
-		if isContinued {
+		if continued, ok := in.(reducer.Continued); ok && continued.Scheduled {
 			ended.Outcome = reducer.HandedBack
+		} else if ok && r.Stop == "" {
+			return true
+		} else if ok {
+			ended.Outcome = reducer.Withdrawn
 		}
 		return goesOn(s, ended)
 	case "closing":
@@ -310,7 +313,7 @@ func randomToolInput(r *rand.Rand, s reducer.Session, at time.Time) reducer.Inpu
 		}
 		return received(decided)
 	case 4:
-		in := reducer.Continued{At: at, Options: s.Options}
+		in := reducer.Continued{At: at, Scheduled: r.IntN(2) == 0, Options: s.Options}
 		if r.IntN(2) == 0 {
 			in.NotStarted = []string{callID}
 		}
@@ -355,7 +358,7 @@ func randomInput(r *rand.Rand, s reducer.Session, at time.Time) reducer.Input {
 	case 9:
 		return reducer.InterruptAsked{At: at}
 	case 10:
-		return reducer.Continued{At: at, Options: s.Options}
+		return reducer.Continued{At: at, Scheduled: r.IntN(2) == 0, Options: s.Options}
 	}
 	if r.IntN(8) == 0 {
 		return reducer.Opened{At: at, Options: s.Options}
