@@ -216,6 +216,6 @@ func (r *run) restore(c *continuation) error {
 	for _, s := range after {
 		r.inbox.put(s)
 	}
-	r.apply(reducer.Continued{At: r.now(), NotStarted: c.NotStarted, Options: r.options()})
+	r.apply(reducer.Continued{At: r.now(), Scheduled: c.Scheduled, NotStarted: c.NotStarted, Options: r.options()})
 	return nil
 }
