@@ -82,6 +82,7 @@ func TestAContextStaysWithinItsBudget(t *testing.T) {
 		AssistantMessage "Here I am."
 		LLMRequestCompleted 1 stop
 		UserMessage "And now?"
+		LLMRequestStarted 2 scripted attempt 1
 		BudgetExceeded 2 context
 	`), strings.Split(withoutPositions(w.log(c)), "\nLLMRequestFailed")[0])
 	w.send(c, event.New(event.BudgetSet{Tokens: new(int64(2000))}))

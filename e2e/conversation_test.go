@@ -212,10 +212,12 @@ func TestQuickMessagesAreDebouncedIntoOneRequest(t *testing.T) {
 		SessionStarted after 0
 		SetDeliveryPolicy
 		UserMessage "One."
+		LLMRequestStarted 1 scripted attempt 1 through 3
 		UserMessage "Two."
+		LLMRequestStarted 1 scripted attempt 2 through 5
 		UserMessage "Three."
-		LLMRequestStarted 1 scripted attempt 1 through 5
-		AssistantMessage "Both." through 5
+		LLMRequestStarted 1 scripted attempt 3 through 7
+		AssistantMessage "Both." through 7
 		LLMRequestCompleted 1 stop
 	`), w.log(c))
 	w.replay(c, "quick-messages")

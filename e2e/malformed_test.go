@@ -65,7 +65,6 @@ var malformed = []struct {
 	{"a raw key as tag", "event", map[string]any{"_tag": rawKey}, "unknown"},
 	{"a raw key in broken JSON", "event", payload("json/plain", `{"apiKey":"`+rawKey), "want a JSON object"},
 	{"an unknown signal", "typo", "the key is " + rawKey, "want one of event, interrupt, close"},
-	{"a forged start", "request-started", rawKey, "request-started"},
 }
 
 func TestMalformedSignalsAreRejected(t *testing.T) {

@@ -45,8 +45,10 @@ type workerSettings struct {
 	Part         contexts.Part `json:"part"`
 	DrainTimeout time.Duration `json:"drainTimeout"`
 	// HangOnSignal makes the process hang when it signals a context.
-	HangOnSignal bool   `json:"hangOnSignal"`
-	HoldResults  string `json:"holdResults"` // the URL of [holdResults]
+	HangOnSignal bool `json:"hangOnSignal"`
+	// HoldResults is the URL of [holdResults], Holds the type of the activities.
+	HoldResults string `json:"holdResults"`
+	Holds       string `json:"holds"`
 	// HookURL enables [remoteHook].
 	HookURL string `json:"hookUrl"`
 	// HooksFile is a file like hooks.example.toml.
@@ -104,7 +106,7 @@ func runWorker(settings string, logger *slog.Logger) error {
 		options.Interceptors = []interceptor.ClientInterceptor{&hangOnSignal{}}
 	}
 	if s.HoldResults != "" {
-		options.Interceptors = []interceptor.ClientInterceptor{&holdResults{url: s.HoldResults}}
+		options.Interceptors = []interceptor.ClientInterceptor{&holdResults{url: s.HoldResults, of: s.Holds}}
 	}
 	temporal, err := client.Dial(options)
 	if err != nil {
