@@ -39,6 +39,8 @@ func (b *batch) Add(e eventlog.Recorded) bool { return b.add(e) }
 
 var IsDuringTurn = isDuringTurn
 
+var HeartbeatInterval = heartbeatInterval
+
 var (
 	Due      = AttemptInput.due
 	Describe = AttemptInput.describe

@@ -33,11 +33,9 @@ type life struct {
 func (a *Activities) startLife(ctx context.Context, info activity.Info, trace string) (context.Context, *life) {
 	work, cancel := context.WithCancelCause(ctx)
 	l := &life{temporal: a.options.Temporal, token: info.TaskToken, cancel: cancel, state: Heartbeat{Trace: trace}}
-	handBack := a.options.HandBack
 	select {
-	case <-handBack:
+	case <-a.options.HandBack:
 		cancel(errShutdown)
-		handBack = nil
 	default:
 	}
 	beating, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -47,7 +45,14 @@ func (a *Activities) startLife(ctx context.Context, info activity.Info, trace st
 		beats.Wait()
 		cancel(nil)
 	}
-	beats.Go(func() { l.beat(beating, heartbeatInterval(info), handBack) })
+	beats.Go(func() { l.beat(beating, heartbeatInterval(info)) })
+	beats.Go(func() {
+		select {
+		case <-a.options.HandBack:
+			cancel(errShutdown)
+		case <-beating.Done():
+		}
+	})
 	return work, l
 }
 
@@ -56,16 +61,13 @@ func heartbeatInterval(info activity.Info) time.Duration {
 	return cmp.Or(info.HeartbeatTimeout, DefaultFailover) / 3
 }
 
-func (l *life) beat(ctx context.Context, interval time.Duration, handBack <-chan struct{}) {
+func (l *life) beat(ctx context.Context, interval time.Duration) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-handBack:
-			l.cancel(errShutdown)
-			handBack = nil
 		case <-ticker.C:
 			sending, cancel := context.WithTimeout(ctx, 3*interval)
 			err := l.temporal.RecordActivityHeartbeat(sending, l.token, l.heartbeat())

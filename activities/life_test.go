@@ -6,8 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
 
@@ -87,6 +89,28 @@ func TestACancelledAttemptThatWasNotSentIsWithdrawn(t *testing.T) {
 	w.server.beatErr = temporal.NewCanceledError()
 	require.Equal(t, activities.AttemptResult{Outcome: reducer.Withdrawn, Reason: event.ReasonCancelled}, w.generated())
 	require.False(t, w.server.beats[0].Sent)
+}
+
+func TestThreeHeartbeatsFitIntoTheirTimeout(t *testing.T) {
+	require.Equal(t, 10*time.Second, activities.HeartbeatInterval(activity.Info{HeartbeatTimeout: 30 * time.Second}))
+	require.Equal(t, time.Second, activities.HeartbeatInterval(activity.Info{}))
+}
+
+// A worker that shuts down while Temporal is unreachable must not wait for it.
+func TestAWaitingHeartbeatDoesNotDelayAShutdown(t *testing.T) {
+	w := newWorld(t, newSession(), llmtest.Answer("One", " two").HoldAfter(1, llmtest.NewGate()))
+	w.handBack = make(chan struct{})
+	ended := make(chan struct{})
+	w.reset(nil)
+	w.server.beat = func(activities.Heartbeat) {
+		close(w.handBack)
+		<-ended
+	}
+	go func() {
+		assert.NoError(t, w.model.Aborted(context.Background(), 1))
+		close(ended)
+	}()
+	require.Equal(t, reducer.HandedBack, w.generated().Outcome)
 }
 
 func TestHeartbeatsReportTheUsageSoFar(t *testing.T) {

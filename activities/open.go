@@ -79,26 +79,38 @@ func (a *Activities) Open(ctx context.Context, in OpenInput) (OpenResult, error)
 		}
 	}
 	if in.ContinuedRunID != "" || in.HasSession {
-		through := in.After
-		switch {
-		case base != "":
-			through = math.MaxInt // archive also the events after the reset point: they are a branch of the log
-		case in.Unarchived:
-			through = 0
-		}
-		run := archive.Run{ID: result.RunID, After: in.After, Behind: cmp.Or(in.ContinuedRunID, base)}
-		err := a.log.Continue(ctx, in.ContextName, run, through)
-		if err == nil && !in.HasSession {
-			result.Deliveries, err = a.beginDeliveries(ctx, in.ContextName, run)
-		}
-		return result, err
+		err = a.continueLog(ctx, in, base, &result)
+	} else {
+		err = a.openLog(ctx, in, base, &result)
 	}
+	return result, err
+}
+
+// continueLog registers a run that has the session. base is the run before a reset; "": there was none.
+func (a *Activities) continueLog(ctx context.Context, in OpenInput, base string, result *OpenResult) error {
+	through := in.After
+	switch {
+	case base != "":
+		through = math.MaxInt // archive also the events after the reset point: they are a branch of the log
+	case in.Unarchived:
+		through = 0
+	}
+	run := archive.Run{ID: result.RunID, After: in.After, Behind: cmp.Or(in.ContinuedRunID, base)}
+	err := a.log.Continue(ctx, in.ContextName, run, through)
+	if err == nil && !in.HasSession {
+		result.Deliveries, err = a.beginDeliveries(ctx, in.ContextName, run)
+	}
+	return err
+}
+
+// openLog registers a run that continues none, and restores the session from the log of earlier runs.
+func (a *Activities) openLog(ctx context.Context, in OpenInput, base string, result *OpenResult) error {
 	opened, err := a.log.Open(ctx, in.ContextName, result.RunID, base)
 	if err != nil {
-		return result, err
+		return err
 	}
 	if result.Deliveries, err = a.beginDeliveries(ctx, in.ContextName, opened.Run); err != nil {
-		return result, err
+		return err
 	}
 	switch {
 	case opened.Origin != nil:
@@ -109,7 +121,7 @@ func (a *Activities) Open(ctx context.Context, in OpenInput) (OpenResult, error)
 	if len(opened.Events) > 0 {
 		result.Session, err = wire.Pack(reducer.Load(in.ContextName, a.options.Reduce, opened.Events...))
 	}
-	return result, err
+	return err
 }
 
 // isBound reports whether the namespace records a blob store as its own.
