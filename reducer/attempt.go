@@ -13,16 +13,14 @@ func (d *decision) startRequest() {
 	d.requeue()
 }
 
-// requeue continues the request with an attempt that is no retry.
+// requeue continues the request with an attempt that is no retry. A withdrawn attempt does not prolong the maximum wait.
 func (d *decision) requeue() {
 	r := d.Request
-	r.Since = d.TriggerAt
-	r.forgetRetries()
-	d.startAttempt()
-}
-
-func (r *Request) forgetRetries() {
+	if !r.hasAttempt() {
+		r.Since = d.TriggerAt
+	}
 	r.Retries, r.RetryAt, r.JitterMs, r.Repair = 0, time.Time{}, 0, nil
+	d.startAttempt()
 }
 
 // maxSleep is the longest time that a retry waits in its activity. A longer one waits for a timer.
