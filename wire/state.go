@@ -156,13 +156,16 @@ func toolsSize(tools *event.SetTools) int {
 
 const maxStateArguments = 1 << 10 // bytes of a tool call
 
-// abridged omits settings, the end of long arguments, and the arguments after the 16th call.
+// abridged omits settings, the answer of a repair, the end of long arguments, and the arguments after the 16th call.
 func abridged(request *reducer.Request) *reducer.Request {
 	if request == nil {
 		return nil
 	}
 	short := *request
 	short.Settings = nil
+	if request.Repair != nil {
+		short.Repair = &reducer.Repair{Problem: request.Repair.Problem}
+	}
 	short.Calls = slices.Clone(request.Calls)
 	for i := range short.Calls {
 		call := &short.Calls[i]
