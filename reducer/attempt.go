@@ -13,16 +13,14 @@ func (d *decision) startRequest() {
 	d.requeue()
 }
 
-// requeue continues the request with an attempt that is no retry.
+// requeue continues the request with an attempt that is no retry. A withdrawn attempt does not prolong the maximum wait.
 func (d *decision) requeue() {
 	r := d.Request
-	r.Since = d.TriggerAt
-	r.forgetRetries()
-	d.startAttempt()
-}
-
-func (r *Request) forgetRetries() {
+	if !r.hasAttempt() {
+		r.Since = d.TriggerAt
+	}
 	r.Retries, r.RetryAt, r.JitterMs, r.Repair = 0, time.Time{}, 0, nil
+	d.startAttempt()
 }
 
 // maxSleep is the longest time that a retry waits in its activity. A longer one waits for a timer.
@@ -162,83 +160,3 @@ func (d *decision) waits() bool { return d.Phase() == PhaseRunning && !d.Request
 
 // isQuiet reports whether the next attempt is to be sent later, so that it can include new input.
 func (d *decision) isQuiet() bool { return d.waits() || d.at.Before(d.Request.SendAt) }
-
-func (d *decision) next() {
-	if d.Closing != "" {
-		d.end()
-	}
-	if d.Trigger == "" {
-		return
-	}
-	d.reopen()
-	d.startRequest()
-}
-
-// MaxRetryAfter is the longest delay that a provider may ask for; a longer one ends the retries.
-const MaxRetryAfter = 5 * time.Minute
-
-func (d *decision) mayRetry(in AttemptEnded) bool {
-	return in.Retryable && !in.Final && in.RetryAfter <= MaxRetryAfter && d.Request.Retries < d.Reduced.Config.Retry.MaxRetries
-}
-
-// retries continues a request with the same attempt after a delay. It reports false if it must not.
-func (d *decision) retries(in AttemptEnded) bool {
-	if in.Outcome != Failed || !d.mayRetry(in) {
-		return false
-	}
-	d.recordAttemptEnd(event.AttemptFailed, in.AttemptEnd)
-	r := d.Request
-	r.Retries++
-	backoff := d.Reduced.Config.Retry.delay(r.Retries)
-	delay, jitter := max(backoff, in.RetryAfter), time.Duration(0)
-	if d.Reduced.Config.Retry.Jitter {
-		jitter = min(backoff/2, delay-in.RetryAfter, maxSleep)
-	}
-	r.RetryAt, r.JitterMs = d.at.UTC().Add(delay), jitter.Milliseconds()
-	d.startAttempt()
-	return true
-}
-
-// delay returns the delay before the nth retry.
-func (c RetryConfig) delay(n int) time.Duration {
-	delay := float64(c.InitialDelayMs)
-	for range n - 1 {
-		delay = min(delay*c.BackoffFactor, float64(c.MaxDelayMs))
-	}
-	return time.Duration(delay * float64(time.Millisecond))
-}
-
-// repairs continues a request whose answer is invalid. It reports false if the attempt was a repair already.
-func (d *decision) repairs(in AttemptEnded) bool {
-	r := d.Request
-	if in.Outcome != Failed || in.Repair == nil || r.Repair != nil {
-		return false
-	}
-	in.Retryable = true
-	d.recordAttemptEnd(event.AttemptFailed, in.AttemptEnd)
-	r.Repair, r.RetryAt = in.Repair, time.Time{}
-	d.startAttempt()
-	return true
-}
-
-func (d *decision) hasFallback() bool {
-	return !d.Request.Fallback && d.Reduced.Config.Fallback != nil
-}
-
-func (d *decision) fallBack(in AttemptEnded) {
-	r := d.Request
-	d.record(event.LLMRequestFellBack{
-		RequestID: r.ID, FromProvider: r.ProviderID, ToProvider: d.Reduced.Config.Fallback.ProviderID,
-		Error: in.Error, RetriesAttempted: r.Retries, Kind: in.Kind, Retryable: in.Retryable, Usage: in.Usage,
-	})
-	r.Fallback, r.Compaction, r.Compactions, r.Refusals = true, nil, 0, 0
-	d.requeue()
-}
-
-// dropped returns the newest message that a cancellation left unanswered; "" if the attempt includes it.
-func (d *decision) dropped() string {
-	if r := d.Request; event.Counter(r.Dropped) > event.Counter(r.Through) {
-		return r.Dropped
-	}
-	return ""
-}

@@ -78,3 +78,11 @@ func (d *decision) stop(reason event.Reason) {
 		r.Stop = reason
 	}
 }
+
+// dropped returns the newest message that a cancellation left unanswered; "" if the attempt includes it.
+func (d *decision) dropped() string {
+	if r := d.Request; event.Counter(r.Dropped) > event.Counter(r.Through) {
+		return r.Dropped
+	}
+	return ""
+}

@@ -64,3 +64,15 @@ func (d *decision) end() {
 	d.answerOpenToolCalls()
 	d.record(event.SessionEnded{Reason: d.Closing})
 }
+
+// next starts the request for the messages that still require an answer, or ends the session.
+func (d *decision) next() {
+	if d.Closing != "" {
+		d.end()
+	}
+	if d.Trigger == "" {
+		return
+	}
+	d.reopen()
+	d.startRequest()
+}

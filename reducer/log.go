@@ -93,6 +93,16 @@ func (d *decision) follow(e event.Event) {
 		}
 	case event.SessionEnded:
 		d.Ended, d.Closing = true, ""
+	case event.Compacted:
+		d.followCompaction(body)
+	default:
+		d.followRequest(e)
+	}
+}
+
+// followRequest updates the session for an event about an attempt.
+func (d *decision) followRequest(e event.Event) {
+	switch body := e.Body.(type) {
 	case event.LLMRequestStarted:
 		r := d.openRequest(body.RequestID)
 		r.Attempt, r.AttemptEnded, r.Through = body.Attempt, false, body.ThroughEventID
@@ -102,16 +112,10 @@ func (d *decision) follow(e event.Event) {
 		}
 		d.ProviderID, d.Model = body.ProviderID, body.Model
 	case event.ToolsOffered:
-		d.openRequest(body.RequestID)
 		d.Offered = &Offered{EventID: e.ID, Patterns: body.Patterns, Hash: body.Hash(), Withheld: body.Withheld}
-	case event.HookApplied:
-		d.openRequest(body.RequestID)
-	case event.Compacted:
-		d.followCompaction(body)
 	case event.ContentRefused:
 		d.openRequest(body.RequestID).Refusals++
 	case event.LLMRequestFellBack:
-		d.openRequest(body.RequestID)
 		d.endAttempt(body.RequestID, body.Usage, false)
 	case event.LLMAttemptEnded:
 		if body.Outcome == event.AttemptToolCalls || body.Outcome == event.AttemptCompacted {

@@ -116,8 +116,7 @@ func (d *decision) withdrawn(in AttemptEnded) {
 		d.next()
 	case r.Stop != "":
 		r.Stop, r.Limit = "", ""
-		r.forgetRetries()
-		d.startAttempt()
+		d.requeue()
 	case r.Taken != "":
 		d.startAttempt()
 	default: // an obsolete stop

@@ -113,48 +113,55 @@ func (d *decision) mayCompact() bool {
 // an error that is not retryable. It shortens the conversation if it can. It reports false if the
 // request ends or falls back.
 func (d *decision) compacts(in AttemptEnded) bool {
-	r, limits := d.Request, d.Reduced.Config.Compaction.Limits()
-	isTooLong := in.Overflow != nil && (in.Outcome == TooLong || in.Outcome == Failed)
+	r := d.Request
+	isTooLong := in.Overflow != nil && r.Compactions < MaxCompactions
 	isFailedSummary := r.Compaction != nil && in.Outcome == Failed && allowsFallback(in.Kind) &&
 		(!in.Retryable || in.Kind == event.FailureTimeout)
-	if !isFailedSummary && (!isTooLong || r.Compactions >= MaxCompactions) {
+	if !isTooLong && !isFailedSummary {
 		return false
 	}
-	c, strategies := d.compactionOf(in), limits.Strategies
+	c, strategies := d.compactionOf(in), d.Reduced.Config.Compaction.Limits().Strategies
 	if failed := r.Compaction; failed != nil {
-		if isTooLong && c.Window < failed.Window && r.Compactions < MaxCompactions { // the next attempt omits more messages
+		if isTooLong && c.Window < failed.Window { // the next attempt omits more messages
 			next := *failed
 			next.Window, next.Source = c.Window, c.Source
-			d.summarise(in, next)
+			d.recordAttemptEnd(event.AttemptFailed, in.AttemptEnd)
+			r.Compactions, r.Compaction = r.Compactions+1, &next
+			d.requeue()
 			return true
 		}
 		c, r.Compaction = *failed, nil
 		strategies = slices.DeleteFunc(slices.Clone(strategies), func(s event.Strategy) bool { return s == event.StrategySummarise })
 	}
-	enough := d.excess(c.Overflow)
+	return d.shortens(in, c, strategies, isFailedSummary)
+}
+
+// shortens continues a request with a shorter conversation, or as it is if nothing can be made shorter and only an estimate
+// was too long: then the provider decides. isLast: a second estimate does not count.
+func (d *decision) shortens(in AttemptEnded, c Compaction, strategies []event.Strategy, isLast bool) bool {
+	r, enough := d.Request, d.excess(c.Overflow)
 	best := d.bestCut(strategies, enough, c.Refused)
-	switch {
-	case best.freed == 0 && !c.Refused: // the number of tokens is an estimate, so the provider decides
-		d.recordAttemptEnd(event.AttemptFailed, in.AttemptEnd)
-		if r.Compactions++; isFailedSummary {
+	if best.freed == 0 && c.Refused {
+		return false
+	}
+	d.recordAttemptEnd(event.AttemptFailed, in.AttemptEnd)
+	if r.Compactions++; best.freed == 0 {
+		if isLast {
 			r.Compactions = MaxCompactions
 		}
 		d.requeue()
 		return true
-	case best.freed == 0:
-		return false
-	case len(d.OpenToolCalls) > 0:
+	}
+	if len(d.OpenToolCalls) > 0 {
 		d.answerOpenToolCalls()
 		best = d.bestCut(strategies, enough, c.Refused)
 	}
 	c.Through, c.Messages = best.through, d.countCovered(best.through)
 	if best.strategy == event.StrategySummarise {
-		d.summarise(in, c)
-		return true
+		r.Compaction = &c
+	} else {
+		d.record(c.event(r.ID, best.strategy))
 	}
-	r.Compactions++
-	d.recordAttemptEnd(event.AttemptFailed, in.AttemptEnd)
-	d.record(c.event(r.ID, best.strategy))
 	d.requeue()
 	return true
 }
@@ -193,13 +200,6 @@ func (d *decision) hasNewer(c Compaction) bool {
 	return asked > 0 && slices.ContainsFunc(MessagesOf(d.Session), func(m Message) bool {
 		return m.Role != RoleSystem && event.Counter(m.EventID) > asked
 	})
-}
-
-func (d *decision) summarise(in AttemptEnded, c Compaction) {
-	d.recordAttemptEnd(event.AttemptFailed, in.AttemptEnd)
-	d.Request.Compactions++
-	d.Request.Compaction = &c
-	d.requeue()
 }
 
 // summaryOf returns the result of an attempt that summarises: its text is either a complete summary

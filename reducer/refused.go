@@ -61,6 +61,26 @@ func (f *fold) dropRefusedBy(requestID string) {
 	f.dropRefused(func(r event.ContentRefused) bool { return r.RequestID == requestID })
 }
 
+// withdrawRefusals removes those that an event shows to be wrong, or that it makes obsolete.
+func (f *fold) withdrawRefusals(body event.Body) {
+	switch body := body.(type) {
+	case event.LLMRequestFailed:
+		f.dropRefusedBy(body.RequestID)
+	case event.LLMRequestFellBack:
+		f.dropRefusedBy(body.RequestID)
+	case event.LLMRequestInterrupted:
+		if body.PartialResponse == "" {
+			f.dropRefusedBy(body.RequestID) // nothing shows that the provider accepts the rest
+		}
+	case event.SetProviderConfig:
+		f.dropRefused(func(r event.ContentRefused) bool {
+			return body.UseDefault && !body.AsFallback || r.ProviderID == body.ProviderID && r.Model == body.Model
+		})
+	case event.SetTools:
+		f.dropRefused(func(r event.ContentRefused) bool { return r.Content.OfTools() })
+	}
+}
+
 // includes reports whether refusal a covers all content of refusal b.
 func includes(a, b event.ContentRefused) bool {
 	return a.ProviderID == b.ProviderID && a.Model == b.Model && a.Content == b.Content && (a.Tool == "" || a.Tool == b.Tool) &&

@@ -21,10 +21,10 @@ func (d *decision) rejectEvents(reason string, events []event.Event) {
 // rejection returns why valid input is rejected; "" if it is not. The texts are recorded. A replay
 // does not compare them, so a changed text does not fail it.
 func (d *decision) rejection(events []event.Event) string {
-	attachments := len(d.Reduced.PendingAttachments)
-	calls := len(d.OpenToolCalls)
-	called, answered := map[string]bool{}, map[string]bool{}
-	var decided []event.ApprovalDecided
+	in := batch{
+		decision: d, attachments: len(d.Reduced.PendingAttachments), calls: len(d.OpenToolCalls),
+		called: map[string]bool{}, answered: map[string]bool{},
+	}
 	for _, e := range events {
 		if e.ContextName != "" && e.ContextName != d.ContextName {
 			return fmt.Sprintf("%s.contextName: the event is for another context than %s", e.Tag(), d.ContextName)
@@ -32,56 +32,94 @@ func (d *decision) rejection(events []event.Event) string {
 		if d.reusesKey(e.ClientEventID) {
 			return event.KeyReused
 		}
-		switch body := e.Body.(type) {
-		case event.ApprovalDecided:
-			if problem := d.approvalProblem(body, decided); problem != "" {
-				return fmt.Sprintf("%s.toolCallId: %s", e.Tag(), problem)
-			}
-			decided = append(decided, body)
-		case event.AssistantMessage:
-			if d.Request != nil && body.RequestID == d.Request.ID {
-				return fmt.Sprintf("%s.requestId: request %s is running, and only its worker can answer it (leave requestId out)", e.Tag(), d.Request.ID)
-			}
-			if d.isFarBack(event.Counter(body.ThroughEventID)) {
-				return fmt.Sprintf("%s.throughEventId: more than %d messages follow event %s (name a later event, or leave throughEventId out)",
-					e.Tag(), MaxPlaceBack, body.ThroughEventID)
-			}
-		case event.FileAttachment:
-			if attachments++; attachments > MaxPendingAttachments {
-				return fmt.Sprintf("%s: %d attachments wait for a message already", e.Tag(), MaxPendingAttachments)
-			}
-		case event.ToolCall:
-			if number := event.RequestNumber(body.RequestID); number > 0 && body.RequestID == event.FormatRequestID(d.ContextName, number) {
-				return fmt.Sprintf("%s.requestId: only the worker of a request can add calls to it (leave requestId out)", e.Tag())
-			}
-			if d.isOfRequest(body.ToolCallID) {
-				return fmt.Sprintf("%s.toolCallId: a request made a call with this id", e.Tag())
-			}
-			if calls++; calls > MaxOpenToolCalls {
-				return fmt.Sprintf("%s: %d tool calls wait for their results already", e.Tag(), MaxOpenToolCalls)
-			}
-			called[body.ToolCallID] = true
-		case event.ToolResult:
-			if problem := d.resultProblem(body.ToolCallID, answered[body.ToolCallID]); problem != "" {
-				return fmt.Sprintf("%s.toolCallId: %s", e.Tag(), problem)
-			}
-			answered[body.ToolCallID] = true
-			if size := max(len(body.Value), len(body.Error)); size > maxToolResult && d.isOfRequest(body.ToolCallID) {
-				return fmt.Sprintf("%s: the result has %d bytes (at most %d)", e.Tag(), size, maxToolResult)
-			}
-			if !called[body.ToolCallID] && !d.knowsToolCall(body.ToolCallID) {
-				return fmt.Sprintf("%s.toolCallId: no tool call of the newest %d messages has the id, and providers reject such a result",
-					e.Tag(), MaxPlaceBack)
-			}
-		case event.UserMessage:
-			if strings.TrimSpace(body.Content) == "" && attachments == 0 {
-				return fmt.Sprintf("%s.content: empty, and no attachment waits for it", e.Tag())
-			}
-			attachments = 0
-			if body.Triggers() && d.isAnswering() && d.policy().Rejects {
-				return fmt.Sprintf("busy: request %s is being answered and the delivery policy is reject", d.Request.ID)
-			}
+		if problem := in.add(e.Body); problem != "" {
+			return problem
 		}
+	}
+	return ""
+}
+
+// batch is the part of an input that was checked.
+type batch struct {
+	*decision
+	attachments, calls int // that wait for a message or a result
+	called, answered   map[string]bool
+	decided            []event.ApprovalDecided
+}
+
+// add returns why the next event is rejected; "" if it is not.
+func (b *batch) add(body event.Body) string {
+	switch body := body.(type) {
+	case event.ApprovalDecided:
+		if problem := b.approvalProblem(body, b.decided); problem != "" {
+			return fmt.Sprintf("%s.toolCallId: %s", body.Tag(), problem)
+		}
+		b.decided = append(b.decided, body)
+	case event.AssistantMessage:
+		return b.addAnswer(body)
+	case event.FileAttachment:
+		if b.attachments++; b.attachments > MaxPendingAttachments {
+			return fmt.Sprintf("%s: %d attachments wait for a message already", body.Tag(), MaxPendingAttachments)
+		}
+	case event.ToolCall:
+		return b.addCall(body)
+	case event.ToolResult:
+		return b.addResult(body)
+	case event.UserMessage:
+		return b.addMessage(body)
+	}
+	return ""
+}
+
+func (b *batch) addAnswer(body event.AssistantMessage) string {
+	switch {
+	case b.Request != nil && body.RequestID == b.Request.ID:
+		return fmt.Sprintf("%s.requestId: request %s is running, and only its worker can answer it (leave requestId out)", body.Tag(), b.Request.ID)
+	case b.isFarBack(event.Counter(body.ThroughEventID)):
+		return fmt.Sprintf("%s.throughEventId: more than %d messages follow event %s (name a later event, or leave throughEventId out)",
+			body.Tag(), MaxPlaceBack, body.ThroughEventID)
+	}
+	return ""
+}
+
+func (b *batch) addCall(body event.ToolCall) string {
+	number := event.RequestNumber(body.RequestID)
+	b.calls++
+	b.called[body.ToolCallID] = true
+	switch {
+	case number > 0 && body.RequestID == event.FormatRequestID(b.ContextName, number):
+		return fmt.Sprintf("%s.requestId: only the worker of a request can add calls to it (leave requestId out)", body.Tag())
+	case b.isOfRequest(body.ToolCallID):
+		return fmt.Sprintf("%s.toolCallId: a request made a call with this id", body.Tag())
+	case b.calls > MaxOpenToolCalls:
+		return fmt.Sprintf("%s: %d tool calls wait for their results already", body.Tag(), MaxOpenToolCalls)
+	}
+	return ""
+}
+
+func (b *batch) addResult(body event.ToolResult) string {
+	problem, size := b.resultProblem(body.ToolCallID, b.answered[body.ToolCallID]), max(len(body.Value), len(body.Error))
+	b.answered[body.ToolCallID] = true
+	switch {
+	case problem != "":
+		return fmt.Sprintf("%s.toolCallId: %s", body.Tag(), problem)
+	case size > maxToolResult && b.isOfRequest(body.ToolCallID):
+		return fmt.Sprintf("%s: the result has %d bytes (at most %d)", body.Tag(), size, maxToolResult)
+	case !b.called[body.ToolCallID] && !b.knowsToolCall(body.ToolCallID):
+		return fmt.Sprintf("%s.toolCallId: no tool call of the newest %d messages has the id, and providers reject such a result",
+			body.Tag(), MaxPlaceBack)
+	}
+	return ""
+}
+
+func (b *batch) addMessage(body event.UserMessage) string {
+	isEmpty := strings.TrimSpace(body.Content) == "" && b.attachments == 0
+	b.attachments = 0
+	switch {
+	case isEmpty:
+		return fmt.Sprintf("%s.content: empty, and no attachment waits for it", body.Tag())
+	case body.Triggers() && b.isAnswering() && b.policy().Rejects:
+		return fmt.Sprintf("busy: request %s is being answered and the delivery policy is reject", b.Request.ID)
 	}
 	return ""
 }

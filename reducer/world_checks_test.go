@@ -38,6 +38,7 @@ func (w *world) check() {
 	if s.Request == nil {
 		require.Equal(w, s.Requests, loaded.Requests)
 		require.Empty(w, s.Trigger, "an idle session has an unanswered message")
+		require.Empty(w, loaded.Trigger)
 		require.Empty(w, s.Closing, "a closing session is idle")
 		require.Empty(w, w.waiting, "a message waits, but no request runs")
 		w.checkReasons()
