@@ -26,7 +26,10 @@ var (
 	errAbandoned = errors.New("the server does not wait for the attempt any more")
 )
 
-type stopped struct{ reason event.Reason }
+type stopped struct {
+	reason event.Reason
+	at     time.Time
+}
 
 func (s stopped) Error() string { return "stopped: " + string(s.reason) }
 
@@ -88,7 +91,7 @@ func (g *generation) run(ctx context.Context) (result AttemptResult, err error) 
 		}
 	}()
 	broadcast := g.options.Stream.Broadcast(
-		StreamAttempt{ContextName: g.in.ContextName, RequestID: g.in.RequestID, Number: g.in.Attempt, After: g.in.Through}, g.onStop)
+		StreamAttempt{ContextName: g.in.ContextName, RequestID: g.in.RequestID, Number: g.in.Attempt, After: g.in.Through}, g.life.stop)
 	defer broadcast.Close()
 	if p, err = g.admit(ctx); err == nil && p.overflow == nil {
 		err = g.life.send(ctx, p)
@@ -165,11 +168,6 @@ func (g *generation) serverNow() time.Time { return g.info.StartedTime.Add(time.
 
 func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
-func (g *generation) onStop(stop Stop) {
-	g.measured.stopped()
-	g.life.stop(stop)
-}
-
 // answered is the answer of a model, or its beginning with an error.
 type answered struct {
 	Answer
@@ -195,7 +193,7 @@ func (g *generation) send(ctx context.Context, p prepared, publish func(Delta)) 
 		}
 		publish(delta)
 	})
-	g.measured.streamed()
+	g.measured.streamed(context.Cause(ctx))
 	r.refused = refusedLength(ctx, p, r.err)
 	if r.err = g.timedOut(ctx, p, r.err); r.err != nil && context.Cause(streaming) == errTooLong {
 		r.err = errTooLong

@@ -117,10 +117,11 @@ func (l *life) isSent() bool {
 	return l.state.Sent
 }
 
+// stop cancels the attempt, unless only an unsent one is to stop and it was sent.
 func (l *life) stop(stop Stop) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !stop.Unsent || !l.state.Sent {
-		l.cancel(stopped{stop.Reason})
+		l.cancel(stopped{stop.Reason, time.Now()})
 	}
 }

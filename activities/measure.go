@@ -1,8 +1,8 @@
 package activities
 
 import (
+	"errors"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -10,13 +10,12 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// measurement measures one attempt. The goroutine of the attempt owns it, except stoppedAt.
+// measurement measures one attempt. The goroutine of the attempt owns it.
 type measurement struct {
 	*metrics.Metrics
 	providerID, model string
 	sentAt, newestAt  time.Time      // newestAt is zero before the first delta
 	gaps              metrics.Series // set with the first delta
-	stoppedAt         atomic.Int64   // of the first stop message, in nanoseconds; 0: none
 }
 
 func (m *measurement) sent(in AttemptInput, p prepared) {
@@ -49,12 +48,11 @@ func (m *measurement) delta() {
 	m.Deltas.Add(1)
 }
 
-func (m *measurement) stopped() { m.stoppedAt.CompareAndSwap(0, time.Now().UnixNano()) }
-
-// streamed is called when the stream of the provider has ended.
-func (m *measurement) streamed() {
-	if at := m.stoppedAt.Load(); at != 0 {
-		m.Abort.Observe(time.Since(time.Unix(0, at)).Seconds())
+// streamed is called when the stream of the provider has ended, with the cause of the end of the attempt; nil: none.
+func (m *measurement) streamed(cause error) {
+	var stop stopped
+	if errors.As(cause, &stop) {
+		m.Abort.Observe(time.Since(stop.at).Seconds())
 	}
 }
 

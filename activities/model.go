@@ -73,11 +73,11 @@ type ModelCall struct {
 
 // ModelError says whether another attempt is worthwhile. Timeouts wrap [context.DeadlineExceeded].
 type ModelError struct {
-	Kind                string            // type of the application error in the history
+	Kind                string            // of the error, for people
 	Failure             event.FailureKind // in events; empty: [event.FailureUnavailable]
 	Retryable           bool              // the same request may succeed later
-	Suspects            []reducer.Suspect // as in [Failure]; set with Retryable, the same request is worth only one retry
-	Final               bool              // no attempt follows, even if Retryable
+	Suspects            []reducer.Suspect // as in [reducer.AttemptEnded]
+	Final               bool              // no retry follows, even if Retryable
 	RetryAfter          time.Duration     // requested by the provider; 0: none
 	Answer              string            // the answer, if its format is invalid; else empty
 	Window, InputTokens int               // stated in the rejection of a long request; Window as in [Model].MaxInput; 0: not stated
