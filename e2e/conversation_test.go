@@ -247,7 +247,7 @@ func TestPolicyRejectRecordsARejectionDuringAnAnswer(t *testing.T) {
 	c := w.open("reject")
 	w.send(c, event.New(event.SetDeliveryPolicy{Policy: event.PolicyReject}))
 	first := w.ask(c, "One")
-	first.until(func(e event.Event) bool { return e.Tag() == event.TagLLMRequestStarted })
+	require.NoError(t, gate.Reached(w.ctx))
 	second := w.say(c, "Two")
 	require.Equal(t, event.TagInputRejected, second[len(second)-1].Tag())
 	require.Contains(t, second[len(second)-1].Body.(event.InputRejected).Reason, "policy is reject")

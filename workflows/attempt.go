@@ -29,6 +29,7 @@ type attempt struct {
 type scheduledAttempt struct {
 	start   reducer.StartAttempt
 	session reducer.Session
+	links   []activities.TraceLink
 }
 
 func (a attempt) is(requestID string, number int) bool {
@@ -50,7 +51,7 @@ func (r *run) startAttempt(scheduled scheduledAttempt) {
 		Through: start.Through, ThroughAt: start.ThroughAt, SendAt: start.SendAt, JitterMs: start.JitterMs,
 		Fallback: start.Fallback, TimeoutMs: start.TimeoutMs, MaxAttempts: start.Retry.MaxRetries + 1,
 		Steps: start.Steps, Limit: start.Limit, MayCompact: start.MayCompact, Compaction: start.Compaction, Repair: start.Repair,
-		Links: r.trace.begin(start),
+		Links: scheduled.links,
 	}
 	if before := r.ended; before != nil && before.RequestID == start.RequestID {
 		in.Previous = &before.PreviousAttempt

@@ -252,7 +252,7 @@ func (r *run) apply(in reducer.Input) {
 				r.pending.bytes += p.size()
 			}
 		case reducer.StartAttempt:
-			r.pending.effects = append(r.pending.effects, scheduledAttempt{effect, r.session})
+			r.pending.effects = append(r.pending.effects, scheduledAttempt{effect, r.session, r.trace.begin(effect)})
 		default:
 			r.pending.effects = append(r.pending.effects, effect)
 		}

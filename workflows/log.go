@@ -121,7 +121,7 @@ func lineOf(e event.Event) line {
 	case event.SessionEnded:
 		return line{info, "context closed", nil}
 	case event.LLMRequestStarted:
-		return line{info, "attempt scheduled", []any{"attempt", body.Attempt, "provider", name(body.ProviderID), "model", name(body.Model), "purpose", string(body.Purpose)}}
+		return line{info, "request started", []any{"attempt", body.Attempt, "provider", name(body.ProviderID), "model", name(body.Model), "purpose", string(body.Purpose)}}
 	case event.LLMRequestCompleted:
 		return line{info, "request answered", append([]any{"finish", name(body.FinishReason), "duration_ms", body.DurationMs}, usageFields(body.Usage)...)}
 	case event.LLMRequestInterrupted:
