@@ -59,6 +59,12 @@ func (c *Client) Live() bool {
 	return err == nil && conn.Connected()
 }
 
+// LiveError returns why NATS was not connected at first, such as refused credentials; nil if it was, or if NATS is off.
+func (c *Client) LiveError() error {
+	conn, err := c.stream.get()
+	return cmp.Or(err, conn.ConnectError())
+}
+
 // Ping checks the health of Temporal. The error is ErrUnreachable or that of ctx.
 func (c *Client) Ping(ctx context.Context) error {
 	if _, err := c.options.Temporal.CheckHealth(ctx, &sdkclient.CheckHealthRequest{}); err != nil {

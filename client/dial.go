@@ -36,7 +36,9 @@ type Config struct {
 	Profile string
 	// NATSURL for live deltas. Empty: NATS_URL, else nats://127.0.0.1:4222. "none": no deltas.
 	NATSURL string
-	// NATSAuth for NATSURL. Empty fields: NATS_USER, NATS_PASSWORD, NATS_CREDS etc., see [stream.Auth].
+	// NATSAuth for NATSURL. Empty fields: NATS_USER, NATS_PASSWORD, NATS_CREDS etc., see [stream.Auth]. Without
+	// any of them, for NATS on this machine: the token in .chronicle/nats.token, of a worker --dev that was started
+	// in the working directory, if the file exists.
 	NATSAuth stream.Auth
 	// BlobURL of the workers' store, see package blobs. A folder must exist: the first worker creates it,
 	// clients do not. Empty: BLOB_URL, else "none". With "none", input is limited to 60 KiB, and operations
@@ -104,7 +106,7 @@ func Dial(ctx context.Context, config Config) (*Client, error) {
 		return nil, err
 	}
 	if url := connect.NATSURL(config.NATSURL, os.Getenv); url != "" {
-		config.NATSAuth = config.NATSAuth.WithEnv(os.Getenv)
+		config.NATSAuth = connect.NATSAuth(config.NATSAuth, url, os.Getenv)
 		c.stream.connect = func() (*stream.Conn, error) { return dialStream(url, config, options.Namespace) }
 	}
 	return c, nil

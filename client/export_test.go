@@ -29,7 +29,10 @@ func (gapless) Decode(d stream.Delta) (stream.Delta, bool) { return d, true }
 
 func (gapless) Pass(d stream.Delta) (stream.Delta, bool) { return d, true }
 
-var DialStream = dialStream
+var (
+	DialStream = dialStream
+	AnswerOf   = answerOf
+)
 
 // Check returns the problems of a log.
 func Check(contextName string, log ...event.Event) []Problem {

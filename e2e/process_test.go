@@ -115,7 +115,7 @@ func runWorker(settings string, logger *slog.Logger) error {
 		return err
 	}
 	defer temporal.Close()
-	conn, err := stream.Connect(s.NATS, stream.Options{Name: "worker process"})
+	conn, err := stream.Connect(s.NATS, stream.Options{Name: "worker process", Auth: natsAuth()})
 	if err != nil {
 		return err
 	}
@@ -204,7 +204,7 @@ func (w *world) start(cmd *exec.Cmd, environment ...string) *process {
 	p := &process{w: w}
 	cmd.Env = append(environment, "PATH="+os.Getenv("PATH"), "HOME="+w.t.TempDir())
 	for _, variable := range os.Environ() {
-		if strings.HasPrefix(variable, "AWS_") { // for the blob store
+		if strings.HasPrefix(variable, "AWS_") || strings.HasPrefix(variable, "NATS_") { // credentials
 			cmd.Env = append(cmd.Env, variable)
 		}
 	}

@@ -10,10 +10,11 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/internal/devserver"
 	"github.com/seed-9ed7edd4/chronicle/internal/natsserver"
+	"github.com/seed-9ed7edd4/chronicle/stream"
 )
 
 // If both variables are set, tests use running servers instead of starting a dev server
-// and a NATS server. `make e2e-postgres` sets them.
+// and a NATS server. `make e2e-postgres` sets them, and NATS_USER and NATS_PASSWORD_FILE.
 const (
 	temporalVariable = "CHRONICLE_E2E_TEMPORAL" // host:port
 	natsVariable     = "CHRONICLE_E2E_NATS"     // URL
@@ -24,6 +25,9 @@ const (
 	// to it. Default: a temporary folder for each test. `make e2e-postgres` sets it.
 	blobVariable = "CHRONICLE_E2E_BLOB_URL"
 )
+
+// natsAuth is used by all workers and clients of the tests.
+func natsAuth() stream.Auth { return stream.Auth{}.WithEnv(os.Getenv) }
 
 func blobURL(t *testing.T) string {
 	t.Helper()

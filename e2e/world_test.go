@@ -143,7 +143,7 @@ func newWorldOn(t *testing.T, on environment, steps ...llmtest.Step) *world {
 	w.storeID, err = store.Identity(ctx)
 	require.NoError(t, err)
 	w.temporal = w.dial(store)
-	w.stream, err = stream.Connect(on.nats, stream.Options{Name: t.Name(), OnConnect: on.natsConnected})
+	w.stream, err = stream.Connect(on.nats, stream.Options{Name: t.Name(), Auth: natsAuth(), OnConnect: on.natsConnected})
 	require.NoError(t, err)
 	t.Cleanup(w.stream.Close)
 	require.NoError(t, w.stream.Flush(ctx))

@@ -12,14 +12,29 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// A server may refuse a parameter that nobody set, such as stream_options, a second name of a parameter, or a keyword of
-// a tool's schema. The attempt is then sent again as the error asks, and the adapter remembers what worked.
+// A server may refuse a parameter that nobody set, such as stream_options, a second name of a parameter, a keyword of
+// a tool's schema, or the roles of the messages. The attempt is then sent again as the error asks, and the adapter
+// remembers what worked.
 
 // lessons are such changes for one model at one URL: "-NAME" omits a parameter, or a field of
-// provider state; "+NAME" is the name of the output limit, "max:NUMBER" its maximum; "schema:NAME" omits a keyword from schemas of tools.
+// provider state; "+NAME" is the name of the output limit, "max:NUMBER" its maximum; "schema:NAME" omits a keyword from schemas of tools; "template:RULE" is a rule of the
+// chat template.
 type lessons []string
 
-const limitLesson = "max:"
+const (
+	limitLesson       = "max:"
+	noSystemLesson    = "template:no system role"
+	alternationLesson = "template:alternating roles"
+)
+
+// templateErrors match errors of chat templates, which vLLM, llama.cpp and Text Generation Inference evaluate.
+var templateErrors = []struct {
+	lesson  string
+	message *regexp.Regexp
+}{
+	{noSystemLesson, regexp.MustCompile(`(?i)system (role|prompt|message)s? (is |are )?not supported|only user and assistant roles are supported`)},
+	{alternationLesson, regexp.MustCompile(`(?i)roles must alternate`)},
+}
 
 // maxOutput returns MaxOutput, or the smaller limit of the model that was learned.
 func (t *Target) maxOutput() int {
@@ -49,7 +64,7 @@ func (l lessons) named(prefix string) (names []string) {
 // requestQuirks returns the kinds of quirks of a request.
 func (t *Target) requestQuirks(messages []reducer.Message) []string {
 	var quirks quirkSet
-	for prefix, kind := range map[string]string{"-": quirkDropped, "+": quirkRenamed, limitLesson: quirkLowered, "schema:": quirkKeyword} {
+	for prefix, kind := range map[string]string{"-": quirkDropped, "+": quirkRenamed, limitLesson: quirkLowered, "schema:": quirkKeyword, "template:": quirkAdapted} {
 		if len(t.lessons.named(prefix)) > 0 {
 			quirks.add(kind)
 		}
@@ -64,6 +79,8 @@ func (t *Target) requestQuirks(messages []reducer.Message) []string {
 func (q quirks) learned(l lessons) quirks {
 	q.noStreamOptions = q.noStreamOptions || l.has("-"+parameterStreamOptions)
 	q.tools.noChoice = q.tools.noChoice || l.has("-"+parameterToolChoice)
+	q.noSystem = q.noSystem || l.has(noSystemLesson)
+	q.alternate = q.alternate || l.has(noSystemLesson) || l.has(alternationLesson)
 	return q
 }
 
@@ -106,9 +123,13 @@ var settingOf = map[string]string{
 	parameterParallelToolCalls: "parallel-tool-calls", parameterResponseFormat: "response-schema",
 }
 
-// learn returns what to change after an error that names a parameter; "" for nothing, since the error names none, the
-// change was already made, or a setting asks for the parameter. The latter adds advice to the error.
+// learn returns what to change after an error that names a parameter or a rule of the chat template; "" for nothing,
+// since the error names none, the change was already made, or a setting asks for the parameter. The latter adds
+// advice to the error.
 func (t *Target) learn(e *Error) string {
+	if rule := e.refusal.template; rule != "" {
+		return t.ifNew(rule)
+	}
 	name, isRefused := e.refusal.parameter, e.refusal.refusesName
 	if name == "" || e.Kind != KindBadRequest && !(e.Kind == KindServer && isRefused) {
 		return ""

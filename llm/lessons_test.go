@@ -250,3 +250,37 @@ func TestLessonsAreBounded(t *testing.T) {
 	}
 	require.LessOrEqual(t, adapter.Remembered(), 1000)
 }
+
+func TestAChatTemplateThatRefusesRolesGetsOtherMessages(t *testing.T) {
+	briefly := system("Be brief.")
+	for message, c := range map[string]struct {
+		messages []reducer.Message
+		want     []string
+	}{
+		"Jinja Exception: System role not supported":                                {[]reducer.Message{briefly, user("Hi")}, []string{"user: Be brief.\n\nHi"}},
+		"Value is not callable: null: Only user and assistant roles are supported!": {[]reducer.Message{briefly, user("Hi")}, []string{"user: Be brief.\n\nHi"}},
+		"Conversation roles must alternate user/assistant/user/assistant/...":       {[]reducer.Message{briefly, user("Hi"), user("You?")}, []string{"system: Be brief.", "user: Hi\n\nYou?"}},
+		"After the optional system message, conversation roles must alternate user and assistant roles except for tool calls and results.": {
+			[]reducer.Message{user("Hi"), user("You?")}, []string{"user: Hi\n\nYou?"}},
+	} {
+		for _, status := range []int{400, 500} {
+			t.Run(fmt.Sprint(status, " ", message), func(t *testing.T) {
+				model := llmtest.Start(t, llmtest.Error(status, "", message), llmtest.Answer("Hello"), llmtest.Answer("Hello"))
+				adapter := llm.New(llm.Options{AllowLoopback: true})
+				for range 2 {
+					to, err := adapter.Resolve(reducer.ProviderConfig{ProviderID: "scripted", Model: "m", BaseURL: model.URL})
+					require.NoError(t, err)
+					result, err := to.Stream(within(t), c.messages, nil)
+					require.NoError(t, err)
+					require.Equal(t, "Hello", result.Text)
+					require.Equal(t, []string{"messages_adapted"}, result.Quirks)
+				}
+				requests := model.Requests()
+				require.Len(t, requests, 3, "the second turn knows the template")
+				for _, request := range requests[1:] {
+					require.Equal(t, c.want, lines(request.Messages))
+				}
+			})
+		}
+	}
+}

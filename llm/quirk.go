@@ -34,6 +34,7 @@ const (
 	quirkRenamed = "parameter_renamed"      // the output limit has the other name
 	quirkLowered = "output_limit_lowered"   // the model allows fewer tokens than the limit of a budget
 	quirkKeyword = "schema_keyword_dropped" // the server refuses a keyword of the schemas of tools
+	quirkAdapted = "messages_adapted"       // the chat template of the model refuses a role or an order of roles
 	quirkRefused = "content_refused"        // content that the server refuses was replaced
 )
 

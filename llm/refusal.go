@@ -17,6 +17,7 @@ type refusal struct {
 	isFinal     bool              // the model does not support the content, whatever the status
 	parameter   string            // of the request, or "schema:" and a keyword of a tool's schema; "": none
 	refusesName bool              // the server refuses the parameter whatever its value
+	template    string            // the lesson about the chat template; "": none
 	limit       int               // the largest number in the message below the output limit that was sent; 0: none
 }
 
@@ -49,6 +50,11 @@ func (t *Target) refusalIn(body errorBody) refusal {
 	for _, digits := range numbers.FindAllString(body.message, -1) {
 		if n, err := strconv.Atoi(digits); err == nil && n < t.MaxOutput {
 			r.limit = max(r.limit, n)
+		}
+	}
+	for _, known := range templateErrors {
+		if known.message.MatchString(body.message) {
+			r.template = known.lesson
 		}
 	}
 	for _, named := range contentNames {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/config"
+	"github.com/seed-9ed7edd4/chronicle/internal/connect"
 	"github.com/seed-9ed7edd4/chronicle/stream"
 )
 
@@ -61,6 +62,5 @@ func devBlobURL() string {
 
 func (a *app) isLocal() bool {
 	host, _, err := net.SplitHostPort(a.address())
-	ip := net.ParseIP(host)
-	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
+	return err == nil && connect.IsLoopback(host)
 }

@@ -22,6 +22,7 @@ type contextClient interface {
 	Schedules(ctx context.Context, contextName string) iter.Seq2[client.Schedule, error]
 	LabelBudget(ctx context.Context, label, value string) (wire.BudgetState, error)
 	Live() bool
+	LiveError() error
 	Ping(ctx context.Context) error
 	Limits() client.Limits
 	Shutdown()

@@ -337,6 +337,7 @@ type fakeClient struct {
 	// schedules are those that Schedules lists.
 	schedules []client.Schedule
 	dead      bool // no live deltas
+	liveErr   error
 }
 
 func (c *fakeClient) Open(name string) (conversation, error) {
@@ -385,8 +386,9 @@ func (c *fakeClient) LabelBudget(_ context.Context, label, value string) (wire.B
 	return c.budgets[label+"="+value], nil
 }
 
-func (c *fakeClient) Live() bool { return !c.dead }
-func (c *fakeClient) Shutdown()  {}
+func (c *fakeClient) Live() bool       { return !c.dead }
+func (c *fakeClient) LiveError() error { return c.liveErr }
+func (c *fakeClient) Shutdown()        {}
 
 func (c *fakeClient) Ping(context.Context) error { return nil }
 func (c *fakeClient) Limits() client.Limits      { return client.Limits{} }

@@ -253,7 +253,11 @@ func (a *app) printJSON(value any) error {
 
 // noteNotLive prints a note if the client receives no live deltas.
 func (a *app) noteNotLive(c contextClient) {
-	if !c.Live() {
+	switch err := c.LiveError(); {
+	case c.Live():
+	case err != nil:
+		a.note("no live deltas (see --nats-url): %v; each answer appears when it is complete", err)
+	default:
 		a.note("no live deltas (see --nats-url); each answer appears when it is complete")
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -229,6 +230,10 @@ func TestSendNotesMissingLiveDeltasOnce(t *testing.T) {
 	c := &fakeClient{context: newFake(t, answered("demo:r0001", 1, "Hello")), dead: true}
 	got := onTerminal(t, c, "send", "-n", "demo", "-m", "Hi")
 	require.Equal(t, outcome{0, "Hello\n", "no live deltas (see --nats-url); each answer appears when it is complete\n"}, got)
+
+	c = &fakeClient{context: newFake(t, answered("demo:r0001", 1, "Hello")), dead: true, liveErr: errors.New("refused (do this)")}
+	got = onTerminal(t, c, "send", "-n", "demo", "-m", "Hi")
+	require.Equal(t, "no live deltas (see --nats-url): refused (do this); each answer appears when it is complete\n", got.errOut)
 }
 
 func TestSendSplitsLargeInputs(t *testing.T) {

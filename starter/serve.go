@@ -123,7 +123,7 @@ func (a *app) runServe(ctx context.Context, proxies []netip.Prefix) error {
 	defer c.Shutdown()
 	a.warnAboutAccess(log)
 	if !c.Live() {
-		log.Warn("no live deltas (see --nats-url): each answer appears when it is complete")
+		log.Warn("no live deltas (see --nats-url): each answer appears when it is complete", zap.Error(c.LiveError()))
 	}
 	log.Info("started", zap.String("version", version.Build()))
 	defer log.Info("stopped")

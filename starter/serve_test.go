@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -127,7 +128,7 @@ func TestServeLogsTheConnectionToNATS(t *testing.T) {
 		streams: streams{in: strings.NewReader(""), out: &out, err: &log},
 		dial: func(_ context.Context, c client.Config) (contextClient, error) {
 			config = c
-			return &fakeClient{context: newFake(t), dead: true}, nil
+			return &fakeClient{context: newFake(t), dead: true, liveErr: errors.New("refused (do this)")}, nil
 		},
 	}, []string{"serve", "--listen", "127.0.0.1:0", "--json"})
 	require.Contains(t, out.String(), `"deltas":false`)
@@ -136,7 +137,7 @@ func TestServeLogsTheConnectionToNATS(t *testing.T) {
 	for line := range strings.Lines(log.String()) {
 		require.True(t, json.Valid([]byte(line)), line)
 	}
-	require.Contains(t, log.String(), `"msg":"no live deltas (see --nats-url): each answer appears when it is complete"`)
+	require.Contains(t, log.String(), `"msg":"no live deltas (see --nats-url): each answer appears when it is complete","error":"refused (do this)"`)
 	require.Contains(t, log.String(), `"msg":"lost the connection to NATS: no live deltas until it is restored","error":"unexpected EOF"`)
 	require.Contains(t, log.String(), `"msg":"connected to NATS: deltas are live"`)
 }

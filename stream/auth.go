@@ -29,12 +29,16 @@ type AuthSetting struct {
 	Value            *string
 }
 
-// Settings returns the fields that flags and variables set. The nats command has the same variables.
+// DevToken is the file with the token of the NATS server of worker --dev, in its data directory.
+const DevToken = "nats.token"
+
+// Settings returns the fields that flags and variables set. The nats command has the same variables, except for
+// those of files.
 func (a *Auth) Settings() []AuthSetting {
 	return []AuthSetting{
 		{"nats-user", "NATS_USER", "`NAME` of the NATS user, whose password is in --nats-password-file or $NATS_PASSWORD", &a.User},
-		{"nats-password-file", "", "`FILE` with the password of the NATS user", &a.PasswordFile},
-		{"nats-token-file", "", "`FILE` with a NATS token (default: the token in $NATS_TOKEN)", &a.TokenFile},
+		{"nats-password-file", "NATS_PASSWORD_FILE", "`FILE` with the password of the NATS user", &a.PasswordFile},
+		{"nats-token-file", "NATS_TOKEN_FILE", "`FILE` with a NATS token; without any authentication, .chronicle/" + DevToken + " if it exists and NATS is on this machine", &a.TokenFile},
 		{"nats-creds", "NATS_CREDS", "`FILE` with NATS credentials, a JWT and an nkey seed", &a.CredsFile},
 		{"nats-nkey", "NATS_NKEY", "`FILE` with the nkey seed of the NATS user", &a.NKeyFile},
 		{"nats-ca", "NATS_CA", "PEM `FILE` with the CA certificates of the NATS server; requires TLS", &a.CAFile},
@@ -46,20 +50,40 @@ func (a *Auth) Settings() []AuthSetting {
 // WithEnv sets empty fields from the environment. If one method of authentication is set, it adds
 // no other, except for the password of the user.
 func (a Auth) WithEnv(getenv func(string) string) Auth {
-	chosen := a.User + a.Password + a.PasswordFile + a.Token + a.TokenFile + a.CredsFile + a.NKeyFile
+	chosen := a.IsSet()
 	for _, s := range a.Settings() {
 		isTLS := s.Value == &a.CAFile || s.Value == &a.CertFile || s.Value == &a.KeyFile
-		if s.Env != "" && *s.Value == "" && (isTLS || chosen == "") {
+		if s.Env != "" && *s.Value == "" && (isTLS || !chosen) {
 			*s.Value = getenv(s.Env)
 		}
 	}
-	if chosen == "" {
+	if !chosen {
 		a.Token = getenv("NATS_TOKEN")
 	}
 	if a.User != "" && a.Password == "" && a.PasswordFile == "" {
-		a.Password = getenv("NATS_PASSWORD")
+		a.Password, a.PasswordFile = getenv("NATS_PASSWORD"), getenv("NATS_PASSWORD_FILE")
 	}
 	return a
+}
+
+// IsSet reports whether a method of authentication is set. TLS is none.
+func (a Auth) IsSet() bool {
+	return a.User+a.Password+a.PasswordFile+a.Token+a.TokenFile+a.CredsFile+a.NKeyFile != ""
+}
+
+// refused explains an authorization error of the server.
+func (a Auth) refused(urls string, err error) error {
+	what := "the server requires authentication"
+	switch {
+	case a.TokenFile != "":
+		what = "the server refuses the token in " + a.TokenFile
+	case a.PasswordFile != "":
+		what = fmt.Sprintf("the server refuses user %s with the password in %s", a.User, a.PasswordFile)
+	case a.IsSet() || hasUser(urls):
+		what = "the server refuses the credentials"
+	}
+	return fmt.Errorf("%w: %s (for worker --dev, set NATS_TOKEN_FILE or --nats-token-file to %s in its data directory; "+
+		"for docker-compose.yml, set NATS_USER and NATS_PASSWORD)", err, what, DevToken)
 }
 
 // options reads passwords, tokens and certificates; each attempt to connect reads CredsFile and

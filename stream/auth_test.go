@@ -127,17 +127,19 @@ func TestConnectionsAreAuthenticated(t *testing.T) {
 		env    map[string]string
 		want   bool
 	}{
-		"a user in the URL":       {server: byUser, url: "nats://chronicle:" + secret + "@HOST", want: true},
-		"a token in the URL":      {server: byToken, url: "nats://" + secret + "@HOST", want: true},
-		"a user by file":          {server: byUser, auth: stream.Auth{User: "chronicle", PasswordFile: write(t, "password", secret+"\n")}, want: true},
-		"a user by environment":   {server: byUser, env: map[string]string{"NATS_USER": "chronicle", "NATS_PASSWORD": secret}, want: true},
-		"a user by both":          {server: byUser, auth: stream.Auth{User: "chronicle"}, env: map[string]string{"NATS_PASSWORD": secret, "NATS_TOKEN": "x"}, want: true},
-		"a token by file":         {server: byToken, auth: stream.Auth{TokenFile: write(t, "token", secret)}, want: true},
-		"a token by environment":  {server: byToken, env: map[string]string{"NATS_TOKEN": secret}, want: true},
-		"an nkey":                 {server: &server.Options{Nkeys: []*server.NkeyUser{{Nkey: public}}}, auth: stream.Auth{NKeyFile: write(t, "nkey", string(seed))}, want: true},
-		"credentials":             {server: trusting, auth: stream.Auth{CredsFile: creds}, want: true},
-		"credentials by variable": {server: trusting, env: map[string]string{"NATS_CREDS": creds}, want: true},
-		"TLS":                     {server: &server.Options{TLS: true, TLSConfig: serverTLS}, url: "tls://HOST", auth: stream.Auth{CAFile: certs.ca}, want: true},
+		"a user in the URL":        {server: byUser, url: "nats://chronicle:" + secret + "@HOST", want: true},
+		"a token in the URL":       {server: byToken, url: "nats://" + secret + "@HOST", want: true},
+		"a user by file":           {server: byUser, auth: stream.Auth{User: "chronicle", PasswordFile: write(t, "password", secret+"\n")}, want: true},
+		"a user by environment":    {server: byUser, env: map[string]string{"NATS_USER": "chronicle", "NATS_PASSWORD": secret}, want: true},
+		"a user by both":           {server: byUser, auth: stream.Auth{User: "chronicle"}, env: map[string]string{"NATS_PASSWORD": secret, "NATS_TOKEN": "x"}, want: true},
+		"a token by file":          {server: byToken, auth: stream.Auth{TokenFile: write(t, "token", secret)}, want: true},
+		"a user by both files":     {server: byUser, auth: stream.Auth{User: "chronicle"}, env: map[string]string{"NATS_PASSWORD_FILE": write(t, "password", secret), "NATS_TOKEN_FILE": "x"}, want: true},
+		"a token file by variable": {server: byToken, env: map[string]string{"NATS_TOKEN_FILE": write(t, "token", secret+"\n")}, want: true},
+		"a token by environment":   {server: byToken, env: map[string]string{"NATS_TOKEN": secret}, want: true},
+		"an nkey":                  {server: &server.Options{Nkeys: []*server.NkeyUser{{Nkey: public}}}, auth: stream.Auth{NKeyFile: write(t, "nkey", string(seed))}, want: true},
+		"credentials":              {server: trusting, auth: stream.Auth{CredsFile: creds}, want: true},
+		"credentials by variable":  {server: trusting, env: map[string]string{"NATS_CREDS": creds}, want: true},
+		"TLS":                      {server: &server.Options{TLS: true, TLSConfig: serverTLS}, url: "tls://HOST", auth: stream.Auth{CAFile: certs.ca}, want: true},
 		"TLS and a user": {
 			server: &server.Options{Username: "chronicle", Password: secret, TLS: true, TLSConfig: serverTLS},
 			url:    "tls://chronicle:" + secret + "@HOST", auth: stream.Auth{CAFile: certs.ca}, want: true,
@@ -206,6 +208,31 @@ func TestConnectErrorIsThatOfTheFirstAttempt(t *testing.T) {
 	t.Cleanup(conn.Close)
 	<-attempted
 	require.ErrorIs(t, conn.ConnectError(), nats.ErrAuthorization)
+}
+
+func TestARefusalSaysWhatWasGivenAndWhatToSet(t *testing.T) {
+	const secret = "s3cr3t-0123456789"
+	file := write(t, "token", secret)
+	address := guardedServer(t, &server.Options{Authorization: "another"})
+	for name, test := range map[string]struct {
+		url  string
+		auth stream.Auth
+		want string
+	}{
+		"nothing":       {want: "the server requires authentication (for worker --dev, set NATS_TOKEN_FILE or --nats-token-file to nats.token in its data directory; "},
+		"a token":       {auth: stream.Auth{Token: secret}, want: "the server refuses the credentials ("},
+		"a token file":  {auth: stream.Auth{TokenFile: file}, want: "the server refuses the token in " + file + " ("},
+		"a user's file": {auth: stream.Auth{User: "me", PasswordFile: file}, want: "the server refuses user me with the password in " + file + " ("},
+		"a URL":         {url: secret + "@", want: "the server refuses the credentials ("},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn, err := stream.Connect("nats://"+test.url+address, stream.Options{Auth: test.auth})
+			require.NoError(t, err)
+			t.Cleanup(conn.Close)
+			require.ErrorContains(t, conn.ConnectError(), "nats: Authorization Violation: "+test.want)
+			require.NotContains(t, conn.ConnectError().Error(), secret)
+		})
+	}
 }
 
 func TestInvalidAuthIsRejectedWithoutItsSecret(t *testing.T) {

@@ -29,7 +29,7 @@ type Broadcast struct {
 	onStop  func(Stop)
 
 	mu              sync.Mutex
-	sub             *nats.Subscription // nil before it exists, and without NATS
+	subs            []*nats.Subscription // empty before they exist, and without NATS
 	closed          bool
 	through         string
 	next            int
@@ -52,15 +52,25 @@ func (c *Conn) Broadcast(attempt Attempt, onStop func(Stop)) *Broadcast {
 
 func (b *Broadcast) subscribe() {
 	// After an error, which means a closed connection, a stop arrives only through Temporal.
-	sub, err := b.conn.nats.Subscribe(b.conn.askSubject(b.attempt.ContextName), b.answer)
+	stops, err := b.conn.nats.Subscribe(b.conn.stopSubject(b.attempt.ContextName), b.stop)
+	if err != nil {
+		return
+	}
+	asks, err := b.conn.nats.Subscribe(b.conn.askSubject(b.attempt.ContextName), b.answer)
 	if err != nil {
 		return
 	}
 	b.mu.Lock()
-	b.sub = sub
+	b.subs = []*nats.Subscription{stops, asks}
 	closed := b.closed
 	b.mu.Unlock()
 	if closed {
+		b.unsubscribe()
+	}
+}
+
+func (b *Broadcast) unsubscribe() {
+	for _, sub := range b.subs {
 		_ = sub.Unsubscribe()
 	}
 }
@@ -110,22 +120,21 @@ func (b *Broadcast) delta(index int, text, reasoning string, reset bool) Delta {
 	return d
 }
 
+func (b *Broadcast) stop(msg *nats.Msg) {
+	var stop Stop
+	// Only the broadcast of this attempt responds: that of an earlier one may still be open.
+	isMine := json.Unmarshal(msg.Data, &stop) == nil && stop.RequestID == b.attempt.RequestID && stop.Attempt == b.attempt.Number
+	if isMine && hasInbox(msg) {
+		_ = msg.Respond([]byte(`{}`))
+		b.onStop(stop)
+	}
+}
+
+// answer responds with the text so far.
 func (b *Broadcast) answer(msg *nats.Msg) {
-	var question ask
-	if json.Unmarshal(msg.Data, &question) != nil {
-		return
-	}
-	if stop := question.Stop; stop != nil {
-		// Only the broadcast of this attempt responds: that of an earlier one may still be open.
-		if stop.RequestID == b.attempt.RequestID && stop.Attempt == b.attempt.Number {
-			_ = msg.Respond([]byte(`{}`))
-			b.onStop(*stop)
-		}
-		return
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.next == 0 {
+	if b.next == 0 || !hasInbox(msg) {
 		return
 	}
 	data, err := encodeDelta(b.delta(b.next-1, b.text.String(), b.reasoning.String(), true))
@@ -139,13 +148,17 @@ func (b *Broadcast) answer(msg *nats.Msg) {
 	_ = msg.Respond(data)
 }
 
+// hasInbox reports whether responses go to an inbox. Viewers must not make a worker publish on subjects on which
+// only workers may publish.
+func hasInbox(msg *nats.Msg) bool { return strings.HasPrefix(msg.Reply, nats.InboxPrefix) }
+
 // Close ends the broadcast. Stop messages no longer reach it.
 func (b *Broadcast) Close() {
 	b.mu.Lock()
-	sub := b.sub
+	hasSubscribed := b.subs != nil
 	b.closed = true
 	b.mu.Unlock()
-	if sub != nil {
-		b.conn.inBackgroundIfDown(func() { _ = sub.Unsubscribe() })
+	if hasSubscribed {
+		b.conn.inBackgroundIfDown(b.unsubscribe)
 	}
 }

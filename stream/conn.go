@@ -60,6 +60,9 @@ func Connect(url string, options Options) (*Conn, error) {
 		first.Do(func() {
 			isFirst = true
 			c.connected.Store(err == nil)
+			if errors.Is(err, nats.ErrAuthorization) {
+				err = options.Auth.refused(url, err)
+			}
 			c.connectErr = err
 			close(attempted)
 		})
@@ -149,8 +152,8 @@ func (c *Conn) Flush(ctx context.Context) error {
 	return c.nats.FlushWithContext(ctx)
 }
 
-// RoundTrip publishes a message on a subject of its own, like that of a context, and returns how long it
-// takes to arrive back.
+// RoundTrip publishes a delta of a context that does not exist, and returns how long it takes to arrive back.
+// Only workers may publish deltas; see [Conn.AskRoundTrip].
 func (c *Conn) RoundTrip(ctx context.Context) (time.Duration, error) {
 	if c == nil {
 		return 0, nats.ErrInvalidConnection
@@ -174,12 +177,40 @@ func (c *Conn) RoundTrip(ctx context.Context) (time.Duration, error) {
 	}
 }
 
+// AskRoundTrip asks for the text of a context that does not exist, and returns how long NATS takes to respond
+// that nobody answers.
+func (c *Conn) AskRoundTrip(ctx context.Context) (time.Duration, error) {
+	if c == nil {
+		return 0, nats.ErrInvalidConnection
+	}
+	name := "probe-" + rand.Text()
+	sub, err := c.nats.SubscribeSync(c.deltaSubject(name))
+	if err != nil {
+		return 0, fmt.Errorf("subscribe to %s: %w", c.deltaSubject(name), err)
+	}
+	defer func() { _ = sub.Unsubscribe() }() // an error means a closed connection
+	began := time.Now()
+	_, err = c.nats.RequestWithContext(ctx, c.askSubject(name), []byte(`{}`))
+	took := time.Since(began)
+	if denied := c.nats.LastError(); errors.Is(denied, nats.ErrPermissionViolation) {
+		return 0, denied
+	}
+	if !errors.Is(err, nats.ErrNoResponders) {
+		return 0, fmt.Errorf("no response to a message to %s: %w", c.askSubject(name), cmp.Or(err, errors.New("another response")))
+	}
+	return took, nil
+}
+
 func (c *Conn) deltaSubject(contextName string) string {
 	return c.prefix + "." + token(contextName) + ".delta"
 }
 
 func (c *Conn) askSubject(contextName string) string {
 	return c.prefix + "." + token(contextName) + ".ask"
+}
+
+func (c *Conn) stopSubject(contextName string) string {
+	return c.prefix + "." + token(contextName) + ".stop"
 }
 
 // token encodes dots, which separate the tokens of a subject, and other special characters.
@@ -204,11 +235,6 @@ type Stop struct {
 	Unsent    bool         `json:"unsent,omitempty"` // only if the attempt has not been sent yet
 }
 
-// An ask without a Stop requests the text so far.
-type ask struct {
-	Stop *Stop `json:"stop,omitempty"`
-}
-
 const askTimeout = 500 * time.Millisecond
 
 // Stop sends a stop message and waits for a worker to acknowledge it. If none does, it returns
@@ -217,13 +243,13 @@ func (c *Conn) Stop(ctx context.Context, contextName string, stop Stop) error {
 	if !c.Connected() {
 		return ErrNoWorker
 	}
-	question, err := json.Marshal(ask{Stop: &stop})
+	message, err := json.Marshal(stop)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	if _, err := c.nats.RequestWithContext(ctx, c.askSubject(contextName), question); err != nil {
+	if _, err := c.nats.RequestWithContext(ctx, c.stopSubject(contextName), message); err != nil {
 		return fmt.Errorf("%w in context %s: %w", ErrNoWorker, contextName, err)
 	}
 	return nil

@@ -1,9 +1,11 @@
 package stream_test
 
 import (
+	"context"
 	"net/url"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
@@ -18,6 +20,8 @@ func TestNilConnDiscardsEverything(t *testing.T) {
 	require.False(t, conn.Connected())
 	require.Error(t, conn.Flush(within(t)))
 	_, err := conn.RoundTrip(within(t))
+	require.Error(t, err)
+	_, err = conn.AskRoundTrip(within(t))
 	require.Error(t, err)
 	sub, err := conn.Subscribe("demo")
 	require.NoError(t, err)
@@ -37,12 +41,16 @@ func TestNilConnDiscardsEverything(t *testing.T) {
 func TestARoundTripIsMeasured(t *testing.T) {
 	server := startServer(t)
 	conn := connect(t, server, stream.Options{})
-	took, err := conn.RoundTrip(within(t))
-	require.NoError(t, err)
-	require.Positive(t, took)
+	for _, roundTrip := range []func(context.Context) (time.Duration, error){conn.RoundTrip, conn.AskRoundTrip} {
+		took, err := roundTrip(within(t))
+		require.NoError(t, err)
+		require.Positive(t, took)
+	}
 	conn.Close()
-	_, err = conn.RoundTrip(within(t))
-	require.ErrorIs(t, err, nats.ErrConnectionClosed)
+	for _, roundTrip := range []func(context.Context) (time.Duration, error){conn.RoundTrip, conn.AskRoundTrip} {
+		_, err := roundTrip(within(t))
+		require.ErrorIs(t, err, nats.ErrConnectionClosed)
+	}
 }
 
 func TestContextsAndNamespacesAreSeparate(t *testing.T) {

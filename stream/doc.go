@@ -22,5 +22,6 @@
 // no deltas, and everything else works.
 //
 // The subjects of a context begin with "chronicle.{namespace}.{context}": ".delta" for
-// [event.TextDelta] and [event.ToolProgress] events, ".ask" for requests to the answering worker.
+// [event.TextDelta] and [event.ToolProgress] events, ".ask" for requests for the text so far, ".stop" for
+// stop messages. deploy/nats.conf has the permissions of workers and viewers.
 package stream

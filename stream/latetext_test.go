@@ -207,3 +207,30 @@ func TestStaleTextIsRequestedAgain(t *testing.T) {
 	}()
 	new(screen).until(t, sub, "ab")
 }
+
+// Otherwise a viewer could make a worker publish on the subjects of deltas and stops.
+func TestAWorkerRespondsOnlyToInboxes(t *testing.T) {
+	server := startServer(t)
+	b := broadcast(t, connect(t, server, stream.Options{}), first("demo", 1), neverStopped(t))
+	b.Publish("Hello")
+	viewer, err := nats.Connect(server.URL())
+	require.NoError(t, err)
+	t.Cleanup(viewer.Close)
+	heard, err := viewer.SubscribeSync(">")
+	require.NoError(t, err)
+	const inbox = "_INBOX.mine"
+	stop := `{"requestId":"demo:r0001","reason":"user"}`
+	require.NoError(t, viewer.PublishRequest("chronicle.default.demo.stop", "chronicle.default.demo.delta", []byte(stop)))
+	for _, reply := range []string{"chronicle.default.demo.stop", "chronicle.default.demo.delta", inbox} {
+		require.NoError(t, viewer.PublishRequest("chronicle.default.demo.ask", reply, []byte(`{}`)))
+	}
+	for {
+		msg, err := heard.NextMsgWithContext(within(t))
+		require.NoError(t, err)
+		if msg.Subject == inbox {
+			require.Contains(t, string(msg.Data), "Hello")
+			return
+		}
+		require.NotContains(t, string(msg.Data), "Hello", msg.Subject)
+	}
+}

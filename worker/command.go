@@ -111,9 +111,9 @@ With --dev, also start everything that the worker needs: Temporal with its Web U
 a NATS server and, if no default model is configured, a built-in stand-in that
 repeats its input. They listen on 127.0.0.1, store their data under --data-dir
 and stop with the worker. A COMMAND after "--" starts when everything
-is ready, with TEMPORAL_ADDRESS, NATS_URL and BLOB_URL in its environment, and
-everything stops when it exits. While it runs, the log goes to a file in
---data-dir.
+is ready, with TEMPORAL_ADDRESS, NATS_URL, NATS_TOKEN_FILE and BLOB_URL in its
+environment, and everything stops when it exits. While it runs, the log goes to a
+file in --data-dir.
 
 Flags override environment variables, which override the file of --config. On
 SIGHUP, the worker reads the file again and applies the providers and the log
@@ -139,6 +139,8 @@ Environment:
   NATS_USER, NATS_PASSWORD, NATS_TOKEN, NATS_CREDS, NATS_NKEY, NATS_CA,
   NATS_CERT, NATS_KEY
               authentication to NATS, as for the nats command
+  NATS_PASSWORD_FILE, NATS_TOKEN_FILE
+              files with a password or a token for NATS
   BLOB_URL    blob store for logs and large payloads
   CHRONICLE_CONFIG
               file of --config

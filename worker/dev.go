@@ -19,6 +19,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/natsserver"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/llm/offline"
+	"github.com/seed-9ed7edd4/chronicle/stream"
 )
 
 // workerLog is the log file in the data directory while a COMMAND uses the terminal.
@@ -74,7 +75,12 @@ func (a *app) startLocal(ctx context.Context, end context.CancelCauseFunc, log *
 	if _, err := devserver.FreePorts(s.TemporalPort, s.UIPort, s.NATSPort); err != nil {
 		return nil, s.portError(err)
 	}
-	if l.nats, err = natsserver.Start(natsserver.Options{Port: s.NATSPort}); err != nil {
+	l.natsAuth.TokenFile = filepath.Join(l.dataDir, stream.DevToken)
+	token, err := natsserver.Token(l.natsAuth.TokenFile)
+	if err != nil {
+		return nil, err
+	}
+	if l.nats, err = natsserver.Start(natsserver.Options{Port: s.NATSPort, Token: token}); err != nil {
 		return nil, err
 	}
 	l.natsURL = l.nats.URL()

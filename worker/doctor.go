@@ -23,7 +23,7 @@ func (a *app) deployment(at endpoints, r *runningWorker) *doctor.Deployment {
 		Folders:  []doctor.Folder{doctor.TempFolder()},
 	}
 	if r.stream != nil {
-		d.NATS = func() (*stream.Conn, error) { return r.stream, nil }
+		d.NATS, d.Publishes = func() (*stream.Conn, error) { return r.stream, nil }, true
 	}
 	if folder, ok := doctor.StoreFolder(at.blobURL); ok {
 		d.Folders = append(d.Folders, folder)

@@ -20,7 +20,9 @@ import (
 // worker, by check.
 func diagnose(t *testing.T, facts map[string]string) (own, workers map[string]doctor.Finding) {
 	t.Helper()
-	d, err := doctor.ForClient(client.Config{Address: facts["temporal"], Namespace: "default", NATSURL: facts["nats"], BlobURL: facts["blobs"]})
+	d, err := doctor.ForClient(client.Config{
+		Address: facts["temporal"], Namespace: "default", NATSURL: facts["nats"], NATSAuth: natsAuth(facts), BlobURL: facts["blobs"],
+	})
 	require.NoError(t, err)
 	defer d.Close()
 	d.Call = true

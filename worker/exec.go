@@ -93,6 +93,7 @@ func commandEnvironment(environment []string, at endpoints) []string {
 		"TEMPORAL_NAMESPACE="+at.temporal.Namespace,
 		"TEMPORAL_CONFIG_FILE="+os.DevNull,
 		"NATS_URL="+at.natsURL,
+		"NATS_TOKEN_FILE="+at.natsAuth.TokenFile,
 		"BLOB_URL="+at.blobURL,
 		variableEndsAll+"=1",
 	)

@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
+	"github.com/seed-9ed7edd4/chronicle/stream"
 )
 
 func TestWorkerAuthenticatesAtNATSWithoutLoggingSecrets(t *testing.T) {
@@ -53,9 +55,37 @@ func TestWorkerAuthenticatesAtNATSWithoutLoggingSecrets(t *testing.T) {
 			worker.signal(syscall.SIGTERM)
 			require.Zero(t, worker.exit(), worker.stderr.String())
 			require.NotContains(t, worker.stderr.String(), secret)
-			require.Equal(t, !tt.connected, strings.Contains(worker.stderr.String(), `"error":"nats: Authorization Violation"`), worker.stderr.String())
+			require.Equal(t, !tt.connected, strings.Contains(worker.stderr.String(), `"error":"nats: Authorization Violation: the server re`), worker.stderr.String())
 		})
 	}
 	backend.signal(syscall.SIGTERM)
 	require.Zero(t, backend.exit(), backend.stderr.String())
+}
+
+func TestClientsOfADevWorkerNeedItsToken(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	var token string
+	for _, start := range []string{"first", "second"} {
+		worker := dev(t, data)
+		facts := worker.ready()
+		content, err := os.ReadFile(natsAuth(facts).TokenFile)
+		require.NoError(t, err)
+		if start == "second" {
+			require.Equal(t, token, string(content), "the token is kept")
+		}
+		token = string(content)
+		require.True(t, dial(t, facts).Live())
+
+		for name, auth := range map[string]stream.Auth{"the server requires authentication": {}, "the server refuses the credentials": {Token: "another"}} {
+			c, err := client.Dial(t.Context(), client.Config{Address: facts["temporal"], NATSURL: facts["nats"], NATSAuth: auth})
+			require.NoError(t, err)
+			defer c.Shutdown()
+			require.False(t, c.Live())
+			require.ErrorContains(t, c.LiveError(), name+" (for worker --dev, set NATS_TOKEN_FILE or --nats-token-file to nats.token in its data directory;")
+		}
+		worker.signal(syscall.SIGTERM)
+		require.Zero(t, worker.exit(), worker.stderr.String())
+		require.NotContains(t, worker.stderr.String(), strings.TrimSpace(token))
+	}
 }

@@ -2,10 +2,12 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
 
 	"github.com/seed-9ed7edd4/chronicle/hook/webhook"
 	"github.com/seed-9ed7edd4/chronicle/internal/config"
 	"github.com/seed-9ed7edd4/chronicle/llm"
+	"github.com/seed-9ed7edd4/chronicle/stream"
 )
 
 // printConfig validates and prints the configuration.
@@ -54,6 +56,7 @@ func (a *app) derived() (map[string]config.Value, error) {
 		values["address"] = config.Value{Value: fmt.Sprintf("127.0.0.1:%d", s.TemporalPort), Origin: origin}
 		values["namespace"] = config.Value{Value: "default"}
 		values["nats-url"] = config.Value{Value: fmt.Sprintf("nats://127.0.0.1:%d", s.NATSPort), Origin: origin}
+		values["nats-token-file"] = config.Value{Value: filepath.Join(dataDir, stream.DevToken), Origin: origin}
 	} else {
 		var err error
 		if values, err = s.Connection.Derived(a.getenv); err != nil {

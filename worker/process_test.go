@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -21,6 +22,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/devserver"
+	"github.com/seed-9ed7edd4/chronicle/stream"
 	main "github.com/seed-9ed7edd4/chronicle/worker"
 )
 
@@ -148,9 +150,14 @@ func requireSilence(t *testing.T, facts map[string]string) {
 	}
 }
 
+// natsAuth returns the credentials for NATS of a worker --dev.
+func natsAuth(facts map[string]string) stream.Auth {
+	return stream.Auth{TokenFile: filepath.Join(facts["data"], stream.DevToken)}
+}
+
 func dial(t *testing.T, facts map[string]string) *client.Client {
 	t.Helper()
-	c, err := client.Dial(t.Context(), client.Config{Address: facts["temporal"], NATSURL: facts["nats"]})
+	c, err := client.Dial(t.Context(), client.Config{Address: facts["temporal"], NATSURL: facts["nats"], NATSAuth: natsAuth(facts)})
 	require.NoError(t, err)
 	t.Cleanup(c.Shutdown)
 	return c

@@ -169,7 +169,10 @@ func (a *app) configured(log *zap.Logger) (endpoints, error) {
 		return endpoints{}, err
 	}
 	models, budgets, err := a.modelOptions()
-	return endpoints{temporal: options, natsURL: connect.NATSURL(s.NATSURL, a.getenv), natsAuth: s.NATSAuth.WithEnv(a.getenv), blobURL: blobURL, models: models, budgets: budgets}, err
+	natsURL := connect.NATSURL(s.NATSURL, a.getenv)
+	return endpoints{
+		temporal: options, natsURL: natsURL, natsAuth: connect.NATSAuth(s.NATSAuth, natsURL, a.getenv), blobURL: blobURL, models: models, budgets: budgets,
+	}, err
 }
 
 func (a *app) blobURL(dataDir string) (string, error) {

@@ -93,7 +93,7 @@ func TestProvidersFile(t *testing.T) {
 	worker.start()
 	facts := worker.ready()
 	require.Equal(t, "gpt-4o-mini", facts["model"])
-	c, err := client.Dial(t.Context(), client.Config{Address: facts["temporal"], NATSURL: facts["nats"]})
+	c, err := client.Dial(t.Context(), client.Config{Address: facts["temporal"], NATSURL: facts["nats"], NATSAuth: natsAuth(facts)})
 	require.NoError(t, err)
 	defer c.Shutdown()
 	last := func(name string, events ...event.Event) event.Body {

@@ -59,7 +59,7 @@ func TestTheLogTellsAStory(t *testing.T) {
 		facts[name] = value
 	}
 	tracers := sdktrace.NewTracerProvider()
-	c, err := client.Dial(t.Context(), client.Config{Address: facts["temporal"], NATSURL: facts["nats"], Tracers: tracers})
+	c, err := client.Dial(t.Context(), client.Config{Address: facts["temporal"], NATSURL: facts["nats"], NATSAuth: natsAuth(facts), Tracers: tracers})
 	require.NoError(t, err)
 	t.Cleanup(c.Shutdown)
 	plain, err := temporal.Dial(temporal.Options{HostPort: facts["temporal"], Logger: sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler))})

@@ -131,7 +131,8 @@ func TestWorkersShareTheWork(t *testing.T) {
 	t.Parallel()
 	server := dev(t, t.TempDir(), "--only", "activities")
 	facts := server.ready()
-	workflows := run(t, "--address", facts["temporal"], "--blob-url", facts["blobs"], "--nats-url", facts["nats"], "--only", "workflows", "--json")
+	workflows := run(t, "--address", facts["temporal"], "--blob-url", facts["blobs"], "--nats-url", facts["nats"],
+		"--nats-token-file", natsAuth(facts).TokenFile, "--only", "workflows", "--json")
 	require.Equal(t, facts["temporal"], workflows.ready()["temporal"])
 	require.Contains(t, ask(t, facts, "both of you"), "both of you")
 	workflows.signal(syscall.SIGTERM)
@@ -200,8 +201,9 @@ func TestWorkerStopsWithItsCommand(t *testing.T) {
 	t.Run("the worker passes addresses to it and returns its exit code", func(t *testing.T) {
 		t.Parallel()
 		dir := t.TempDir()
-		worker := dev(t, dir, "--", "/bin/sh", "-c", `echo "$TEMPORAL_ADDRESS $NATS_URL"; exit 7`)
+		worker := dev(t, dir, "--", "/bin/sh", "-c", `echo "$TEMPORAL_ADDRESS $NATS_URL"; echo "$NATS_TOKEN_FILE"; exit 7`)
 		temporal, nats, _ := strings.Cut(worker.line(), " ")
+		require.FileExists(t, worker.line())
 		require.Equal(t, 7, worker.exit(), worker.stderr.String())
 		requireSilence(t, map[string]string{"temporal": temporal, "nats": nats, "ui": temporal})
 		require.FileExists(t, filepath.Join(dir, "worker.log"))

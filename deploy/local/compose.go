@@ -50,6 +50,16 @@ func environment(service types.ServiceConfig, changes map[string]string) []strin
 	return out
 }
 
+// inVolume returns the path below root that corresponds to a path in a volume of the service.
+func inVolume(service types.ServiceConfig, path, root string) (string, error) {
+	for _, volume := range service.Volumes {
+		if relative, err := filepath.Rel(volume.Target, path); err == nil && filepath.IsLocal(relative) {
+			return filepath.Join(root, volume.Source, relative), nil
+		}
+	}
+	return "", fmt.Errorf("service %s: %s is in no volume", service.Name, path)
+}
+
 func (c compose) mounted(service types.ServiceConfig, target string) (string, error) {
 	for _, config := range service.Configs {
 		if config.Target == target {

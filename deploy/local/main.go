@@ -6,8 +6,8 @@
 //
 // It starts PostgreSQL in a new directory, sets up Temporal's schema, and starts the
 // Temporal server, NATS, the S3-compatible store, the workers, the gateway and Prometheus. Then it
-// runs COMMAND with TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, NATS_URL, BLOB_URL, AWS_ACCESS_KEY_ID,
-// AWS_SECRET_ACCESS_KEY, GATEWAY_URL and PROMETHEUS_URL in its environment, and with the path of a
+// runs COMMAND with TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, NATS_URL, NATS_USER, NATS_PASSWORD_FILE, BLOB_URL,
+// AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, GATEWAY_URL and PROMETHEUS_URL in its environment, and with the path of a
 // file with the Temporal server's pid in TEMPORAL_PID_FILE. MODEL_URL is a free address at which
 // COMMAND can serve a model: the workers connect to it without a key. It exits with the exit code of
 // COMMAND and stops all services, on Linux even if it is killed.
@@ -112,7 +112,7 @@ func run(args []string) (err error) {
 	if err := t.start(life); err != nil {
 		return err
 	}
-	credentials, err := t.s3Credentials()
+	credentials, err := t.credentials()
 	if err != nil {
 		return err
 	}

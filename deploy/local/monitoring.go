@@ -26,14 +26,19 @@ func (t *topology) startGateway(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	password, err := t.natsPassword(service)
+	if err != nil {
+		return err
+	}
 	address, metrics := net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0])), net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[1]))
 	// The last value of a repeated flag wins.
 	cmd := exec.Command(t.program("starter"), append(slices.Clone(service.Command), "--listen", address, "--metrics", metrics)...)
 	cmd.Env = environment(service, map[string]string{
-		"TEMPORAL_ADDRESS": t.temporalAddress,
-		"NATS_URL":         t.natsURL,
-		"BLOB_URL":         t.blobURL,
-		"HOME":             t.dir,
+		"TEMPORAL_ADDRESS":   t.temporalAddress,
+		"NATS_URL":           t.natsURL,
+		"NATS_PASSWORD_FILE": password,
+		"BLOB_URL":           t.blobURL,
+		"HOME":               t.dir,
 	})
 	if err := t.serve(service, "gateway", cmd, nil); err != nil {
 		return err

@@ -84,14 +84,20 @@ func withEndpoint(bucket, endpoint string) (string, error) {
 	return u.String(), nil
 }
 
-// s3Credentials returns variables with the credentials of the workers, which also turn off all other AWS
-// configuration of the caller.
-func (t *topology) s3Credentials() ([]string, error) {
+// credentials returns variables with the credentials of the workers for NATS and S3, which also turn off all other
+// AWS configuration of the caller.
+func (t *topology) credentials() ([]string, error) {
 	worker, err := t.compose.service("worker")
 	if err != nil {
 		return nil, err
 	}
+	password, err := t.natsPassword(worker)
+	if err != nil {
+		return nil, err
+	}
 	return []string{
+		"NATS_USER=" + *worker.Environment["NATS_USER"],
+		"NATS_PASSWORD_FILE=" + password,
 		"AWS_ACCESS_KEY_ID=" + *worker.Environment["AWS_ACCESS_KEY_ID"],
 		"AWS_SECRET_ACCESS_KEY=" + *worker.Environment["AWS_SECRET_ACCESS_KEY"],
 		"AWS_SESSION_TOKEN=",

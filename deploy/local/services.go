@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
@@ -84,13 +85,36 @@ func (t *topology) startNATS(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	script, err := t.compose.mounted(service, service.Entrypoint[1])
+	if err != nil {
+		return err
+	}
+	changes := map[string]string{"PATH": t.bin + string(os.PathListSeparator) + os.Getenv("PATH")}
+	if changes["NATS_CONFIG"], err = t.compose.mounted(service, *service.Environment["NATS_CONFIG"]); err != nil {
+		return err
+	}
+	for _, name := range []string{"WORKER_PASSWORD_FILE", "VIEWER_PASSWORD_FILE"} {
+		if changes[name], err = inVolume(service, *service.Environment[name], t.dir); err != nil {
+			return err
+		}
+		if err := os.MkdirAll(filepath.Dir(changes[name]), 0o755); err != nil {
+			return err
+		}
+	}
 	// The last value of a repeated flag wins.
 	args := append(service.Command, "--addr", "127.0.0.1", "--port", strconv.Itoa(ports[0]), "--http_port", strconv.Itoa(ports[1]))
-	if err := t.serve(service, "nats", exec.Command(t.program("nats-server"), args...), nil); err != nil {
+	cmd := exec.Command(service.Entrypoint[0], append([]string{script}, args...)...)
+	cmd.Env = environment(service, changes)
+	if err := t.serve(service, "nats", cmd, nil); err != nil {
 		return err
 	}
 	t.natsURL = "nats://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0]))
 	return awaitHealth(ctx, service, net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[1])))
+}
+
+// natsPassword returns the file with the NATS password of a service.
+func (t *topology) natsPassword(service types.ServiceConfig) (string, error) {
+	return inVolume(service, *service.Environment["NATS_PASSWORD_FILE"], t.dir)
 }
 
 // startWorkers waits until each worker is ready and the health check passes.
@@ -99,10 +123,15 @@ func (t *topology) startWorkers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	password, err := t.natsPassword(service)
+	if err != nil {
+		return err
+	}
 	env := environment(service, map[string]string{
-		"TEMPORAL_ADDRESS": t.temporalAddress,
-		"NATS_URL":         t.natsURL,
-		"BLOB_URL":         t.blobURL,
+		"TEMPORAL_ADDRESS":   t.temporalAddress,
+		"NATS_URL":           t.natsURL,
+		"NATS_PASSWORD_FILE": password,
+		"BLOB_URL":           t.blobURL,
 	})
 	if t.workers < 0 {
 		t.workers = service.GetScale()

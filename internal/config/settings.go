@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-9ed7edd4/chronicle/internal/connect"
 	"github.com/seed-9ed7edd4/chronicle/stream"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
@@ -71,7 +72,7 @@ var WorkerWords = Words{
 }
 
 // ClientBlobs is the folder of the blob store that clients use by default if it exists.
-const ClientBlobs = ".chronicle/blobs"
+const ClientBlobs = DefaultDataDir + "/blobs"
 
 // ClientWords are the help texts of the gateway and the other clients.
 var ClientWords = Words{
@@ -111,7 +112,7 @@ const (
 	// DefaultDrainTimeout plus 10 s to hand requests back must be shorter than the grace period that
 	// docker-compose.yml gives workers to stop.
 	DefaultDrainTimeout = 30 * time.Second
-	DefaultDataDir      = ".chronicle"
+	DefaultDataDir      = connect.DefaultDataDir
 )
 
 // Table returns the settings in the table [worker] of the file. The presets are the built-in providers.

@@ -6,14 +6,23 @@ package connect
 import (
 	"cmp"
 	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
 
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/contrib/envconfig"
+
+	"github.com/seed-9ed7edd4/chronicle/stream"
 )
 
 const (
 	DefaultAddress = "127.0.0.1:7233"
 	DefaultNATSURL = "nats://127.0.0.1:4222"
+	// DefaultDataDir is the data directory of a worker --dev.
+	DefaultDataDir = ".chronicle"
 )
 
 // Temporal selects a Temporal server and namespace. Empty fields are taken from
@@ -40,4 +49,39 @@ func NATSURL(url string, getenv func(string) string) string {
 		return ""
 	}
 	return url
+}
+
+// NATSAuth adds the environment to auth. If neither they nor the URLs have a method of authentication and all
+// servers are on this machine, it adds the token of a worker --dev that was started in this directory.
+func NATSAuth(auth stream.Auth, urls string, getenv func(string) string) stream.Auth {
+	auth = auth.WithEnv(getenv)
+	if auth.IsSet() || !areLocal(urls) {
+		return auth
+	}
+	file := filepath.Join(DefaultDataDir, stream.DevToken)
+	if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() {
+		auth.TokenFile = file
+	}
+	return auth
+}
+
+// areLocal reports whether all NATS servers are on this machine and no URL has a user or a token.
+func areLocal(urls string) bool {
+	for server := range strings.SplitSeq(urls, ",") {
+		server = strings.TrimSpace(server)
+		if !strings.Contains(server, "://") {
+			server = "nats://" + server
+		}
+		u, err := url.Parse(server)
+		if err != nil || u.User != nil || !IsLoopback(u.Hostname()) {
+			return false
+		}
+	}
+	return true
+}
+
+// IsLoopback reports whether a host is this machine, by a loopback address or the name localhost.
+func IsLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-9ed7edd4/chronicle/internal/connect"
+	"github.com/seed-9ed7edd4/chronicle/stream"
 )
 
 func TestTemporalOptions(t *testing.T) {
@@ -75,5 +76,44 @@ func TestNATSURL(t *testing.T) {
 			return tt.env
 		}
 		require.Equal(t, tt.want, connect.NATSURL(tt.flag, getenv), tt)
+	}
+}
+
+func TestTheTokenOfADevWorkerIsFound(t *testing.T) {
+	const file = ".chronicle/nats.token"
+	tests := []struct {
+		name string
+		urls string
+		auth stream.Auth
+		env  map[string]string
+		want stream.Auth
+	}{
+		{name: "the default URL", urls: connect.DefaultNATSURL, want: stream.Auth{TokenFile: file}},
+		{name: "without a scheme", urls: "localhost:4222", want: stream.Auth{TokenFile: file}},
+		{name: "several local servers", urls: "nats://127.0.0.1:1, nats://[::1]:2", want: stream.Auth{TokenFile: file}},
+		{name: "with TLS settings", urls: "tls://127.0.0.1:1", auth: stream.Auth{CAFile: "ca"}, want: stream.Auth{CAFile: "ca", TokenFile: file}},
+		{name: "another host", urls: "nats://nats:4222"},
+		{name: "a host whose name begins with an address", urls: "nats://127.0.0.1.example.com"},
+		{name: "one of two hosts", urls: "nats://127.0.0.1:1,nats://nats:4222"},
+		{name: "a user in the URL", urls: "nats://me:pw@127.0.0.1:1"},
+		{name: "a malformed URL", urls: "nats://127.0.0.1:port"},
+		{name: "no NATS", urls: ""},
+		{name: "a setting", urls: connect.DefaultNATSURL, auth: stream.Auth{CredsFile: "c"}, want: stream.Auth{CredsFile: "c"}},
+		{name: "a variable", urls: connect.DefaultNATSURL, env: map[string]string{"NATS_TOKEN": "t"}, want: stream.Auth{Token: "t"}},
+		{name: "a variable with a file", urls: connect.DefaultNATSURL, env: map[string]string{"NATS_TOKEN_FILE": "t"}, want: stream.Auth{TokenFile: "t"}},
+	}
+	for _, exists := range []bool{true, false} {
+		t.Chdir(t.TempDir())
+		if exists {
+			require.NoError(t, os.Mkdir(".chronicle", 0o700))
+			require.NoError(t, os.WriteFile(file, []byte("token"), 0o600))
+		}
+		for _, tt := range tests {
+			want := tt.want
+			if !exists && want.TokenFile == file {
+				want.TokenFile = ""
+			}
+			require.Equal(t, want, connect.NATSAuth(tt.auth, tt.urls, func(name string) string { return tt.env[name] }), tt.name)
+		}
 	}
 }

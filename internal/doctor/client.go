@@ -30,7 +30,7 @@ func ForClient(config client.Config) (*Deployment, error) {
 		OwnsNATS: true, OwnsStore: true,
 	}
 	if url := connect.NATSURL(config.NATSURL, os.Getenv); url != "" {
-		auth := config.NATSAuth.WithEnv(os.Getenv)
+		auth := connect.NATSAuth(config.NATSAuth, url, os.Getenv)
 		d.NATS = func() (*stream.Conn, error) {
 			return stream.Connect(url, stream.Options{Namespace: options.Namespace, Auth: auth, Name: "chronicle doctor"})
 		}

@@ -22,8 +22,9 @@ type Deployment struct {
 	Temporal sdkclient.Client
 	Dial     func(context.Context) (sdkclient.Client, error)
 	// NATS connects, or returns the connection of the process; nil: live deltas are off.
-	NATS     func() (*stream.Conn, error)
-	OwnsNATS bool // the check closes the connection
+	NATS      func() (*stream.Conn, error)
+	OwnsNATS  bool // the check closes the connection
+	Publishes bool // this process publishes deltas
 	// Store opens the blob store, or returns that of the process; nil: there is none.
 	Store     func(context.Context) (*blobs.Store, error)
 	OwnsStore bool // Close closes the store

@@ -2,7 +2,10 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"time"
+
+	"github.com/nats-io/nats.go"
 )
 
 // maxRoundTrip is far below what a reader notices between tokens.
@@ -26,17 +29,24 @@ func (d *Deployment) roundTrip() Check {
 				defer conn.Close()
 			}
 			if !conn.Connected() {
-				reason := "the connection is lost"
+				reason, fix := "the connection is lost", "start NATS, or set --nats-url or NATS_URL"
 				if err := conn.ConnectError(); err != nil {
 					reason = text(err)
+					if errors.Is(err, nats.ErrAuthorization) {
+						fix = "set the credentials that the server accepts"
+					}
 				}
-				return failure("start NATS, or set --nats-url or NATS_URL", "NATS is not connected: %s", reason)
+				return failure(fix, "NATS is not connected: %s", reason)
+			}
+			roundTrip := conn.AskRoundTrip
+			if d.Publishes {
+				roundTrip = conn.RoundTrip
 			}
 			best := time.Duration(-1)
 			for range roundTrips {
-				took, err := conn.RoundTrip(ctx)
+				took, err := roundTrip(ctx)
 				if err != nil {
-					return failure("allow the user to publish and subscribe to the subjects chronicle.>", "%s", text(err))
+					return failure("give the user the permissions in deploy/nats.conf", "%s", text(err))
 				}
 				if best < 0 || took < best {
 					best = took

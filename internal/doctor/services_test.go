@@ -43,6 +43,15 @@ func TestNATSIsDown(t *testing.T) {
 	requireFinding(t, natsCheck(t, "nats://:x y"), Error, "nats at")
 }
 
+func TestNATSRefusesTheClient(t *testing.T) {
+	server, err := natsserver.Start(natsserver.Options{Token: "s3cr3t"})
+	require.NoError(t, err)
+	defer server.Shutdown()
+	found := natsCheck(t, server.URL())
+	requireFinding(t, found, Error, "set NATS_TOKEN_FILE")
+	require.Equal(t, "set the credentials that the server accepts", found.Fix)
+}
+
 func TestNATSDeliversNothing(t *testing.T) {
 	server, err := natsserver.Start(natsserver.Options{})
 	require.NoError(t, err)
@@ -54,6 +63,10 @@ func TestNATSDeliversNothing(t *testing.T) {
 	tunnel.Silence()
 	d := &Deployment{NATS: func() (*stream.Conn, error) { return conn, nil }}
 	check := d.roundTrip()
+	check.Timeout = 10 * time.Millisecond
+	requireFinding(t, examine(t, check)["nats.roundtrip"], Error, "no response")
+	d.Publishes = true
+	check = d.roundTrip()
 	check.Timeout = 10 * time.Millisecond
 	requireFinding(t, examine(t, check)["nats.roundtrip"], Error, "did not arrive")
 }

@@ -1,5 +1,5 @@
-// Package natsserver embeds a NATS server, for development and tests. The server stores
-// nothing and requires no authentication, so it belongs on a loopback address.
+// Package natsserver embeds a NATS server, for development and tests. The server stores nothing. Its clients share
+// one token and have no roles, so it belongs on a loopback address.
 package natsserver
 
 import (
@@ -16,6 +16,8 @@ type Options struct {
 	Host string
 	// Port to listen on. 0: any free port.
 	Port int
+	// Token that clients need. Empty: none, for tests.
+	Token string
 }
 
 type Server struct{ server *server.Server }
@@ -31,10 +33,11 @@ func Start(options Options) (*Server, error) {
 	}
 	address := net.JoinHostPort(options.Host, strconv.Itoa(options.Port))
 	s, err := server.NewServer(&server.Options{
-		Host:   options.Host,
-		Port:   port,
-		NoLog:  true,
-		NoSigs: true,
+		Host:          options.Host,
+		Port:          port,
+		Authorization: options.Token,
+		NoLog:         true,
+		NoSigs:        true,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("nats server on %s: %w", address, err)

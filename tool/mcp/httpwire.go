@@ -14,6 +14,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/seed-9ed7edd4/chronicle/internal/lines"
+	"github.com/seed-9ed7edd4/chronicle/internal/pause"
+	"github.com/seed-9ed7edd4/chronicle/internal/retryafter"
 )
 
 const sessionHeader = "Mcp-Session-Id"
@@ -57,7 +59,7 @@ func (t *httpWire) post(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	id := t.wire.write(m)
-	response, err := t.client.Do(r)
+	response, err := t.send(r)
 	switch {
 	case err != nil:
 		t.wire.take(id)
@@ -73,6 +75,32 @@ func (t *httpWire) post(r *http.Request) (*http.Response, error) {
 		events.Header.Set(sessionHeader, response.Header.Get(sessionHeader))
 	}
 	return events, nil
+}
+
+// maxLimitWait bounds the wait that a server with a rate limit asks for.
+const maxLimitWait = 30 * time.Second
+
+// send repeats a request that exceeds a rate limit after the time that the server asks for. The server has not
+// executed it.
+func (t *httpWire) send(r *http.Request) (*http.Response, error) {
+	for {
+		response, err := t.client.Do(r)
+		if err != nil || response.StatusCode != http.StatusTooManyRequests {
+			return response, err
+		}
+		wait := retryafter.Of(response.Header, time.Now())
+		deadline, isBounded := r.Context().Deadline()
+		if wait == 0 || wait > maxLimitWait || isBounded && time.Until(deadline) < wait {
+			return response, nil
+		}
+		response.Body.Close()
+		if !pause.For(r.Context(), wait) {
+			return nil, r.Context().Err()
+		}
+		if r.Body, err = r.GetBody(); err != nil {
+			return nil, err
+		}
+	}
 }
 
 func answer(status int) *http.Response {

@@ -1,6 +1,7 @@
 package mcp_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -314,6 +315,34 @@ func TestAnErrorStatusAffectsOnlyItsCall(t *testing.T) {
 		s.call = nil
 		require.Equal(t, `"said"`, w.value(t, "mcp__a__say", `{}`), "the connection remains")
 		require.Equal(t, 1, s.count("initialize"))
+	}
+}
+
+func TestACallWaitsForARateLimit(t *testing.T) {
+	t.Parallel()
+	for wait, want := range map[string]struct {
+		result string
+		calls  int
+	}{
+		"1":       {`"said"`, 3},
+		"3600000": {`"MCP server a is unavailable: 429 Too Many Requests (the call was not made)"`, 1},
+	} {
+		var calls atomic.Int32
+		s := &rawHTTP{}
+		next := s.handler(t)
+		limited := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			if bytes.Contains(body, []byte("tools/call")) && calls.Add(1) <= 2 {
+				w.Header().Set("Retry-After-Ms", wait)
+				w.WriteHeader(http.StatusTooManyRequests)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+		result, _ := overHTTP(t, serveHTTP(t, limited), nil).call(deadline(t), "mcp__a__say", `{}`)
+		require.Equal(t, want.result, result)
+		require.EqualValues(t, want.calls, calls.Load())
 	}
 }
 
