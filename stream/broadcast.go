@@ -123,7 +123,8 @@ func (b *Broadcast) delta(index int, text, reasoning string, reset bool) Delta {
 func (b *Broadcast) stop(msg *nats.Msg) {
 	var stop Stop
 	// Only the broadcast of this attempt responds: that of an earlier one may still be open.
-	if json.Unmarshal(msg.Data, &stop) == nil && stop.RequestID == b.attempt.RequestID && stop.Attempt == b.attempt.Number && hasInbox(msg) {
+	isMine := json.Unmarshal(msg.Data, &stop) == nil && stop.RequestID == b.attempt.RequestID && stop.Attempt == b.attempt.Number
+	if isMine && hasInbox(msg) {
 		_ = msg.Respond([]byte(`{}`))
 		b.onStop(stop)
 	}
