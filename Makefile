@@ -4,7 +4,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run dev example up down build test test-long e2e-postgres check histories golden bench soak clean binaries
+.PHONY: help run dev example up down build test test-long e2e-postgres check histories golden bench soak fuzz clean binaries
 
 # Tests to run: make test T=TestName P=./pkg
 P ?= ./...
@@ -19,6 +19,10 @@ SERVER ?= dev
 # Duration of the faults, and other flags: make soak SOAK=30s S="-seed 7"
 SOAK ?= 10m
 S ?=
+
+# Duration of the fuzz, and other flags: make fuzz FUZZ=1h F="-seed 7"
+FUZZ ?= 2m
+F ?=
 
 # Flags for the worker: make run W='--temporal-port 0 --ui-port 0 --nats-port 0'
 W ?=
@@ -181,6 +185,10 @@ bench: $(if $(filter postgres,$(SERVER)),bin/local,bin/temporal binaries) ## Mea
 soak: bin/temporal binaries ## Soak-test 100 contexts under faults and check their logs; SOAK=30s for less, S=FLAGS
 	@go build -o bin/ ./bench/soak
 	@bin/soak -for $(SOAK) $(S)
+
+fuzz: bin/temporal binaries ## Fuzz contexts through all doors, and check that each answers; FUZZ=1h for more, F=FLAGS
+	@go build -o bin/ ./bench/fuzz
+	@bin/fuzz -for $(FUZZ) $(F)
 
 clean: ## Remove bin/; the contexts in .chronicle are kept
 	rm -rf bin

@@ -21,10 +21,12 @@ type pendingAppend struct {
 	events     []event.Event
 	size       int // of the input, in bytes
 	isRecorded bool
-	known      map[string]string // log ids of repeated events, by ClientEventID
-	before     int               // number of events in the log before those of the update
-	result     wire.Appended     // of the update; valid once isRecorded is true
-	err        error
+	// isAbandoned: the handler returned before the events were recorded, because the workflow was cancelled.
+	isAbandoned bool
+	known       map[string]string // log ids of repeated events, by ClientEventID
+	before      int               // number of events in the log before those of the update
+	result      wire.Appended     // of the update; valid once isRecorded is true
+	err         error
 }
 
 func (r *run) append(ctx workflow.Context, in converter.RawValue) (wire.Appended, error) {
@@ -41,7 +43,11 @@ func (r *run) append(ctx workflow.Context, in converter.RawValue) (wire.Appended
 		ctx, _ = workflow.NewDisconnectedContext(ctx)
 		_ = workflow.Await(ctx, isRecorded)
 	}
-	r.appends.unanswered--
+	if a.isRecorded {
+		r.appends.unanswered--
+	} else {
+		a.isAbandoned = true
+	}
 	return a.result, a.err
 }
 

@@ -211,3 +211,40 @@ func TestARunWithAnInboxThatIsTooLargeRecordsTheBeginning(t *testing.T) {
 	require.Len(t, w.log, 1+recorded)
 	require.Len(t, input["inbox"], signals-recorded)
 }
+
+// A run over a hard limit, with too many messages to fold all signals in one task, folds signals until the rest fits into the input of
+// the next run.
+//
+//test:large
+func TestARunOverItsLimitsFoldsSignalsInSeveralTasks(t *testing.T) {
+	const folded, left = 293, 8 // before the next task; with 64 Ki messages, an input is 1,025 of the 300,000 units of a task
+	session := reducer.NewSession("demo")
+	session.EventCount = 2
+	session.Reduced.Messages = slices.Repeat([]reducer.Message{{Role: reducer.RoleUser, Content: "x"}}, 64<<10)
+	packed, err := wire.Pack(session)
+	require.NoError(t, err)
+	w := newWorld(t)
+	w.registers()
+	w.at(time.Minute, func() {
+		w.SetCurrentHistoryLength(50_000)
+		note := func(size int) map[string]any {
+			return map[string]any{"_tag": "Note", "kind": "thinking", "content": strings.Repeat("x", size)}
+		}
+		for range folded {
+			w.SignalWorkflowSkippingWorkflowTask(wire.SignalEvent, note(1))
+		}
+		for range left - 1 {
+			w.SignalWorkflowSkippingWorkflowTask(wire.SignalEvent, note(3_500_000))
+		}
+		w.SignalWorkflow(wire.SignalEvent, note(3_500_000))
+	})
+	w.at(time.Minute+time.Microsecond, func() { w.SetCurrentHistoryLength(50_001) }) // the next task
+	w.SetContinuedExecutionRunID("previous")
+	w.ExecuteWorkflow(wire.WorkflowType, map[string]any{"session": packed})
+	var next *workflow.ContinueAsNewError
+	require.ErrorAs(t, w.GetWorkflowError(), &next)
+	var input map[string]any
+	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(next.Input, &input))
+	require.Len(t, w.log, folded+1)
+	require.Len(t, input["inbox"], left-1)
+}

@@ -10,9 +10,6 @@ import (
 	"io"
 	"iter"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -46,11 +43,7 @@ func (r *Rig) StartSystem(ctx context.Context, taskQueue string, collector *Coll
 		return nil, err
 	}
 	s := &System{worker: worker, watcher: r.Contexts.watcher}
-	cmd := exec.Command(filepath.Join(filepath.Dir(r.options.Worker), "starter"), append([]string{"serve",
-		"--address", r.addresses.Temporal, "--nats-url", r.addresses.NATS, "--blob-url", r.addresses.Blobs,
-		"--task-queue", taskQueue, "--listen", "127.0.0.1:0", "--rate", "-1"}, args...)...)
-	cmd.Env = append(os.Environ(), env...)
-	gateway, ready, err := startProgram(ctx, cmd)
+	gateway, ready, err := r.serve(ctx, taskQueue, args, env)
 	if err != nil {
 		return nil, errors.Join(err, s.Stop())
 	}
