@@ -140,7 +140,8 @@ func TestAnUnreachableHookFailsClosedOrOpen(t *testing.T) {
 			SessionStarted after 0
 			SetRetryConfig
 			UserMessage "Hello"
-			LLMRequestFailed 1 after 1 retries: hook guard: connection refused
+			LLMRequestStarted 1 scripted attempt 1
+			LLMRequestFailed 1 after 0 retries: hook guard: connection refused
 		`), withoutPositions(w.log(c)))
 		require.Empty(t, w.model.Requests())
 		w.replay(c, "hook-failed-closed")

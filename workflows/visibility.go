@@ -18,7 +18,7 @@ var (
 	attributeModel  = temporal.NewSearchAttributeKeyKeyword(wire.AttributeModel)
 )
 
-// showTurnsEvery is the minimum interval between updates that do not change the status.
+// showTurnsEvery is the minimum interval between updates that do not change the status, after the first turn.
 const showTurnsEvery = time.Minute
 
 // shown is what the search attributes show.
@@ -34,7 +34,7 @@ type shown struct {
 func (r *run) updateVisibility() {
 	workflow.SetCurrentDetails(r.ctx, details(r.session))
 	status := wire.ListedStatusOf(r.session)
-	isStale := r.session.Turns != r.shown.Turns && r.now().Sub(r.shown.At) >= showTurnsEvery
+	isStale := r.session.Turns != r.shown.Turns && (r.shown.Turns == 0 || r.now().Sub(r.shown.At) >= showTurnsEvery)
 	if !r.opened.SearchAttributes || status == r.shown.Status && !isStale {
 		return
 	}
