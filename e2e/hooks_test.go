@@ -245,6 +245,8 @@ func TestHooksOfAKilledWorkerRunAgain(t *testing.T) {
 		require.Equal(t, story(`
 			SessionStarted after 0
 			UserMessage "Hello"
+			LLMRequestStarted 1 scripted attempt 1
+			LLMAttemptEnded 1 lost
 			LLMRequestStarted 1 scripted attempt 2
 			HookApplied remote changed the request (`+c.Name()+`:0002)
 			AssistantMessage "Hi"
@@ -263,14 +265,13 @@ func TestHooksOfAKilledWorkerRunAgain(t *testing.T) {
 		turn := w.ask(c, "Hello")
 		_, err := w.model.Request(w.ctx, 1)
 		require.NoError(t, err)
-		first.kill() // at once: the log has the change although no result reports it
+		first.kill() // the result of an attempt reports the changes of hooks, and a lost attempt has none
 		w.processWith(workerSettings{HookURL: hooks})
 		require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
 		require.Equal(t, story(`
 			SessionStarted after 0
 			UserMessage "Hello"
 			LLMRequestStarted 1 scripted attempt 1
-			HookApplied remote changed the request (`+c.Name()+`:0002)
 			LLMAttemptEnded 1 lost
 			LLMRequestStarted 1 scripted attempt 2
 			HookApplied remote changed the request (`+c.Name()+`:0002)

@@ -19,7 +19,7 @@ func (d *decision) requeue() {
 	if !r.hasAttempt() {
 		r.Since = d.TriggerAt
 	}
-	r.Retries, r.RetryAt, r.JitterMs, r.Repair = 0, time.Time{}, 0, nil
+	r.Retries, r.RetryAt, r.JitterMs = 0, time.Time{}, 0
 	d.startAttempt()
 }
 

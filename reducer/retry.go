@@ -63,6 +63,6 @@ func (d *decision) fallBack(in AttemptEnded) {
 		RequestID: r.ID, FromProvider: r.ProviderID, ToProvider: d.Reduced.Config.Fallback.ProviderID,
 		Error: in.Error, RetriesAttempted: r.Retries, Kind: in.Kind, Retryable: in.Retryable, Usage: in.Usage,
 	})
-	r.Fallback, r.Compaction, r.Compactions, r.Refusals = true, nil, 0, 0
+	r.Fallback, r.Repair, r.Compaction, r.Compactions, r.Refusals = true, nil, nil, 0, 0
 	d.requeue()
 }
