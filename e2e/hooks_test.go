@@ -86,6 +86,7 @@ func TestARefusedRequestReachesNoModel(t *testing.T) {
 		SessionStarted after 0
 		SetProviderConfig
 		UserMessage "Something bad"
+		LLMRequestStarted 1 scripted attempt 1
 		HookApplied guard refused the request: off topic
 		LLMRequestFailed 1 after 0 retries: hook guard: off topic
 		UserMessage "Something good"

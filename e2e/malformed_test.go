@@ -110,7 +110,7 @@ func requireNoRawKey(t *testing.T, w *world, c *client.Context, logged string) {
 	require.NotEmpty(t, logged)
 	require.NotContains(t, logged, rawKey, "a line of the worker's log")
 	w.worker() // the queries need one
-	for _, query := range []string{wire.QueryState, wire.QuerySnapshot, sdkclient.QueryTypeStackTrace, "__temporal_workflow_metadata"} {
+	for _, query := range []string{wire.QueryState, sdkclient.QueryTypeStackTrace, "__temporal_workflow_metadata"} {
 		value, err := w.temporal.QueryWorkflow(w.ctx, wire.WorkflowID(c.Name()), "", query)
 		require.NoError(t, err, query)
 		var answer converter.RawValue
