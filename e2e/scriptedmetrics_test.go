@@ -222,6 +222,8 @@ func TestDashboardAndAlertsUseMetricsThatMove(t *testing.T) {
 	require.NoError(t, err)
 	m := newMeasured(t)
 	m.look()
+	_, err = m.open("missing").State(m.ctx) // a request that fails
+	require.ErrorIs(t, err, client.ErrNoContext)
 	m.apart()
 	m.recover()
 	c := m.open("measured")
