@@ -14,8 +14,7 @@ import (
 type measurement struct {
 	*metrics.Metrics
 	providerID, model string
-	sentAt, newestAt  time.Time      // newestAt is zero before the first delta
-	gaps              metrics.Series // set with the first delta
+	sentAt, newestAt  time.Time // newestAt is zero before the first delta
 }
 
 func (m *measurement) sent(in AttemptInput, p prepared) {
@@ -40,9 +39,8 @@ func (m *measurement) delta() {
 	now := time.Now()
 	if m.newestAt.IsZero() {
 		m.FirstToken.Observe(now.Sub(m.sentAt).Seconds(), m.providerID, m.model)
-		m.gaps = m.TokenGap.Of(m.providerID, m.model)
 	} else {
-		m.gaps.Observe(now.Sub(m.newestAt).Seconds())
+		m.TokenGap.Observe(now.Sub(m.newestAt).Seconds(), m.providerID, m.model)
 	}
 	m.newestAt = now
 	m.Deltas.Add(1)

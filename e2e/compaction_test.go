@@ -158,7 +158,7 @@ func TestAMessageDuringASummaryIsAnswered(t *testing.T) {
 	}
 }
 
-func TestASummaryOfAKilledWorkerIsRestarted(t *testing.T) {
+func TestASummaryOfAKilledWorkerIsRestarted_Alone(t *testing.T) {
 	needsTimelyHeartbeats(t)
 	w := newWorldOn(t, environment{timeout: faultTimeout},
 		llmtest.Answer("One."), rejection, llmtest.Answer("They said", " word.").HoldAfter(1, llmtest.NewGate()),
@@ -196,7 +196,7 @@ func TestASummaryOfAKilledWorkerIsRestarted(t *testing.T) {
 }
 
 // A run continues as new between the summary and the answer.
-func TestARunContinuesAsNewAfterASummary(t *testing.T) {
+func TestARunContinuesAsNewAfterASummary_Alone(t *testing.T) {
 	large(t)
 	gate := llmtest.NewGate()
 	w := newWorldOn(t, environment{timeout: largeTimeout},
@@ -231,7 +231,7 @@ func TestAConversationGrowsForever(t *testing.T) {
 	growForever(t, 50)
 }
 
-func TestAConversationGrowsForHundredsOfTurns(t *testing.T) {
+func TestAConversationGrowsForHundredsOfTurns_Long(t *testing.T) {
 	long(t)
 	growForever(t, 500)
 }

@@ -28,25 +28,25 @@ type flood struct{ signals, bytes, senders int }
 // maxFloodedRunBytes is the largest history of a run that a server with its defaults accepts.
 const maxFloodedRunBytes = 50 << 20
 
-func TestAFloodOfSignalsDuringAnAnswer(t *testing.T) {
+func TestAFloodOfSignalsDuringAnAnswer_Alone(t *testing.T) {
 	large(t)
 	floodDuringAnAnswer(t, flood{300, 62_000, 8}) // 18 MB
 }
 
 // This flood and the next two exceed what a server accepts for a run: 50 MiB or 10,000 signals.
-func TestAFloodOfMoreThanAHistoryHolds(t *testing.T) {
+func TestAFloodOfMoreThanAHistoryHolds_Long(t *testing.T) {
 	long(t)
 	onlyHeavy(t)
 	floodDuringAnAnswer(t, flood{900, 62_000, 8}) // 66 MB
 }
 
-func TestAFloodOfLargeSignalsOfMoreThanAHistoryHolds(t *testing.T) {
+func TestAFloodOfLargeSignalsOfMoreThanAHistoryHolds_Long(t *testing.T) {
 	long(t)
 	onlyHeavy(t)
 	floodDuringAnAnswer(t, flood{130, 440_000, 2}) // 68 MB
 }
 
-func TestAFloodOfMoreSignalsThanARunMayHave(t *testing.T) {
+func TestAFloodOfMoreSignalsThanARunMayHave_Long(t *testing.T) {
 	long(t)
 	onlyHeavy(t)
 	floodDuringAnAnswer(t, flood{12_000, 20, 16})
@@ -144,7 +144,7 @@ func (w *world) requireFlood(c *client.Context, f flood) {
 
 // The run accepts the update and continues as new before it processes it. The next run records the
 // events, and a sender that repeats them receives their ids.
-func TestAnUpdateOfARunThatContinuesAsNewIsRecordedOnce(t *testing.T) {
+func TestAnUpdateOfARunThatContinuesAsNewIsRecordedOnce_Long(t *testing.T) {
 	long(t)
 	onlyHeavy(t)
 	w := newWorldOn(t, environment{timeout: largeTimeout})
@@ -203,7 +203,7 @@ func (w *world) awaitAdmitted(c *client.Context, updateID string) {
 
 // The server terminates the run, the signals are not in the log, and the next session continues with
 // everything that was recorded; see docs/limits.md.
-func TestAFloodOfSignalsWithoutAWorkerLosesOnlyItself(t *testing.T) {
+func TestAFloodOfSignalsWithoutAWorkerLosesOnlyItself_Long(t *testing.T) {
 	long(t)
 	onlyHeavy(t)
 	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Answer("Hello"), llmtest.Answer("Again"))

@@ -67,7 +67,7 @@ var malformed = []struct {
 	{"an unknown signal", "typo", "the key is " + rawKey, "want one of event, interrupt, close"},
 }
 
-func TestMalformedSignalsAreRejected(t *testing.T) {
+func TestMalformedSignalsAreRejected_Alone(t *testing.T) {
 	large(t)
 	w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Answer("Still here."))
 	running := w.process(contexts.Both) // a process, to read its log

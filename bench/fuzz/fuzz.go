@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,13 +16,14 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/bench/rig"
 	"github.com/seed-9ed7edd4/chronicle/internal/pause"
+	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 // fuzz is what all contexts share.
 type fuzz struct {
 	*rig.Rig
 	options         options
-	worker, gateway *rig.Program
+	worker, gateway *rig.Process
 	model           *model
 	nats            *nats.Conn
 	http            *http.Client
@@ -99,7 +101,7 @@ const (
 )
 
 func (f *fuzz) start(ctx context.Context) (err error) {
-	if f.Rig, err = rig.Start(ctx, rig.Options{Minimal: true, Seed: f.options.seed, LogDir: f.options.logs, TaskQueue: taskQueue}); err != nil {
+	if f.Rig, err = rig.Start(ctx, rig.Options{Seed: f.options.seed, LogDir: f.options.logs}); err != nil {
 		return err
 	}
 	defer func() {
@@ -114,16 +116,15 @@ func (f *fuzz) start(ctx context.Context) (err error) {
 	if err := os.WriteFile(file, []byte(providers), 0o600); err != nil {
 		return err
 	}
-	worker, err := f.StartWorker(ctx, rig.WorkerOptions{
-		TaskQueue: taskQueue, ContinueAsNewAfter: f.options.continueAfter, DrainTimeout: time.Second,
-		Args: []string{"--providers", file, "--allow-base-url", f.model.url, "--cached-contexts", "20"},
-		Env:  []string{"OPENAI_BASE_URL=" + f.model.url, "OPENAI_MODEL=hostile", "OPENAI_API_KEY=" + key, memoryLimit},
-	})
-	if err != nil {
+	worker := f.Command("worker", "--continue-as-new-after", strconv.Itoa(f.options.continueAfter), "--drain-timeout", "1s",
+		"--providers", file, "--allow-base-url", f.model.url, "--cached-contexts", "20")
+	worker.Env = append(worker.Env, "OPENAI_BASE_URL="+f.model.url, "OPENAI_MODEL=hostile", "OPENAI_API_KEY="+key, memoryLimit)
+	if f.worker, err = f.Launch(ctx, worker); err != nil {
 		return err
 	}
-	f.worker = worker.Program()
-	if f.gateway, err = f.Serve(ctx, nil, []string{memoryLimit}); err != nil {
+	gateway := f.GatewayCommand()
+	gateway.Env = append(gateway.Env, memoryLimit)
+	if f.gateway, err = f.Launch(ctx, gateway); err != nil {
 		return err
 	}
 	f.nats, err = nats.Connect(f.NATSURL(), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})) // nats prints errors
@@ -131,7 +132,7 @@ func (f *fuzz) start(ctx context.Context) (err error) {
 }
 
 const (
-	taskQueue = "fuzz"
+	taskQueue = wire.TaskQueue
 	// memoryLimit makes the garbage collector of a process run more often, before it exceeds the limits of the flags.
 	memoryLimit = "GOMEMLIMIT=512MiB"
 )
@@ -156,9 +157,9 @@ func (f *fuzz) stop() {
 func (f *fuzz) watch(ctx context.Context) error {
 	for {
 		select {
-		case <-f.worker.Exited():
+		case <-f.worker.Done():
 			return errors.New("the worker exited")
-		case <-f.gateway.Exited():
+		case <-f.gateway.Done():
 			return errors.New("the gateway exited")
 		case <-ctx.Done():
 			return nil
@@ -171,14 +172,8 @@ func (f *fuzz) watch(ctx context.Context) error {
 }
 
 func (f *fuzz) checkMemory() error {
-	worker, err := f.worker.PeakRSS()
-	if err != nil {
-		return err
-	}
-	gateway, err := f.gateway.PeakRSS()
-	if err != nil {
-		return err
-	}
+	_, worker := f.worker.Memory()
+	_, gateway := f.gateway.Memory()
 	if worker > f.options.workerLimit || gateway > f.options.gatewayLimit {
 		return fmt.Errorf("peak of the resident size: worker %d MiB (at most %d), gateway %d MiB (at most %d)",
 			worker/mib, f.options.workerLimit/mib, gateway/mib, f.options.gatewayLimit/mib)
@@ -187,10 +182,8 @@ func (f *fuzz) checkMemory() error {
 }
 
 func (f *fuzz) line(after time.Duration) string {
-	size := func(measure func() (int64, error)) int64 {
-		bytes, _ := measure() // 0 for a process that has ended
-		return bytes / mib
-	}
+	worker, workerPeak := f.worker.Memory()
+	gateway, gatewayPeak := f.gateway.Memory()
 	return fmt.Sprintf("%6.0fs  %d contexts answered; worker %d MiB, peak %d; gateway %d MiB, peak %d", after.Seconds(), f.done.Load(),
-		size(f.worker.RSS), size(f.worker.PeakRSS), size(f.gateway.RSS), size(f.gateway.PeakRSS))
+		worker/mib, workerPeak/mib, gateway/mib, gatewayPeak/mib)
 }

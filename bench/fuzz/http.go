@@ -148,7 +148,7 @@ func stallStream(ctx context.Context, t *target) error {
 
 // dialGateway returns a connection that is closed with the life of the target.
 func (t *target) dialGateway(ctx context.Context) (net.Conn, error) {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", strings.TrimPrefix(t.gateway.URL, "http://"))
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", strings.TrimPrefix(t.gateway.Ready["url"], "http://"))
 	if err != nil {
 		return nil, err
 	}

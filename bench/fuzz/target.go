@@ -175,7 +175,9 @@ func (t *target) view() {
 	}
 }
 
-func (t *target) url(path string) string { return t.gateway.URL + "/contexts/" + t.name + path }
+func (t *target) url(path string) string {
+	return t.gateway.Ready["url"] + "/contexts/" + t.name + path
+}
 
 func (t *target) get(ctx context.Context, path, accept string, connection *http.Client) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, t.url(path), http.NoBody)
