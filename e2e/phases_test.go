@@ -145,7 +145,7 @@ func TestAWorkerIsKilledInEachPhaseOfACall_Alone(t *testing.T) {
 
 // A worker is killed in a phase of an attempt, and another one continues. Only an attempt that was sent without a
 // recorded result is sent again.
-func TestAWorkerIsKilledInEachPhaseOfAnAttempt(t *testing.T) {
+func TestAWorkerIsKilledInEachPhaseOfAnAttempt_Alone(t *testing.T) {
 	needsTimelyHeartbeats(t)
 	const hello = "I was saying: hello."
 	for phase, test := range map[string]struct {

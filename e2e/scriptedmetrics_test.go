@@ -27,6 +27,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/llm/baseurl"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
+	"github.com/seed-9ed7edd4/chronicle/wire"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
@@ -220,8 +221,8 @@ func TestDashboardAndAlertsUseMetricsThatMove_Alone(t *testing.T) {
 	queries := readQueries(t)
 	m := newMeasured(t)
 	m.look()
-	_, err := m.open("missing").State(m.ctx) // a request that fails
-	require.ErrorIs(t, err, client.ErrNoContext)
+	_, err := m.temporal.QueryWorkflow(m.ctx, wire.WorkflowID("missing"), "", wire.QueryState)
+	require.Error(t, err, "a request that fails")
 	m.apart()
 	m.recover()
 	c := m.open("measured")
