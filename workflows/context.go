@@ -247,7 +247,7 @@ func (r *run) apply(in reducer.Input) {
 		case reducer.Record:
 			for _, e := range effect.Events {
 				p := newPendingEvent(e)
-				p.trace = r.cause
+				p.trace, p.turn = r.cause, r.traceOf(event.RequestOf(e.Body))
 				r.pending.events = append(r.pending.events, p)
 				r.pending.bytes += p.size()
 			}

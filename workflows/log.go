@@ -63,7 +63,7 @@ func (r *run) logEvents(events []pendingEvent) {
 		}
 		trace := e.trace
 		if e.ClientEventID == "" || trace == "" {
-			trace = cmp.Or(r.traceOf(from.requestID), trace)
+			trace = cmp.Or(e.turn, r.traceOf(from.requestID), trace)
 		}
 		r.log(lineOf(e.Event), "event", e.ID, "request", from.requestID, "trace", traceID(trace), "tool", name(from.tool))
 	}

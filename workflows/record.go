@@ -16,6 +16,7 @@ type pendingEvent struct {
 	event.Event
 	json  []byte
 	trace string // traceparent of the input that caused the event, for the log; empty: none
+	turn  string // traceparent of the turn of its request; empty: none, or the turn begins with it
 }
 
 func newPendingEvent(e event.Event) pendingEvent {
