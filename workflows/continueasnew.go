@@ -43,7 +43,7 @@ var (
 	softLimits = usage{entries: 4_096, bytes: 4 << 20, loaded: 16 << 20, signals: 3_000, updates: 1_000}
 	// hardLimits apply always. Only a flood of input during an answer, or a turn with thousands of calls, reaches
 	// them. The answer is then requested again, and running calls are lost.
-	hardLimits = usage{entries: 40_000, bytes: 16 << 20, loaded: 48 << 20, signals: 6_000, updates: 1_900}
+	hardLimits = usage{entries: 40_000, bytes: 8 << 20, loaded: 48 << 20, signals: 6_000, updates: 1_900}
 )
 
 // limit says when a run must continue as new.
