@@ -24,10 +24,6 @@ type toolCall struct {
 	isCancelled       bool // no request waits for the result; a late one is still recorded
 }
 
-func (c toolCalls) areAwaited() bool {
-	return slices.ContainsFunc(c, func(call toolCall) bool { return !call.isCancelled })
-}
-
 func (c toolCalls) isReady() bool {
 	return slices.ContainsFunc(c, func(call toolCall) bool { return call.future.IsReady() })
 }
