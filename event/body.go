@@ -256,7 +256,9 @@ type SessionEnded struct {
 	Reason string `json:"reason"`
 }
 
-// LLMRequestStarted records that an attempt was sent to a provider.
+// LLMRequestStarted records that an attempt was scheduled. If no event records its end, and another one of the same
+// request follows, it was withdrawn before it was sent; with the same attempt, the newer one corrects the provider and
+// the model.
 type LLMRequestStarted struct {
 	RequestID      string `json:"requestId"`
 	ProviderID     string `json:"providerId"`

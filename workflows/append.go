@@ -40,9 +40,8 @@ func (r *run) append(ctx workflow.Context, in converter.RawValue, sent wire.Sent
 	r.inbox.updated++
 	r.inbox.put(signal{name: wire.SignalEvent, append: a, trace: received(ctx)})
 	isRecorded := func() bool { return a.isRecorded }
-	if workflow.Await(ctx, isRecorded) != nil && r.isOpen() && r.opened.rules >= reducer.Rules2 {
-		// The workflow was cancelled, but still records its input, so the update waits for the ids. Runs
-		// of 0.1.0 do not wait, and before Open the rules of the run are unknown.
+	if workflow.Await(ctx, isRecorded) != nil && r.session.EventCount > 0 {
+		// The workflow was cancelled, but still records its input, so the update waits for the ids.
 		ctx, _ = workflow.NewDisconnectedContext(ctx)
 		_ = workflow.Await(ctx, isRecorded)
 	}
@@ -54,9 +53,6 @@ func (r *run) append(ctx workflow.Context, in converter.RawValue, sent wire.Sent
 	return a.result, a.err
 }
 
-// isOpen reports whether the run has opened its session, which may be in the cache.
-func (r *run) isOpen() bool { return r.isReleased || r.session.EventCount > 0 }
-
 // validateAppend rejects invalid events, and keeps valid ones for append, which runs next.
 func (r *run) validateAppend(ctx workflow.Context, in converter.RawValue, sent wire.Sent) (err error) {
 	if sent.IsExpired(r.now()) {
@@ -64,7 +60,7 @@ func (r *run) validateAppend(ctx workflow.Context, in converter.RawValue, sent w
 	}
 	id := workflow.GetCurrentUpdateInfo(ctx).ID
 	r.appends.validated.updateID = id
-	r.appends.validated.events, err = appendedEvents(in, id, r.opened.rules)
+	r.appends.validated.events, err = appendedEvents(in, id)
 	return err
 }
 
@@ -74,24 +70,19 @@ type validated struct {
 	events   []event.Event // nil: invalid, or taken by the handler
 }
 
-// take returns the events of an update. In a replay, no validator has decoded them, and Open may not
-// have returned the rules yet, so take tries the rules of each release until the events are valid.
+// take returns the events of an update. In a replay, no validator has decoded them.
 func (a *appends) take(in converter.RawValue, updateID string) ([]event.Event, error) {
 	v := a.validated
 	a.validated = validated{}
 	if v.events != nil && v.updateID == updateID {
 		return v.events, nil
 	}
-	events, err := appendedEvents(in, updateID, reducer.CurrentRules)
-	if err != nil {
-		events, err = appendedEvents(in, updateID, reducer.Rules1)
-	}
-	return events, err
+	return appendedEvents(in, updateID)
 }
 
 // appendedEvents decodes the events of an update. A missing ClientEventID is derived from the
 // update id.
-func appendedEvents(in converter.RawValue, updateID string, rules reducer.Rules) ([]event.Event, error) {
+func appendedEvents(in converter.RawValue, updateID string) ([]event.Event, error) {
 	data, err := body(&commonpb.Payloads{Payloads: slices.DeleteFunc(
 		[]*commonpb.Payload{in.Payload()}, func(p *commonpb.Payload) bool { return p == nil })})
 	var events []event.Event
@@ -99,7 +90,7 @@ func appendedEvents(in converter.RawValue, updateID string, rules reducer.Rules)
 		err = fmt.Errorf("%d bytes (an update appends at most %d; send the signal %s)", len(data), wire.MaxAppendBytes, wire.SignalEvent)
 	}
 	if err == nil {
-		events, err = decodeEvents(data, rules)
+		events, err = decodeEvents(data)
 	}
 	for i := range events {
 		e := &events[i]

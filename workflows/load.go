@@ -56,7 +56,7 @@ func (r *run) load() bool {
 func (r *run) startLoading(reference []byte) workflow.Future {
 	return workflow.ExecuteActivity(workflow.WithActivityOptions(r.traced(r.ctx), workflow.ActivityOptions{
 		StartToCloseTimeout: activities.LoadTimeout,
-		HeartbeatTimeout:    activities.HeartbeatTimeout,
+		HeartbeatTimeout:    r.failover(),
 		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, MaximumInterval: 10 * time.Second},
 		Summary:             "load a large input",
 	}), acts.Load, activities.LoadInput{Reference: reference, Room: r.session.Reduced.Room()})
