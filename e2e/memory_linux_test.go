@@ -88,7 +88,7 @@ func TestCopiedReferencesDoNotFillTheMemoryOfAWorker(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorldOn(t, environment{temporal: startOwnServer(t).Address(), timeout: largeTimeout}, llmtest.Func(echo))
-			p := w.start(exec.Command(file, w.withAddresses([]string{"--cache-bytes", "67108864"})...),
+			p := w.start(exec.Command(file, w.withAddresses(nil)...),
 				"OPENAI_BASE_URL="+w.model.URL, "OPENAI_MODEL=scripted", memoryLimit, frequentGC)
 			reference := w.stored(test.body)
 			contexts := make([]*client.Context, test.contexts)
