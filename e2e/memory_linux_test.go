@@ -68,7 +68,7 @@ func (w *world) stored(body event.Body) converter.RawValue {
 }
 
 // A signal of 200 bytes can refer to an input of megabytes that the store has once.
-func TestCopiedReferencesDoNotFillTheMemoryOfAWorker(t *testing.T) {
+func TestCopiedReferencesDoNotFillTheMemoryOfAWorker_Alone(t *testing.T) {
 	large(t)
 	devServerOnly(t)
 	file, err := builtWorker()
@@ -88,7 +88,7 @@ func TestCopiedReferencesDoNotFillTheMemoryOfAWorker(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorldOn(t, environment{temporal: startOwnServer(t).Address(), timeout: largeTimeout}, llmtest.Func(echo))
-			p := w.start(exec.Command(file, w.withAddresses(nil)...),
+			p := w.start(exec.Command(file, w.withAddresses([]string{"--cached-contexts", "8"})...),
 				"OPENAI_BASE_URL="+w.model.URL, "OPENAI_MODEL=scripted", memoryLimit, frequentGC)
 			reference := w.stored(test.body)
 			contexts := make([]*client.Context, test.contexts)
@@ -125,7 +125,7 @@ func TestCopiedReferencesDoNotFillTheMemoryOfAWorker(t *testing.T) {
 }
 
 // Anyone who may publish on NATS can answer the question of a follower for the text so far.
-func TestForgedPartsAndLongTranscriptsDoNotFillTheMemoryOfAGateway(t *testing.T) {
+func TestForgedPartsAndLongTranscriptsDoNotFillTheMemoryOfAGateway_Alone(t *testing.T) {
 	large(t)
 	file, err := built()
 	require.NoError(t, err)
