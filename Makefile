@@ -13,9 +13,10 @@ T ?=
 # Flags for the benchmark: make bench B='-quick -run signal'
 B ?=
 
-# Temporal server: make bench SERVER=postgres, make soak SERVER=stock (default settings)
+# Temporal server: make bench SERVER=postgres, make soak SERVER=stock or make test SERVER=stock (default settings)
 SERVER ?= dev
 stock = $(if $(filter stock,$(SERVER)),-stock)
+export CHRONICLE_E2E_STOCK := $(if $(filter stock,$(SERVER)),1)
 
 # Duration of the faults, and other flags: make soak SOAK=30s S="-seed 7"
 SOAK ?= 10m

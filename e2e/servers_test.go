@@ -18,6 +18,8 @@ import (
 const (
 	temporalVariable = "CHRONICLE_E2E_TEMPORAL" // host:port
 	natsVariable     = "CHRONICLE_E2E_NATS"     // URL
+	// The dev server of the tests has its default settings. `make test SERVER=stock` sets it.
+	stockVariable = "CHRONICLE_E2E_STOCK"
 	// A file with the pid of a Temporal server that is restarted when it is killed.
 	// Optional.
 	pidFileVariable = "CHRONICLE_E2E_TEMPORAL_PID_FILE"
@@ -53,7 +55,7 @@ func findServers(dir string) (stop func(), err error) {
 		server, nats = running(temporal), running(broker)
 		return func() {}, nil
 	}
-	started, err := devserver.Start(context.Background(), devserver.Options{Command: command, DataDir: dir, Unsynced: true})
+	started, err := devserver.Start(context.Background(), devserver.Options{Command: command, DataDir: dir, Unsynced: true, Untuned: os.Getenv(stockVariable) != ""})
 	if err != nil {
 		return nil, err
 	}
