@@ -19,7 +19,7 @@ import (
 type Summary struct {
 	ContextName string      `json:"contextName"`
 	Status      wire.Status `json:"status,omitempty"` // empty without the search attributes
-	Turns       int         `json:"turns"`
+	Turns       int         `json:"turns"`            // the number of requests that ended
 	Model       string      `json:"model,omitempty"`
 	StartedAt   time.Time   `json:"startedAt"`         // of its newest run
 	ClosedAt    time.Time   `json:"closedAt,omitzero"` // zero while it runs

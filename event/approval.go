@@ -19,18 +19,20 @@ var decisions = []Decision{Approve, Deny}
 
 // ApprovalRequested records that a tool call waits for an [ApprovalDecided].
 type ApprovalRequested struct {
-	ToolCallID string    `json:"toolCallId"`
-	RequestID  string    `json:"requestId"`
+	ToolCallID string    `json:"toolCallId" schema:"min=1"`
+	RequestID  string    `json:"requestId" schema:"id,min=1"`
 	ExpiresAt  time.Time `json:"expiresAt"` // a call without a decision by then gets an error result
 }
 
 // ApprovalDecided decides about a tool call that waits for an approval.
+//
+//schema:rules {"properties":{"decidedBy":{"anyOf":[{"$ref":"Name"},{"const":""}]}}}
 type ApprovalDecided struct {
 	ToolCallID string          `json:"toolCallId,omitempty"` // empty: all calls that wait
 	Decision   Decision        `json:"decision"`
-	Reason     string          `json:"reason,omitempty"`     // at most 4 KiB; models read the reason of a denial
-	Parameters json.RawMessage `json:"parameters,omitempty"` // new arguments if approved; unset: unchanged
-	DecidedBy  string          `json:"decidedBy,omitempty"`  // not verified
+	Reason     string          `json:"reason,omitempty" schema:"max=MaxApprovalReasonBytes"` // at most 4 KiB; models read the reason of a denial
+	Parameters json.RawMessage `json:"parameters,omitempty" schema:"type=object"`            // new arguments if approved; unset: unchanged
+	DecidedBy  string          `json:"decidedBy,omitempty"`                                  // not verified
 }
 
 // MaxApprovalReasonBytes bounds the reason of a decision.
@@ -44,10 +46,10 @@ const MaxProgressBytes = 1 << 10
 
 // ToolProgress is the newest text about a running tool call. It is never recorded.
 type ToolProgress struct {
-	RequestID  string `json:"requestId"`
-	ToolCallID string `json:"toolCallId"`
-	Index      int    `json:"index"` // increases from text to text of a call; may have gaps
-	Text       string `json:"text"`
+	RequestID  string `json:"requestId" schema:"id,min=1"`
+	ToolCallID string `json:"toolCallId" schema:"min=1"`
+	Index      int    `json:"index" schema:"min=0"` // increases from text to text of a call; may have gaps
+	Text       string `json:"text"`                 // replaces the previous text
 }
 
 func (b ApprovalRequested) validate() error {

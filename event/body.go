@@ -7,12 +7,12 @@ import (
 
 // SystemPrompt sets the system message of a context. Empty content removes it.
 type SystemPrompt struct {
-	Content string `json:"content"`
+	Content string `json:"content"` // empty removes the message
 }
 
 // UserMessage is a message from the user.
 type UserMessage struct {
-	Content      string `json:"content"`
+	Content      string `json:"content"`                // may be empty if files are attached
 	TriggersTurn *bool  `json:"triggersTurn,omitempty"` // makes the model answer; unset means true
 	// Settings override those of the context while this is the newest message that triggers a turn. A queued
 	// message counts from the time when the context answers it.
@@ -25,10 +25,10 @@ func (m UserMessage) Triggers() bool { return m.TriggersTurn == nil || *m.Trigge
 // AssistantMessage is an answer of the model, or one supplied by a client.
 type AssistantMessage struct {
 	Content   string `json:"content"`
-	RequestID string `json:"requestId,omitempty"` // empty if a client sent the message
+	RequestID string `json:"requestId,omitempty" schema:"id"` // empty if a client sent the message
 	// ThroughEventID is the newest event in the request. The message is inserted after that event, or
 	// appended if the field is empty.
-	ThroughEventID string `json:"throughEventId,omitempty"`
+	ThroughEventID string `json:"throughEventId,omitempty" schema:"id"`
 	// Partial marks an interrupted answer. Its content is empty if only reasoning was received.
 	Partial bool `json:"partial,omitempty"`
 	// Reasoning is the provider's text, at most [MaxReasoningBytes]. Models never receive it.
@@ -47,15 +47,17 @@ const (
 
 // ProviderState is what the provider of an answer receives back exactly, such as encrypted reasoning. It is sent only
 // to the same model of the same provider at the same URL. Data, CallIDs or both are set.
+//
+//schema:rules {"anyOf":[{"required":["data"]},{"required":["callIds"]}],"properties":{"baseUrl":{"pattern":"^[Hh][Tt][Tt][Pp][Ss]?://"}}}
 type ProviderState struct {
-	ProviderID string `json:"providerId"`
-	Model      string `json:"model"`
-	BaseURL    string `json:"baseUrl"`
+	ProviderID string `json:"providerId" schema:"is=Name"`
+	Model      string `json:"model" schema:"is=Name"`
+	BaseURL    string `json:"baseUrl" schema:"max=maxURLBytes"` // the URL that the answer came from
 	// Data is opaque: a JSON object. It and CallIDs have up to [MaxProviderStateBytes] each.
-	Data json.RawMessage `json:"data,omitempty"`
+	Data json.RawMessage `json:"data,omitempty" schema:"type=object"`
 	// CallIDs are the ids of the answer's tool calls as the provider sent them, in order, up to 128. Nil: those of its
 	// [ToolCall] events.
-	CallIDs []string `json:"callIds,omitempty"`
+	CallIDs []string `json:"callIds,omitempty" schema:"max=maxCallIDs"`
 }
 
 // UnmarshalJSON compacts Data without changing its values, because providers sign them.
@@ -73,11 +75,16 @@ func (s *ProviderState) UnmarshalJSON(data []byte) error {
 }
 
 // FileAttachment is a file that belongs to the next user message.
+//
+//schema:rules {"if":{"properties":{"source":{"required":["ref"]}}}}
+//schema:rules {"then":{"required":["size"],"properties":{"size":{"minimum":1,"maximum":"$MaxAttachmentBytes"}}}}
+//schema:rules {"properties":{"source":{"oneOf":[{"properties":{"type":{"const":"file"}},"required":["path"]},{"properties":{"type":{"const":"url"}},"required":["url"]},{"properties":{"type":{"const":"blob"}},"required":["data"],"not":{"required":["ref"]}},{"properties":{"type":{"const":"blob"}},"required":["ref"],"not":{"required":["data"]}}]}}}
 type FileAttachment struct {
-	Source    Source `json:"source"`
-	MediaType string `json:"mediaType"`
+	Source Source `json:"source"`
+	// RFC 6838. `/limits` lists the types that models can be shown; for other types, models receive only the name.
+	MediaType string `json:"mediaType" schema:"pattern=mediaTypePattern"`
 	FileName  string `json:"fileName,omitempty"`
-	Size      int64  `json:"size,omitempty"` // in bytes; 0 means unknown
+	Size      int64  `json:"size,omitempty" schema:"min=0"` // in bytes; 0 means unknown
 }
 
 // Types of a [Source].
@@ -88,11 +95,14 @@ const (
 )
 
 // Source locates the bytes of an attachment.
+//
+//schema:rules {"properties":{"url":{"pattern":"^(https?://[^/?#@]+([/?#]|$)|data:)"},"data":{"pattern":"^[A-Za-z0-9+/]*={0,2}$"}}}
+//schema:rules {"properties":{"ref":{"pattern":"^(blob:)?sha256/[0-9a-f]{64}$"}}}
 type Source struct {
-	Type string `json:"type"`
-	Path string `json:"path,omitempty"` // for type file; workers read only files below --attachments-dir
-	URL  string `json:"url,omitempty"`  // for type url: http, https or data
-	Data []byte `json:"data,omitempty"` // for type blob, unless Ref is set
+	Type string `json:"type" schema:"enum=file|url|blob"`
+	Path string `json:"path,omitempty" schema:"min=1"` // for type file; workers read only files below --attachments-dir
+	URL  string `json:"url,omitempty"`                 // for type url: http, https or data
+	Data []byte `json:"data,omitempty" schema:"min=1"` // for type blob, unless Ref is set
 	// Ref is the address of a blob in the blob store: "sha256/" and 64 lowercase hex digits. It
 	// requires a Size and a media type that models accept ([MediaOf]).
 	Ref string `json:"ref,omitempty"`
@@ -129,22 +139,24 @@ func (s Source) String() string {
 
 // ToolCall is a tool call requested by the model.
 type ToolCall struct {
-	ToolCallID string `json:"toolCallId"`
+	ToolCallID string `json:"toolCallId" schema:"min=1"`
 	// MessageID is the id of the assistant message that contains the call: its event id or, in an imported
 	// log, its id in that log. Empty: the newest assistant message.
-	MessageID  string          `json:"messageId,omitempty"`
-	ToolName   string          `json:"toolName"`
-	Parameters json.RawMessage `json:"parameters,omitempty"`
-	RequestID  string          `json:"requestId,omitempty"` // empty if a client sent the call
+	MessageID  string          `json:"messageId,omitempty" schema:"id"`
+	ToolName   string          `json:"toolName" schema:"is=Name"`
+	Parameters json.RawMessage `json:"parameters,omitempty"`            // any JSON
+	RequestID  string          `json:"requestId,omitempty" schema:"id"` // empty if a client sent the call
 }
 
 // ToolResult is the outcome of a [ToolCall]: a value or an error.
+//
+//schema:rules {"oneOf":[{"required":["value"]},{"required":["error"]}]}
 type ToolResult struct {
-	ToolCallID string          `json:"toolCallId"`
-	Value      json.RawMessage `json:"value,omitempty"`
-	Error      json.RawMessage `json:"error,omitempty"`
-	IsError    bool            `json:"isError,omitempty"`
-	DurationMs int64           `json:"durationMs,omitempty"` // 0 if unknown
+	ToolCallID string          `json:"toolCallId" schema:"min=1"`                                        // the call
+	Value      json.RawMessage `json:"value,omitempty" schema:"type=object|array|string|number|boolean"` // any JSON except `null`
+	Error      json.RawMessage `json:"error,omitempty" schema:"type=object|array|string|number|boolean"` // any JSON except `null`
+	IsError    bool            `json:"isError,omitempty"`                                                // whether the call failed
+	DurationMs int64           `json:"durationMs,omitempty" schema:"min=0"`                              // 0 if unknown
 }
 
 // OutcomeUnknown is the text of a placeholder result: providers reject calls without a result.
@@ -177,28 +189,32 @@ type Note struct {
 
 // SetRetryConfig sets the retry policy of requests.
 type SetRetryConfig struct {
-	MaxRetries     int   `json:"maxRetries"`     // per provider, 0 to [MaxMaxRetries]
-	InitialDelayMs int64 `json:"initialDelayMs"` // before the first retry: 1 to [MaxDelayMs]
+	MaxRetries     int   `json:"maxRetries" schema:"min=0,max=MaxMaxRetries"`  // per provider, 0 to [MaxMaxRetries]
+	InitialDelayMs int64 `json:"initialDelayMs" schema:"min=1,max=MaxDelayMs"` // before the first retry: 1 to [MaxDelayMs]
 	// BackoffFactor multiplies the delay after each retry: 1 to [MaxBackoffFactor]; unset means 2.
-	BackoffFactor *float64 `json:"backoffFactor,omitempty"`
+	BackoffFactor *float64 `json:"backoffFactor,omitempty" schema:"min=1,max=MaxBackoffFactor,default=2"`
 	// MaxDelayMs is between InitialDelayMs and [MaxDelayMs]; unset: 60,000, or InitialDelayMs if greater.
-	MaxDelayMs *int64 `json:"maxDelayMs,omitempty"`
+	MaxDelayMs *int64 `json:"maxDelayMs,omitempty" schema:"min=1,max=MaxDelayMs,default=60_000"`
 	Jitter     bool   `json:"jitter,omitempty"` // shortens each delay by a random part, at most half
 }
 
 // SetProviderConfig sets the provider and model of a context.
+//
+//schema:rules {"anyOf":[{"required":["providerId","model"]},{"required":["useDefault"]}]}
+//schema:rules {"properties":{"apiKeyRef":{"pattern":"^(env:[A-Za-z_][A-Za-z0-9_]{0,127}|file:/.*)?$"}}}
+//schema:rules {"properties":{"baseUrl":{"pattern":"^(https?://[!$&-.0-;=A-Z_a-z~\\[\\]]+(/[!$&-;=@-\\[\\]_a-z~]*)?)?$"}}}
 type SetProviderConfig struct {
 	// ProviderID is a preset or a configured provider of the worker; with a BaseURL, any name.
-	ProviderID string `json:"providerId,omitempty"`
-	Model      string `json:"model,omitempty"`
+	ProviderID string `json:"providerId,omitempty" schema:"is=Name"`
+	Model      string `json:"model,omitempty" schema:"is=Name"`
 	// APIKeyRef locates the key on the worker: "env:NAME" or "file:/absolute/path". The worker's
 	// operator must configure it for the URL. Empty means the provider's default.
 	APIKeyRef string `json:"apiKeyRef,omitempty"`
 	// BaseURL includes the version, like "https://api.openai.com/v1". It is the URL of a configured
 	// provider, or one that the operator allows without a key. Empty: the provider's default.
-	BaseURL     string   `json:"baseUrl,omitempty"`
-	Temperature *float64 `json:"temperature,omitempty"` // 0 to 2; unset means the provider's default
-	MaxTokens   *int     `json:"maxTokens,omitempty"`   // unset means the provider's default
+	BaseURL     string   `json:"baseUrl,omitempty" schema:"max=maxURLBytes"`
+	Temperature *float64 `json:"temperature,omitempty" schema:"min=0,max=MaxTemperature"` // 0 to 2; unset means the provider's default
+	MaxTokens   *int     `json:"maxTokens,omitempty" schema:"min=1,max=MaxMaxTokens"`     // unset means the provider's default
 	// TextOnly replaces attachments, including text files, by notes, for models that accept only text.
 	TextOnly bool `json:"textOnly,omitempty"`
 	// AsFallback sets the fallback provider, used when the primary one rejects a request or has no attempt left.
@@ -210,9 +226,9 @@ type SetProviderConfig struct {
 
 // SetTimeout sets the timeouts of an attempt. Unset fields return to their default.
 type SetTimeout struct {
-	TimeoutMs    int64  `json:"timeoutMs"`              // bounds an attempt, without its debounce: 1 ms to 24 h
-	FirstTokenMs *int64 `json:"firstTokenMs,omitempty"` // before the first token: 1 to TimeoutMs; unset: TimeoutMs
-	StallMs      *int64 `json:"stallMs,omitempty"`      // between tokens: 1 to TimeoutMs; unset: TimeoutMs
+	TimeoutMs    int64  `json:"timeoutMs" schema:"min=1,max=MaxTimeoutMs"`              // bounds an attempt, without its debounce: 1 ms to 24 h
+	FirstTokenMs *int64 `json:"firstTokenMs,omitempty" schema:"min=1,max=MaxTimeoutMs"` // before the first token: 1 to TimeoutMs; unset: TimeoutMs
+	StallMs      *int64 `json:"stallMs,omitempty" schema:"min=1,max=MaxTimeoutMs"`      // between tokens: 1 to TimeoutMs; unset: TimeoutMs
 }
 
 // Policy decides what new input does to a running answer.
@@ -232,10 +248,14 @@ func Policies() []Policy { return []Policy{PolicyInterrupt, PolicyQueue, PolicyR
 
 // SetDeliveryPolicy sets delivery and debouncing. At least one field is set; unset fields keep their value,
 // except that a QuietPeriodMs raises a smaller maximum wait to the same value.
+//
+//schema:rules {"anyOf":[{"required":["policy"]},{"required":["quietPeriodMs"]},{"required":["maxWaitMs"]}]}
 type SetDeliveryPolicy struct {
+	// `interrupt` stops the answer, keeps its text, and answers again; `queue` answers new input after the running
+	// answer; `reject` rejects the input; `steer` adds new input to the next step of the turn.
 	Policy        Policy `json:"policy,omitempty"`
-	QuietPeriodMs *int64 `json:"quietPeriodMs,omitempty"` // debounce interval, 0 to 60,000 ms
-	MaxWaitMs     *int64 `json:"maxWaitMs,omitempty"`     // bounds the delay of a request, 0 to 60,000 ms
+	QuietPeriodMs *int64 `json:"quietPeriodMs,omitempty" schema:"min=0,max=MaxQuietPeriodMs"` // debounce interval, 0 to 60,000 ms
+	MaxWaitMs     *int64 `json:"maxWaitMs,omitempty" schema:"min=0,max=MaxQuietPeriodMs"`     // bounds the delay of a request, 0 to 60,000 ms
 }
 
 // SetRequestSettings replaces all request settings of the context.
@@ -243,12 +263,12 @@ type SetRequestSettings RequestSettings
 
 // SessionStarted starts a session, which a [SessionEnded] ends.
 type SessionStarted struct {
-	LoadedEventCount int `json:"loadedEventCount"` // events from earlier sessions
+	LoadedEventCount int `json:"loadedEventCount" schema:"min=0"` // events from earlier sessions
 	// PreviousRunID is the Temporal run before the one in which the session starts. It is "" if there is none,
 	// in the first session of a fork, and if an earlier session ended in the same run.
 	PreviousRunID string `json:"previousRunId,omitempty"`
 	// ForkedFrom is the event of the original context that a fork continues, set in its first session.
-	ForkedFrom string `json:"forkedFrom,omitempty"`
+	ForkedFrom string `json:"forkedFrom,omitempty" schema:"is=EventID"`
 }
 
 // SessionEnded ends a session.
@@ -258,11 +278,11 @@ type SessionEnded struct {
 
 // LLMRequestStarted records that an attempt was sent to a provider.
 type LLMRequestStarted struct {
-	RequestID      string `json:"requestId"`
+	RequestID      string `json:"requestId" schema:"id,min=1"`
 	ProviderID     string `json:"providerId"`
 	Model          string `json:"model"`
-	ThroughEventID string `json:"throughEventId"`    // the newest event in the request
-	Attempt        int    `json:"attempt,omitempty"` // counts from 1, across providers
+	ThroughEventID string `json:"throughEventId" schema:"id"` // the newest event in the request
+	Attempt        int    `json:"attempt,omitempty"`          // counts from 1, across providers
 	// Purpose is [PurposeCompaction] if the attempt summarises the conversation, and empty if it answers.
 	Purpose Purpose `json:"purpose,omitempty"`
 }
@@ -276,7 +296,7 @@ const PurposeCompaction Purpose = "compaction"
 
 // LLMRequestCompleted records that a request was answered.
 type LLMRequestCompleted struct {
-	RequestID string `json:"requestId"`
+	RequestID string `json:"requestId" schema:"id,min=1"`
 	// DurationMs is the duration of the last attempt, including its debounce.
 	DurationMs int64 `json:"durationMs"`
 	Usage
@@ -284,7 +304,7 @@ type LLMRequestCompleted struct {
 	// ThroughEventID is the newest message that stays unanswered although the request completed: the message was
 	// to interrupt the answer, a client then cancelled the request ([ReasonCancelled]), and the answer completed
 	// before it could be stopped. Empty: none.
-	ThroughEventID string `json:"throughEventId,omitempty"`
+	ThroughEventID string `json:"throughEventId,omitempty" schema:"id"`
 }
 
 // Reason is why a request was interrupted.
@@ -301,20 +321,20 @@ var reasons = []Reason{ReasonNewUserInput, ReasonCancelled, ReasonTimeout}
 
 // LLMRequestInterrupted records a stopped request, after its partial [AssistantMessage], if any.
 type LLMRequestInterrupted struct {
-	RequestID       string `json:"requestId"`
+	RequestID       string `json:"requestId" schema:"id,min=1"`
 	PartialResponse string `json:"partialResponse"`
 	Reason          Reason `json:"reason"`
 	// ThroughEventID is the newest event that stays unanswered; empty: the newest one in the request.
-	ThroughEventID string `json:"throughEventId,omitempty"`
+	ThroughEventID string `json:"throughEventId,omitempty" schema:"id"`
 	Usage
 }
 
 // LLMRequestFailed records that a request got no answer.
 type LLMRequestFailed struct {
-	RequestID        string      `json:"requestId"`
+	RequestID        string      `json:"requestId" schema:"id,min=1"`
 	Error            string      `json:"error"`
 	RetriesAttempted int         `json:"retriesAttempted"`
-	ThroughEventID   string      `json:"throughEventId,omitempty"` // as in [LLMRequestInterrupted]
+	ThroughEventID   string      `json:"throughEventId,omitempty" schema:"id"` // as in [LLMRequestInterrupted]
 	Kind             FailureKind `json:"kind,omitempty"`
 	Retryable        bool        `json:"retryable,omitempty"` // the same request may succeed later
 	Usage
@@ -322,13 +342,13 @@ type LLMRequestFailed struct {
 
 // LLMRequestFellBack records that the request continues with the fallback provider.
 type LLMRequestFellBack struct {
-	RequestID        string      `json:"requestId"`
+	RequestID        string      `json:"requestId" schema:"id,min=1"`
 	FromProvider     string      `json:"fromProvider"`
 	ToProvider       string      `json:"toProvider"`
 	Error            string      `json:"error"`
 	RetriesAttempted int         `json:"retriesAttempted"`
 	Kind             FailureKind `json:"kind,omitempty"`
-	Retryable        bool        `json:"retryable,omitempty"`
+	Retryable        bool        `json:"retryable,omitempty"` // whether the same request may succeed later
 	Usage
 }
 
@@ -336,11 +356,14 @@ type LLMRequestFellBack struct {
 // request also records the end of its last attempt. [LLMRequestFellBack] also records the end of the
 // attempt before it.
 type LLMAttemptEnded struct {
-	RequestID  string         `json:"requestId"`
-	Attempt    int            `json:"attempt"`
+	RequestID string `json:"requestId" schema:"id,min=1"`
+	Attempt   int    `json:"attempt" schema:"min=1"`
+	// `failed`: another one follows; `handed_back`: its worker shut down, or new input stopped it; `lost`: its worker
+	// died, or its end was not reported; `tool_calls`: its answer has tool calls, and the next attempt contains their
+	// results; `compacted`: its answer is the summary of a CompactedEvent.
 	Outcome    AttemptOutcome `json:"outcome"`
 	Kind       FailureKind    `json:"kind,omitempty"`
-	Retryable  bool           `json:"retryable,omitempty"`
+	Retryable  bool           `json:"retryable,omitempty"` // whether the same request may succeed later
 	Error      string         `json:"error,omitempty"`
 	DurationMs int64          `json:"durationMs,omitempty"` // 0 if unknown
 	Usage
@@ -354,13 +377,14 @@ type InputRejected struct {
 
 // TextDelta is a streamed piece of an answer. It is never recorded.
 type TextDelta struct {
-	RequestID string `json:"requestId"`
+	RequestID string `json:"requestId" schema:"id,min=1"`
 	// Attempt counts from 1, Index counts the deltas of an attempt from 0.
-	Attempt        int    `json:"attempt"`
-	Index          int    `json:"index"`
-	Delta          string `json:"delta"`
-	Reset          bool   `json:"reset,omitempty"`          // discards the text and the reasoning so far
-	ThroughEventID string `json:"throughEventId,omitempty"` // newest event in the request
+	Attempt int `json:"attempt" schema:"min=1"`
+	// The index in the attempt, from 0; coalesced deltas leave gaps.
+	Index          int    `json:"index" schema:"min=0"`
+	Delta          string `json:"delta"`                                // is appended to the text of the attempt
+	Reset          bool   `json:"reset,omitempty"`                      // discards the text and the reasoning so far
+	ThroughEventID string `json:"throughEventId,omitempty" schema:"id"` // newest event in the request
 }
 
 // ReasoningDelta is a piece of reasoning. It shares one sequence of indexes with [TextDelta].

@@ -11,12 +11,15 @@ import (
 // HookApplied records what a hook of the operator did to an attempt. A hook that succeeded and
 // let the attempt pass unchanged is not recorded.
 type HookApplied struct {
-	RequestID string      `json:"requestId"`
-	Attempt   int         `json:"attempt"`
-	Hook      string      `json:"hook"` // its name
-	Stage     HookStage   `json:"stage"`
-	Outcome   HookOutcome `json:"outcome"`
-	Reason    string      `json:"reason,omitempty"` // at most [MaxHookReasonBytes]
+	RequestID string `json:"requestId" schema:"id,min=1"`
+	Attempt   int    `json:"attempt" schema:"min=1"`
+	Hook      string `json:"hook" schema:"is=Name"` // its name
+	// `before`: before the request was sent; `beside`: while the model answered; `after`: after the answer.
+	Stage HookStage `json:"stage"`
+	// `changed`: the hook changed the request; `refused`: it refused the request or the answer; `failed`: it failed, and
+	// the attempt continued without it.
+	Outcome HookOutcome `json:"outcome"`
+	Reason  string      `json:"reason,omitempty" schema:"max=MaxHookReasonBytes"` // at most [MaxHookReasonBytes]
 	// Change is set if the hook changed the request. A changed answer is recorded only as its
 	// [AssistantMessage]: a hook may remove content that the log should not contain.
 	Change *HookChange `json:"change,omitempty"`
@@ -53,7 +56,7 @@ type HookChange struct {
 
 // ReplacedMessage replaces the content of the message of the event EventID.
 type ReplacedMessage struct {
-	EventID string `json:"eventId"`
+	EventID string `json:"eventId" schema:"id"`
 	Content string `json:"content"`
 }
 

@@ -10,18 +10,21 @@ import (
 // contain a note or nothing in its place; other models still receive it. If the request fails nevertheless, the
 // content was not the reason, and its [LLMRequestFailed] or [LLMRequestFellBack] withdraws this event.
 type ContentRefused struct {
-	RequestID  string  `json:"requestId"`
-	ProviderID string  `json:"providerId"`
-	Model      string  `json:"model"`
-	Content    Content `json:"content"`
+	RequestID  string `json:"requestId" schema:"id,min=1"`
+	ProviderID string `json:"providerId"`
+	Model      string `json:"model"`
+	// `images`, `pdfs`, `audio`: attachments, which become notes; `calls`: tool calls and results, which are sent as
+	// text; `state`: provider state, which is not sent; `schemas`: those of tools, which then accept any object;
+	// `tools`: tools, which are not offered.
+	Content Content `json:"content"`
 	// FromEventID and ThroughEventID are the first and the last of the messages whose content is refused. An empty
 	// FromEventID means the first message of the conversation. Both are empty for schemas and tools, and in an import that
 	// lacks the last message and all earlier events.
-	FromEventID    string `json:"fromEventId,omitempty"`
-	ThroughEventID string `json:"throughEventId,omitempty"`
+	FromEventID    string `json:"fromEventId,omitempty" schema:"id,is=EventID"`
+	ThroughEventID string `json:"throughEventId,omitempty" schema:"id,is=EventID"` // the last such message; absent for `schemas` and `tools`
 	// Tool is the refused tool, or the tool with the refused schema; empty: all tools.
 	Tool  string `json:"tool,omitempty"`
-	Error string `json:"error"` // of the provider, redacted; at most [MaxRefusalBytes]
+	Error string `json:"error" schema:"max=MaxRefusalBytes"` // of the provider, redacted; at most [MaxRefusalBytes]
 }
 
 // MaxRefusalBytes bounds the error of a [ContentRefused].

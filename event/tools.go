@@ -12,19 +12,19 @@ import (
 
 // SetTools replaces the tools of a context and their limits. Unset fields return to their default.
 type SetTools struct {
-	Tools ToolList `json:"tools,omitempty"` // at most [MaxTools]; if empty, the model is offered none
+	Tools ToolList `json:"tools,omitempty" schema:"max=MaxTools"` // at most [MaxTools]; if empty, the model is offered none
 	// Approve has at most [MaxTools] rules. A call that matches one requires an [ApprovalDecided].
-	Approve ApprovalRules `json:"approve,omitempty"`
+	Approve ApprovalRules `json:"approve,omitempty" schema:"max=MaxTools"`
 	// MaxSteps bounds the answers with tool calls in a turn, 1 to [MaxMaxSteps]; unset means 16.
 	// A last attempt, which must not call tools, follows.
-	MaxSteps *int `json:"maxSteps,omitempty"`
-	Parallel *int `json:"parallel,omitempty"` // calls at the same time: 1 to [MaxParallel]; unset means 4
+	MaxSteps *int `json:"maxSteps,omitempty" schema:"min=1,max=MaxMaxSteps"`
+	Parallel *int `json:"parallel,omitempty" schema:"min=1,max=MaxParallel"` // calls at the same time: 1 to [MaxParallel]; unset means 4
 	// MaxRepeats is 2 to 10; unset means 3. Of identical calls in a turn, only the first MaxRepeats-1 are
 	// executed.
-	MaxRepeats *int `json:"maxRepeats,omitempty"`
+	MaxRepeats *int `json:"maxRepeats,omitempty" schema:"min=2,max=MaxMaxRepeats"`
 	// ExpiryMs bounds waits for an approval or a client's result: 1 s to 30 days; unset means 24 h. The wait
 	// for a client's result begins after the approval, and has its own ExpiryMs.
-	ExpiryMs *int64 `json:"expiryMs,omitempty"`
+	ExpiryMs *int64 `json:"expiryMs,omitempty" schema:"min=MinExpiryMs,max=MaxExpiryMs"`
 }
 
 // Bounds of [SetTools] and its elements.
@@ -41,6 +41,8 @@ const (
 )
 
 // Tool names tools of the worker (a string in JSON), or declares a tool of a client (an object).
+//
+//schema:rules {"anyOf":[{"type":"string","minLength":1,"maxLength":"$MaxPatternBytes"},{"$ref":"clientTool"}]}
 type Tool struct {
 	// Pattern names a tool of the worker, or mcp:SERVER/TOOL; * is a wildcard ([MatchTool]).
 	Pattern     string // empty for a tool of a client
@@ -53,9 +55,9 @@ type Tool struct {
 func (t Tool) IsClient() bool { return t.Pattern == "" }
 
 type clientTool struct {
-	Name        string `json:"name"`
-	Description string `json:"description,omitempty"`
-	Parameters  Object `json:"parameters,omitempty"`
+	Name        string `json:"name" schema:"is=ToolName"`
+	Description string `json:"description,omitempty" schema:"max=MaxDescriptionBytes"`
+	Parameters  Object `json:"parameters,omitempty"` // the JSON Schema of the arguments, at most [MaxSchemaBytes]; absent: any object
 }
 
 func (Tool) object() any { return clientTool{} }
@@ -85,6 +87,8 @@ type ToolList []Tool
 func (l *ToolList) UnmarshalJSON(data []byte) error { return unmarshalList((*[]Tool)(l), data) }
 
 // ApprovalRule requires approvals of calls. In JSON, a rule without a condition is a string.
+//
+//schema:rules {"anyOf":[{"type":"string","minLength":1,"maxLength":"$MaxPatternBytes"},{"$ref":"conditionalRule"}]}
 type ApprovalRule struct {
 	Tool string // a pattern as in [Tool], or the name of a tool of a client
 	// When is a JSON Schema of at most [MaxSchemaBytes]. Only calls whose arguments match it require
@@ -92,9 +96,12 @@ type ApprovalRule struct {
 	When Object
 }
 
+// TODO
+//
+//schema:rules {"required":["tool","when"]}
 type conditionalRule struct {
-	Tool string `json:"tool"`
-	When Object `json:"when,omitempty"`
+	Tool string `json:"tool" schema:"min=1,max=MaxPatternBytes"`
+	When Object `json:"when,omitempty"` // a JSON Schema of at most [MaxSchemaBytes]
 }
 
 func (ApprovalRule) object() any { return conditionalRule{} }

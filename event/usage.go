@@ -1,7 +1,6 @@
 package event
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 	"unicode/utf8"
@@ -10,16 +9,16 @@ import (
 // Usage is the usage of an attempt; in an event that ends a request or falls back, of the last one.
 // Counts are 0 if unknown.
 type Usage struct {
-	InputTokens     int    `json:"inputTokens,omitempty"`  // including CachedTokens
-	CachedTokens    int    `json:"cachedTokens,omitempty"` // read from the provider's cache
-	OutputTokens    int    `json:"outputTokens,omitempty"` // including ReasoningTokens
-	ReasoningTokens int    `json:"reasoningTokens,omitempty"`
-	Estimated       bool   `json:"estimated,omitempty"`    // by the worker: the provider reported none
-	CostMicros      *int64 `json:"costMicros,omitempty"`   // millionths of a US dollar; nil: price unknown
-	PriceVersion    string `json:"priceVersion,omitempty"` // of the operator's prices
+	InputTokens     int    `json:"inputTokens,omitempty" schema:"min=0"`     // including CachedTokens
+	CachedTokens    int    `json:"cachedTokens,omitempty" schema:"min=0"`    // read from the provider's cache
+	OutputTokens    int    `json:"outputTokens,omitempty" schema:"min=0"`    // including ReasoningTokens
+	ReasoningTokens int    `json:"reasoningTokens,omitempty" schema:"min=0"` // output tokens that are reasoning
+	Estimated       bool   `json:"estimated,omitempty"`                      // by the worker: the provider reported none
+	CostMicros      *int64 `json:"costMicros,omitempty" schema:"min=0"`      // millionths of a US dollar; nil: price unknown
+	PriceVersion    string `json:"priceVersion,omitempty"`                   // of the operator's prices
 	// Quirks are what the worker repaired, skipped or worked around in the request or the answer, as sorted,
 	// distinct words such as "parameter_dropped": at most [MaxQuirks] of a-z, 0-9 and _.
-	Quirks []string `json:"quirks,omitempty"`
+	Quirks []string `json:"quirks,omitempty" schema:"is=Quirks"`
 }
 
 // Bounds of a [Usage].
@@ -29,6 +28,7 @@ const (
 	MaxPriceVersionBytes = 64
 	MaxQuirks            = 16
 	maxQuirkBytes        = 40
+	quirkPattern         = `^[a-z][a-z0-9_]{0,39}$`
 )
 
 // Bounded clamps out-of-range numbers and clears an invalid price version.
@@ -59,7 +59,7 @@ func DistinctQuirks(lists ...[]string) []string {
 	return quirks[:min(len(quirks), MaxQuirks)]
 }
 
-var quirkWord = regexp.MustCompile(fmt.Sprintf(`^[a-z][a-z0-9_]{0,%d}$`, maxQuirkBytes-1))
+var quirkWord = regexp.MustCompile(quirkPattern)
 
 func (u Usage) validate() error {
 	for _, tokens := range []struct {

@@ -56,6 +56,8 @@ type Session struct {
 }
 
 // Request is a running request.
+//
+//schema:rules {"properties":{"asked":{"$ref":"EventID"},"through":{"$ref":"EventID"},"dropped":{"$ref":"EventID"},"limit":{"$ref":"EventID"}}}
 type Request struct {
 	ID           string `json:"id"`
 	Asked        string `json:"asked,omitempty"`        // the Limit if it is set, else the newest event when the request was enqueued; every attempt includes this event

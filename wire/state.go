@@ -17,10 +17,10 @@ type Status string
 const (
 	StatusIdle      Status = "idle"
 	StatusAnswering Status = "answering"
-	StatusClosed    Status = "closed"
 	// StatusWaiting replaces StatusAnswering in lists while a tool call waits for an approval or for the
 	// result of a client.
 	StatusWaiting Status = "waiting"
+	StatusClosed  Status = "closed"
 )
 
 // StatusOf returns the status of a session.
@@ -39,25 +39,25 @@ func StatusOf(s reducer.Session) Status {
 type State struct {
 	ContextName string        `json:"contextName"`
 	Status      Status        `json:"status"`
-	EventCount  int           `json:"eventCount"`
-	LastEventID string        `json:"lastEventId,omitempty"`
+	EventCount  int           `json:"eventCount"` // the number of events in the log
+	LastEventID string        `json:"lastEventId,omitempty" schema:"is=EventID"`
 	Turns       int           `json:"turns"`           // the number of requests that ended
 	Model       string        `json:"model,omitempty"` // of the newest attempt; "" before the first
 	Usage       reducer.Usage `json:"usage,omitzero"`  // sum over the ended attempts
 	// ContextTokens are the input and output of the attempt with the newest answer: about the size of
 	// the conversation. 0: there is none since the newest compaction.
-	ContextTokens int `json:"contextTokens,omitempty"`
+	ContextTokens int `json:"contextTokens,omitempty" schema:"min=1"`
 	// ContextWindow is the window of Model in tokens, if a rejection has shown it; else 0.
-	ContextWindow int               `json:"contextWindow,omitempty"`
+	ContextWindow int               `json:"contextWindow,omitempty" schema:"min=1"`
 	Metadata      map[string]string `json:"metadata,omitempty"` // the labels of the request settings
 	Request       *reducer.Request  `json:"request,omitempty"`
 	Config        reducer.Config    `json:"config"`
 	// Messages are the newest of the MessageCount messages. With the request settings, they have up
 	// to [MaxStateBytes]. They omit the bytes of attachments and the provider state.
 	MessageCount       int                  `json:"messageCount"`
-	Messages           []reducer.Message    `json:"messages"`
-	PendingAttachments []reducer.Attachment `json:"pendingAttachments,omitempty"`
-	UpdatedAt          time.Time            `json:"updatedAt,omitzero"` // zero before the first event
+	Messages           []reducer.Message    `json:"messages"`                     // the newest messages, up to 48 KiB
+	PendingAttachments []reducer.Attachment `json:"pendingAttachments,omitempty"` // files for the next user message
+	UpdatedAt          time.Time            `json:"updatedAt,omitzero"`           // zero before the first event
 }
 
 // StateOf returns the result of [QueryState].

@@ -15,7 +15,7 @@ type Document struct {
 
 // Item wraps an [Entry].
 type Item struct {
-	Type    string `json:"type"`
+	Type    string `json:"type" schema:"const=NormalizedEntry"`
 	Content Entry  `json:"content"`
 }
 
@@ -29,15 +29,15 @@ type Entry struct {
 	EntryType EntryType `json:"entry_type"`
 	Content   string    `json:"content"` // text of a message or note, or a one-line summary of a tool call
 	// Chunks are the text of a streaming answer, split arbitrarily, while Content is empty.
-	Chunks          []string     `json:"chunks,omitempty"`
-	Partial         bool         `json:"partial,omitempty"` // interrupted answer or reasoning
-	Attachments     []Attachment `json:"attachments,omitempty"`
+	Chunks          []string     `json:"chunks,omitempty" schema:"min=1"`
+	Partial         bool         `json:"partial,omitempty"`         // interrupted answer or reasoning
+	Attachments     []Attachment `json:"attachments,omitempty"`     // files of a user_message
 	Progress        string       `json:"progress,omitempty"`        // newest progress of a running tool call
 	ResultTimestamp time.Time    `json:"result_timestamp,omitzero"` // of a tool_use; see Timestamp
 	// Metadata is a JSON object with the messageId of an agent's or client's call, and the extra fields
 	// of the event, such as sessionId and parentToolCallId, but not sourceTimestamp and status. Values
 	// longer than 4 KiB become truncated texts, and fields beyond 16 KiB are omitted.
-	Metadata json.RawMessage `json:"metadata,omitempty"`
+	Metadata json.RawMessage `json:"metadata,omitempty" schema:"type=object"`
 }
 
 // Text returns the text of the entry, streaming or not.
@@ -47,9 +47,9 @@ func (e Entry) Text() string { return e.Content + strings.Join(e.Chunks, "") }
 type Attachment struct {
 	Name      string `json:"name"`
 	MediaType string `json:"media_type"`
-	Size      int64  `json:"size,omitempty"` // in bytes; 0 means unknown
-	URL       string `json:"url,omitempty"`  // of a file on the web
-	EventID   string `json:"event_id,omitempty"`
+	Size      int64  `json:"size,omitempty"`     // in bytes; 0 means unknown
+	URL       string `json:"url,omitempty"`      // of a file on the web
+	EventID   string `json:"event_id,omitempty"` // the event with the file
 }
 
 // Kind is the type of an entry.
@@ -67,43 +67,49 @@ const (
 )
 
 // EntryType classifies an entry. Type determines which other fields can be set.
+//
+//schema:rules {"if":{"properties":{"type":{"const":"tool_use"}}},"then":{"required":["tool_name","action_type","status"]}}
 type EntryType struct {
 	Type Kind `json:"type"`
 
 	// Set on a tool_use.
 	ToolName   string      `json:"tool_name,omitempty"`
-	ActionType *ActionType `json:"action_type,omitempty"`
-	Status     Status      `json:"status,omitempty"`
-	ToolCallID string      `json:"tool_call_id,omitempty"` // of a call of a request
-	Approval   *Approval   `json:"approval,omitempty"`     // if required
-	Question   *Question   `json:"question,omitempty"`     // while the call waits for a client
+	ActionType *ActionType `json:"action_type,omitempty"` // for a tool_use
+	// For a tool_use: the status of the call. A `pending_approval` with an `approval` waits for an ApprovalDecidedEvent,
+	// a `pending_client` for a ToolResultEvent.
+	Status     Status    `json:"status,omitempty"`
+	ToolCallID string    `json:"tool_call_id,omitempty"` // of a call of a request
+	Approval   *Approval `json:"approval,omitempty"`     // if required
+	Question   *Question `json:"question,omitempty"`     // while the call waits for a client
 
 	// Set on a system_message, and Subtype on an error_message.
 	Subtype Subtype `json:"subtype,omitempty"`
-	Level   Level   `json:"level,omitempty"`
+	Level   Level   `json:"level,omitempty"` // for a system_message: the severity; `info` is unobtrusive
 
 	// Set on a token_usage_info, see [event.Usage]; 0 means unknown.
 	Model           string `json:"model,omitempty"`
 	InputTokens     int    `json:"input_tokens,omitempty"`
-	CachedTokens    int    `json:"cached_tokens,omitempty"`
+	CachedTokens    int    `json:"cached_tokens,omitempty"` // input tokens that the provider read from its cache
 	OutputTokens    int    `json:"output_tokens,omitempty"`
-	ReasoningTokens int    `json:"reasoning_tokens,omitempty"`
-	Estimated       bool   `json:"estimated,omitempty"`
-	CostMicros      *int64 `json:"cost_micros,omitempty"`
+	ReasoningTokens int    `json:"reasoning_tokens,omitempty"` // output tokens that are reasoning
+	// Whether the worker counted the tokens, because the provider reported none.
+	Estimated  bool   `json:"estimated,omitempty"`
+	CostMicros *int64 `json:"cost_micros,omitempty"` // the cost in millionths of a US dollar
 	// Quirks are those of all attempts of the request.
-	Quirks []string `json:"quirks,omitempty"`
+	Quirks []string `json:"quirks,omitempty" schema:"is=Quirks"`
 	// Steps is the number of answers, if above 1. Usage and duration are sums over them.
-	Steps int `json:"steps,omitempty"`
+	Steps int `json:"steps,omitempty" schema:"min=2"`
 	// FailedAttempts counts the attempts that used tokens and ended before a retry or a fallback. Their
 	// usage is included.
-	FailedAttempts int `json:"failed_attempts,omitempty"`
+	FailedAttempts int `json:"failed_attempts,omitempty" schema:"min=1"`
 	// DurationMs is also set on a tool_use with a result. If the result of an agent or a client has no
 	// duration, it is the time between the call and the result.
 	DurationMs int64 `json:"duration_ms,omitempty"`
 
 	// Set on the error_message of a failed request, see [event.LLMRequestFailed].
 	FailureKind event.FailureKind `json:"kind,omitempty"`
-	Retryable   bool              `json:"retryable,omitempty"`
+	// For an error_message of a failed request: whether the same request may succeed later.
+	Retryable bool `json:"retryable,omitempty"`
 }
 
 // Status is the state of a tool call.
@@ -124,7 +130,7 @@ const (
 type Approval struct {
 	// Arguments are the indented JSON of the arguments to decide about, as text: JavaScript rounds
 	// numbers. Unset after the decision.
-	Arguments string         `json:"arguments,omitempty"`
+	Arguments string         `json:"arguments,omitempty" schema:"media=application/json"`
 	ExpiresAt time.Time      `json:"expires_at,omitzero"` // when the call fails without a decision
 	Decision  event.Decision `json:"decision,omitempty"`  // empty until made; the fields below describe it
 	Reason    string         `json:"reason,omitempty"`
@@ -134,9 +140,9 @@ type Approval struct {
 
 // Question is what a client needs to know to send the result of a tool call.
 type Question struct {
-	Arguments   string          `json:"arguments,omitempty"`   // indented JSON; see [Approval]
-	Description string          `json:"description,omitempty"` // of the tool
-	Schema      json.RawMessage `json:"schema,omitempty"`      // JSON Schema of the arguments, of the tool
+	Arguments   string          `json:"arguments,omitempty" schema:"media=application/json"` // indented JSON; see [Approval]
+	Description string          `json:"description,omitempty"`                               // of the tool
+	Schema      json.RawMessage `json:"schema,omitempty" schema:"type=object"`               // JSON Schema of the arguments, of the tool
 }
 
 // Subtype is the topic of a system_message or error_message.
@@ -169,6 +175,9 @@ const (
 )
 
 // ActionType describes a call independently of the agent. Action determines the other fields.
+//
+//schema:rules {"if":{"properties":{"action":{"const":"command_run"}}}}
+//schema:rules {"then":{"properties":{"result":{"$ref":"CommandResult"}}}}
 type ActionType struct {
 	Action Action `json:"action"`
 
@@ -226,9 +235,10 @@ const (
 
 // Todo is an item of a todo list. Status and Priority are the agent's terms, such as in_progress.
 type Todo struct {
-	Content  string `json:"content"`
+	Content string `json:"content"`
+	// In the agent's words, such as pending, in_progress or completed.
 	Status   string `json:"status,omitempty"`
-	Priority string `json:"priority,omitempty"`
+	Priority string `json:"priority,omitempty"` // in the agent's words, such as high, medium or low
 }
 
 // CommandResult is the outcome of a command.
