@@ -21,18 +21,21 @@ var decisions = []Decision{Approve, Deny}
 type ApprovalRequested struct {
 	ToolCallID string    `json:"toolCallId" schema:"min=1"`
 	RequestID  string    `json:"requestId" schema:"id,min=1"`
-	ExpiresAt  time.Time `json:"expiresAt"` // a call without a decision by then gets an error result
+	ExpiresAt  time.Time `json:"expiresAt"` // when the call gets an error result if there is no decision
 }
 
-// ApprovalDecided decides about a tool call that waits for an approval.
+// ApprovalDecided decides about tool calls that wait for an approval. A denied call gets an error result.
 //
 //schema:rules {"properties":{"decidedBy":{"anyOf":[{"$ref":"Name"},{"const":""}]}}}
 type ApprovalDecided struct {
-	ToolCallID string          `json:"toolCallId,omitempty"` // empty: all calls that wait
-	Decision   Decision        `json:"decision"`
-	Reason     string          `json:"reason,omitempty" schema:"max=MaxApprovalReasonBytes"` // at most 4 KiB; models read the reason of a denial
-	Parameters json.RawMessage `json:"parameters,omitempty" schema:"type=object"`            // new arguments if approved; unset: unchanged
-	DecidedBy  string          `json:"decidedBy,omitempty"`                                  // not verified
+	// The call; absent or empty: all calls that wait.
+	ToolCallID string   `json:"toolCallId,omitempty"`
+	Decision   Decision `json:"decision"`
+	// The model receives the reason of a denial.
+	Reason string `json:"reason,omitempty" schema:"max=MaxApprovalReasonBytes"`
+	// Replaces the arguments of an approved call, at most [MaxArgumentBytes]; absent: unchanged. Requires a ToolCallID.
+	Parameters json.RawMessage `json:"parameters,omitempty" schema:"type=object"`
+	DecidedBy  string          `json:"decidedBy,omitempty"` // who decided; not verified
 }
 
 // MaxApprovalReasonBytes bounds the reason of a decision.

@@ -10,8 +10,10 @@ import (
 
 // Budget limits a sum of usage. An unset field means no limit.
 type Budget struct {
-	Tokens     *int64 `json:"tokens,omitempty" schema:"min=0,max=MaxBudgetTokens"`   // of input and output, 0 to [MaxBudgetTokens]
-	CostMicros *int64 `json:"costMicros,omitempty" schema:"min=0,max=MaxCostMicros"` // in millionths of a US dollar, 0 to [MaxCostMicros]
+	// Tokens of input and output.
+	Tokens *int64 `json:"tokens,omitempty" schema:"min=0,max=MaxBudgetTokens"`
+	// The cost in millionths of a US dollar.
+	CostMicros *int64 `json:"costMicros,omitempty" schema:"min=0,max=MaxCostMicros"`
 }
 
 // MaxBudgetTokens is the maximum of Budget.Tokens.
@@ -25,11 +27,12 @@ type BudgetSet Budget
 // exceeded a budget. The request fails.
 type BudgetExceeded struct {
 	RequestID string `json:"requestId" schema:"id,min=1"`
-	Budget    string `json:"budget" schema:"min=1"`              // [BudgetOfContext], or the label as LABEL=VALUE
-	Day       string `json:"day,omitempty" schema:"format=date"` // if it is the budget of a label, in UTC, like "2026-01-02"
-	Limit     Budget `json:"limit"`
-	Used      Amount `json:"used"`   // including the reservations of running attempts
-	Wanted    Amount `json:"wanted"` // estimated input and maximum output of the attempt
+	Budget    string `json:"budget" schema:"min=1"` // `context`, or the label as LABEL=VALUE
+	// The day of the budget of a label, in UTC.
+	Day    string `json:"day,omitempty" schema:"format=date"`
+	Limit  Budget `json:"limit"`
+	Used   Amount `json:"used"`   // including the reservations of running attempts
+	Wanted Amount `json:"wanted"` // the estimated input and the maximum output of the attempt
 }
 
 // BudgetOfContext names the budget of the context. Names of other budgets contain "=".
@@ -39,8 +42,8 @@ const maxBudgetName = maxLabelName + 1 + MaxLabelBytes
 
 // Amount is a usage as budgets count it.
 type Amount struct {
-	Tokens     int64 `json:"tokens,omitempty" schema:"min=0"`     // of input and output
-	CostMicros int64 `json:"costMicros,omitempty" schema:"min=0"` // 0 if no price is known
+	Tokens     int64 `json:"tokens,omitempty" schema:"min=0"`     // tokens of input and output
+	CostMicros int64 `json:"costMicros,omitempty" schema:"min=0"` // the cost in millionths of a US dollar
 }
 
 // AmountOf returns the amount of a usage.

@@ -10,10 +10,9 @@ import (
 // SetCompaction replaces the settings of compaction, which shortens the messages when a request fills
 // too much of the context window of its model. Without fields, it restores the defaults.
 type SetCompaction struct {
-	// Strategies are tried in order. Nil: drop_tool_results, then summarise; empty: the context is
-	// never compacted.
+	// Tried in order; absent: `drop_tool_results`, then `summarise`; empty: the context is never compacted.
 	Strategies []Strategy `json:"strategies,omitzero" schema:"unique"`
-	// TriggerPercent is the part of the window that a request may fill, 10 to 100; unset: 80.
+	// The part of the window that a request may fill.
 	TriggerPercent *int `json:"triggerPercent,omitempty" schema:"min=minTriggerPercent,max=100,default=80"`
 	// TargetPercent is the part that a compacted request fills at most, 1 to less than
 	// TriggerPercent; unset: five eighths of TriggerPercent.
@@ -24,9 +23,9 @@ type SetCompaction struct {
 type Strategy string
 
 const (
-	StrategyDropToolResults Strategy = "drop_tool_results" // replaces tool results by [DroppedResult]
-	StrategySummarise       Strategy = "summarise"         // replaces messages by a summary that the model writes
-	StrategyTruncate        Strategy = "truncate"          // removes messages
+	StrategyDropToolResults Strategy = "drop_tool_results" // replaces the oldest tool results by a short text
+	StrategySummarise       Strategy = "summarise"         // replaces the oldest messages by a summary that the model writes
+	StrategyTruncate        Strategy = "truncate"          // removes the oldest messages
 )
 
 // Strategies returns all strategies.
@@ -103,18 +102,18 @@ type Compacted struct {
 	// ThroughEventID is the newest message covered, apart from tool results. It is "" in an import that
 	// lacks this message and all earlier events.
 	ThroughEventID string `json:"throughEventId" schema:"id"`
-	Messages       int    `json:"messages" schema:"min=1"` // number of messages covered
+	Messages       int    `json:"messages" schema:"min=1"` // the number of messages covered
 	// Summary replaces the covered messages. If they end in the middle of a turn, the user message of that turn
 	// stays. The summary has at most [MaxSummaryBytes], and is set for the strategy summarise.
 	Summary string `json:"summary,omitempty" schema:"max=MaxSummaryBytes"`
 	// Omitted counts the oldest covered messages that the request for the summary lacked. If even the
 	// newest one did not fit, the request contained its beginning, and Omitted equals Messages.
 	Omitted      int `json:"omitted,omitempty" schema:"min=0"`
-	TokensBefore int `json:"tokensBefore" schema:"min=0"` // of the request that was too long
-	Window       int `json:"window" schema:"min=1"`       // of the model, in tokens
+	TokensBefore int `json:"tokensBefore" schema:"min=0"` // the tokens of the request that was too long
+	Window       int `json:"window" schema:"min=1"`       // the context window of the model in tokens
 	// `configured`: by the operator; `learned`: from a rejection by the provider.
 	WindowSource WindowSource `json:"windowSource,omitempty"`
-	ProviderID   string       `json:"providerId"` // of the request that was too long
+	ProviderID   string       `json:"providerId"` // the provider of the request that was too long
 	Model        string       `json:"model"`      // of the request that was too long
 }
 

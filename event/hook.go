@@ -13,11 +13,11 @@ import (
 type HookApplied struct {
 	RequestID string `json:"requestId" schema:"id,min=1"`
 	Attempt   int    `json:"attempt" schema:"min=1"`
-	Hook      string `json:"hook" schema:"is=Name"` // its name
+	Hook      string `json:"hook" schema:"is=Name"` // the name of the hook
 	// `before`: before the request was sent; `beside`: while the model answered; `after`: after the answer.
 	Stage HookStage `json:"stage"`
-	// `changed`: the hook changed the request; `refused`: it refused the request or the answer; `failed`: it failed, and
-	// the attempt continued without it.
+	// `changed`: the hook changed the request; `refused`: it refused the request or the answer; `failed`: it failed,
+	// and the attempt continued without it.
 	Outcome HookOutcome `json:"outcome"`
 	Reason  string      `json:"reason,omitempty" schema:"max=MaxHookReasonBytes"` // at most [MaxHookReasonBytes]
 	// Change is set if the hook changed the request. A changed answer is recorded only as its
@@ -49,9 +49,11 @@ var hookOutcomes = []HookOutcome{HookChanged, HookRefused, HookFailed}
 
 // HookChange is a change of the request of one attempt. Unset fields change nothing.
 type HookChange struct {
-	Instructions string            `json:"instructions,omitempty"` // added at the end of the system message
+	// Added at the end of the system message.
+	Instructions string            `json:"instructions,omitempty"`
 	Messages     []ReplacedMessage `json:"messages,omitempty"`
-	Settings     *RequestSettings  `json:"settings,omitempty"` // these override those of the attempt
+	// Settings that override those of the attempt.
+	Settings *RequestSettings `json:"settings,omitempty"`
 }
 
 // ReplacedMessage replaces the content of the message of the event EventID.

@@ -17,14 +17,14 @@ type ContentRefused struct {
 	// text; `state`: provider state, which is not sent; `schemas`: those of tools, which then accept any object;
 	// `tools`: tools, which are not offered.
 	Content Content `json:"content"`
-	// FromEventID and ThroughEventID are the first and the last of the messages whose content is refused. An empty
-	// FromEventID means the first message of the conversation. Both are empty for schemas and tools, and in an import that
-	// lacks the last message and all earlier events.
-	FromEventID    string `json:"fromEventId,omitempty" schema:"id,is=EventID"`
-	ThroughEventID string `json:"throughEventId,omitempty" schema:"id,is=EventID"` // the last such message; absent for `schemas` and `tools`
-	// Tool is the refused tool, or the tool with the refused schema; empty: all tools.
-	Tool  string `json:"tool,omitempty"`
-	Error string `json:"error" schema:"max=MaxRefusalBytes"` // of the provider, redacted; at most [MaxRefusalBytes]
+	// The first message whose content is refused; absent: the first of the conversation.
+	FromEventID string `json:"fromEventId,omitempty" schema:"id,is=EventID"`
+	// The last such message; absent for `schemas` and `tools`.
+	ThroughEventID string `json:"throughEventId,omitempty" schema:"id,is=EventID"`
+	// The refused tool, or the tool with the refused schema; absent: all tools.
+	Tool string `json:"tool,omitempty"`
+	// The error of the provider, with secrets removed.
+	Error string `json:"error" schema:"max=MaxRefusalBytes"`
 }
 
 // MaxRefusalBytes bounds the error of a [ContentRefused].

@@ -10,15 +10,19 @@ import (
 	"time"
 )
 
-// SetTools replaces the tools of a context and their limits. Unset fields return to their default.
+// SetTools sets the tools that the context may use, and replaces all of them: without tools, the model is offered none, and
+// absent settings return to their defaults. The event has at most [MaxToolsBytes] of JSON.
 type SetTools struct {
-	Tools ToolList `json:"tools,omitempty" schema:"max=MaxTools"` // at most [MaxTools]; if empty, the model is offered none
-	// Approve has at most [MaxTools] rules. A call that matches one requires an [ApprovalDecided].
+	// Tools of the worker by name, such as `fetch`, tools of MCP servers as `mcp:SERVER/TOOL`, and tools that clients
+	// execute. In names, `*` matches any characters.
+	Tools ToolList `json:"tools,omitempty" schema:"max=MaxTools"`
+	// Calls that require an approval: all calls of a tool, or only those whose arguments a JSON Schema accepts.
 	Approve ApprovalRules `json:"approve,omitempty" schema:"max=MaxTools"`
 	// MaxSteps bounds the answers with tool calls in a turn, 1 to [MaxMaxSteps]; unset means 16.
 	// A last attempt, which must not call tools, follows.
 	MaxSteps *int `json:"maxSteps,omitempty" schema:"min=1,max=MaxMaxSteps"`
-	Parallel *int `json:"parallel,omitempty" schema:"min=1,max=MaxParallel"` // calls at the same time: 1 to [MaxParallel]; unset means 4
+	// The maximum number of calls that run at the same time; absent: 4.
+	Parallel *int `json:"parallel,omitempty" schema:"min=1,max=MaxParallel"`
 	// MaxRepeats is 2 to 10; unset means 3. Of identical calls in a turn, only the first MaxRepeats-1 are
 	// executed.
 	MaxRepeats *int `json:"maxRepeats,omitempty" schema:"min=2,max=MaxMaxRepeats"`

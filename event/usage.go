@@ -9,13 +9,18 @@ import (
 // Usage is the usage of an attempt; in an event that ends a request or falls back, of the last one.
 // Counts are 0 if unknown.
 type Usage struct {
-	InputTokens     int    `json:"inputTokens,omitempty" schema:"min=0"`     // including CachedTokens
-	CachedTokens    int    `json:"cachedTokens,omitempty" schema:"min=0"`    // read from the provider's cache
-	OutputTokens    int    `json:"outputTokens,omitempty" schema:"min=0"`    // including ReasoningTokens
-	ReasoningTokens int    `json:"reasoningTokens,omitempty" schema:"min=0"` // output tokens that are reasoning
-	Estimated       bool   `json:"estimated,omitempty"`                      // by the worker: the provider reported none
-	CostMicros      *int64 `json:"costMicros,omitempty" schema:"min=0"`      // millionths of a US dollar; nil: price unknown
-	PriceVersion    string `json:"priceVersion,omitempty"`                   // of the operator's prices
+	// Tokens of the request; absent: none or unknown, as for the fields below.
+	InputTokens int `json:"inputTokens,omitempty" schema:"min=0"`
+	// Input tokens that the provider read from its cache.
+	CachedTokens int `json:"cachedTokens,omitempty" schema:"min=0"`
+	OutputTokens int `json:"outputTokens,omitempty" schema:"min=0"` // tokens of the answer
+	// Output tokens that are reasoning.
+	ReasoningTokens int `json:"reasoningTokens,omitempty" schema:"min=0"`
+	// Whether the worker counted the tokens, because the provider reported none.
+	Estimated bool `json:"estimated,omitempty"`
+	// The cost in millionths of a US dollar; absent: no price is known.
+	CostMicros   *int64 `json:"costMicros,omitempty" schema:"min=0"`
+	PriceVersion string `json:"priceVersion,omitempty"` // the version of the prices
 	// Quirks are what the worker repaired, skipped or worked around in the request or the answer, as sorted,
 	// distinct words such as "parameter_dropped": at most [MaxQuirks] of a-z, 0-9 and _.
 	Quirks []string `json:"quirks,omitempty" schema:"is=Quirks"`

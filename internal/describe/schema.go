@@ -106,7 +106,7 @@ func (s *Schemas) Add(t *types.Named) {
 		schema = s.enum(t)
 	case s.Source.Method(t, "MarshalJSON") != nil:
 		schema = s.parse(t, s.Source.rules(t))
-		schema.Description = s.Source.Doc(t.Obj(), nil)
+		schema.Description = s.Source.Doc(t.Obj(), Fields(t))
 	default:
 		schema = s.object(t)
 		if body := s.Body(t); body != nil {
@@ -143,7 +143,7 @@ func (s *Schemas) enum(t *types.Named) *jsonschema.Schema {
 // object returns the schema of a struct, which allows no other properties.
 func (s *Schemas) object(t *types.Named) *jsonschema.Schema {
 	schema := &jsonschema.Schema{
-		Type: "object", Description: s.Source.Doc(t.Obj(), nil), Properties: map[string]*jsonschema.Schema{},
+		Type: "object", Description: s.Source.Doc(t.Obj(), Fields(t)), Properties: map[string]*jsonschema.Schema{},
 		AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}},
 	}
 	names := Fields(t)
@@ -351,5 +351,3 @@ func (s *Schemas) overlay(schema, rules *jsonschema.Schema) {
 		}
 	}
 }
-
-func keys(m map[string]string) iter.Seq[string] { return maps.Keys(m) }

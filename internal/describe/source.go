@@ -32,6 +32,7 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
+	"maps"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -241,7 +242,7 @@ func (s *Source) Doc(at types.Object, fields map[string]string) string {
 		}
 	}
 	text := strings.Join(parts, "; ")
-	if rest, ok := strings.CutPrefix(text, at.Name()+" "); ok {
+	if rest, ok := strings.CutPrefix(text, at.Name()+" "); ok && !strings.HasPrefix(rest, "and ") {
 		for _, verb := range []string{"is ", "are "} {
 			rest = strings.TrimPrefix(rest, verb)
 		}
@@ -249,7 +250,10 @@ func (s *Source) Doc(at types.Object, fields map[string]string) string {
 	}
 	text = link.ReplaceAllStringFunc(text, func(found string) string { return s.linked(at.Pkg(), link.FindStringSubmatch(found)[1:]) })
 	text = absent1.ReplaceAllString(absence.ReplaceAllString(text, "absent"), "Absent")
-	for _, name := range slices.SortedFunc(keys(fields), func(a, b string) int { return len(b) - len(a) }) {
+	for _, name := range slices.SortedFunc(maps.Keys(fields), func(a, b string) int { return len(b) - len(a) }) {
+		if name == strings.ToUpper(name) {
+			continue // such as URL, which is a word
+		}
 		text = regexp.MustCompile("\\b"+name+"\\b").ReplaceAllStringFunc(text, func(string) string { return "`" + fields[name] + "`" })
 	}
 	return Capitalised(text)
@@ -281,6 +285,7 @@ func (s *Source) linked(in *types.Package, names []string) string {
 // number groups the digits of n, or has the unit KiB or MiB.
 func number(n int64) string {
 	switch {
+	case n%1000 == 0: // a decimal number
 	case n >= 1<<20 && n%(1<<20) == 0:
 		return fmt.Sprintf("%d MiB", n>>20)
 	case n >= 1<<10 && n%(1<<10) == 0:

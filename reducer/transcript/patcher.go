@@ -18,7 +18,7 @@ type Operation struct {
 	Op string `json:"op" schema:"enum=add|replace|remove"` // add, remove or replace
 	// `/entries/N`, or `/entries/N/content/chunks/-` or `/entries/N/content/progress` for a text.
 	Path  string `json:"path"`
-	Value any    `json:"value,omitempty"` // an [Item], or text for chunks or progress; nil for remove
+	Value any    `json:"value,omitempty"` // an Item, or a text
 }
 
 // Patcher maintains the document of a log and computes patches. It is not safe for concurrent use.
