@@ -18,6 +18,8 @@ const (
 var decisions = []Decision{Approve, Deny}
 
 // ApprovalRequested records that a tool call waits for an [ApprovalDecided].
+//
+//doc:effect when a tool call waits for an approval
 type ApprovalRequested struct {
 	ToolCallID string    `json:"toolCallId" schema:"min=1"`
 	RequestID  string    `json:"requestId" schema:"id,min=1"`
@@ -27,6 +29,7 @@ type ApprovalRequested struct {
 // ApprovalDecided decides about tool calls that wait for an approval. A denied call gets an error result.
 //
 //schema:rules {"properties":{"decidedBy":{"anyOf":[{"$ref":"Name"},{"const":""}]}}}
+//doc:effect decides about a call that waits for an [approval](#tools); without `toolCallId`, about all that wait. `parameters` replace the arguments of the call
 type ApprovalDecided struct {
 	// The call; absent or empty: all calls that wait.
 	ToolCallID string   `json:"toolCallId,omitempty"`
@@ -48,6 +51,8 @@ const MaxArgumentBytes = 256 << 10
 const MaxProgressBytes = 1 << 10
 
 // ToolProgress is the newest text about a running tool call. It is never recorded.
+//
+//doc:effect the progress of a running tool call. Each `text` replaces the previous one; `index` increases with the texts of a call and has gaps
 type ToolProgress struct {
 	RequestID  string `json:"requestId" schema:"id,min=1"`
 	ToolCallID string `json:"toolCallId" schema:"min=1"`

@@ -6,11 +6,15 @@ import (
 )
 
 // SystemPrompt sets the system message of a context.
+//
+//doc:effect sets the system message; empty removes it
 type SystemPrompt struct {
 	Content string `json:"content"` // empty removes the message
 }
 
 // UserMessage is a message of the user, with all files attached since the previous message.
+//
+//doc:effect adds a user message with the pending attachments; requests an answer unless `triggersTurn` is false; `settings` are [request settings](#request-settings) for this turn only
 type UserMessage struct {
 	Content      string `json:"content"`                // may be empty if files are attached
 	TriggersTurn *bool  `json:"triggersTurn,omitempty"` // whether the model answers; absent means true
@@ -23,6 +27,8 @@ type UserMessage struct {
 func (m UserMessage) Triggers() bool { return m.TriggersTurn == nil || *m.TriggersTurn }
 
 // AssistantMessage is an answer of the model, or one supplied by a client.
+//
+//doc:effect adds an assistant message after the last message that its request contained
 type AssistantMessage struct {
 	Content string `json:"content"`
 	// The request that the message answers; absent if a client sent it.
@@ -79,6 +85,7 @@ func (s *ProviderState) UnmarshalJSON(data []byte) error {
 //schema:rules {"if":{"properties":{"source":{"required":["ref"]}}}}
 //schema:rules {"then":{"required":["size"],"properties":{"size":{"minimum":1,"maximum":"$MaxAttachmentBytes"}}}}
 //schema:rules {"properties":{"source":{"oneOf":[{"properties":{"type":{"const":"file"}},"required":["path"]},{"properties":{"type":{"const":"url"}},"required":["url"]},{"properties":{"type":{"const":"blob"}},"required":["data"],"not":{"required":["ref"]}},{"properties":{"type":{"const":"blob"}},"required":["ref"],"not":{"required":["data"]}}]}}}
+//doc:effect is pending until the next user message
 type FileAttachment struct {
 	Source Source `json:"source"`
 	// RFC 6838. `/limits` lists the types that models can be shown; for other types, models receive only the name.
@@ -140,6 +147,8 @@ func (s Source) String() string {
 }
 
 // ToolCall is a tool call requested by the model.
+//
+//doc:effect adds a call to an assistant message; `requestId` is the request whose model made the call
 type ToolCall struct {
 	ToolCallID string `json:"toolCallId" schema:"min=1"`
 	// MessageID is the id of the assistant message that contains the call: its event id or, in an imported
@@ -154,6 +163,7 @@ type ToolCall struct {
 // ToolResult is the outcome of a [ToolCall]: a value or an error.
 //
 //schema:rules {"oneOf":[{"required":["value"]},{"required":["error"]}]}
+//doc:effect adds a tool message after its call
 type ToolResult struct {
 	ToolCallID string `json:"toolCallId" schema:"min=1"` // the call
 	// Any JSON except `null`.
@@ -188,6 +198,8 @@ const (
 var noteKinds = []NoteKind{NoteThinking, NoteError, NoteWarning, NoteSystem, NoteUsage}
 
 // Note is a note of an agent. Viewers see it; models do not.
+//
+//doc:effect none; information for viewers
 type Note struct {
 	Kind    NoteKind `json:"kind"`
 	Content string   `json:"content"`
@@ -195,6 +207,8 @@ type Note struct {
 
 // SetRetryConfig sets how failed attempts are retried. It replaces all settings: absent ones return to their defaults. A new
 // context has 3 retries from 100 ms.
+//
+//doc:effect none; sets retries
 type SetRetryConfig struct {
 	// The number of attempts after the first, for each provider.
 	MaxRetries int `json:"maxRetries" schema:"min=0,max=MaxMaxRetries"`
@@ -214,6 +228,7 @@ type SetRetryConfig struct {
 //schema:rules {"anyOf":[{"required":["providerId","model"]},{"required":["useDefault"]}]}
 //schema:rules {"properties":{"apiKeyRef":{"pattern":"^(env:[A-Za-z_][A-Za-z0-9_]{0,127}|file:/.*)?$"}}}
 //schema:rules {"properties":{"baseUrl":{"pattern":"^(https?://[!$&-.0-;=A-Z_a-z~\\[\\]]+(/[!$&-;=@-\\[\\]_a-z~]*)?)?$"}}}
+//doc:effect none; sets the provider or the fallback; `useDefault` returns to the worker's default or to no fallback
 type SetProviderConfig struct {
 	// A preset such as `openai`, a provider that the worker configures, or, with BaseURL, any name.
 	ProviderID string `json:"providerId,omitempty" schema:"is=Name"`
@@ -240,6 +255,8 @@ type SetProviderConfig struct {
 
 // SetTimeout bounds an attempt and two of its phases. It replaces all settings: absent ones return to their defaults. A new
 // context has a timeout of 30,000 ms and no other limits.
+//
+//doc:effect none; sets timeouts
 type SetTimeout struct {
 	// From sending the request to the end of the answer, in milliseconds.
 	TimeoutMs int64 `json:"timeoutMs" schema:"min=1,max=MaxTimeoutMs"`
@@ -269,6 +286,7 @@ func Policies() []Policy { return []Policy{PolicyInterrupt, PolicyQueue, PolicyR
 // context has [PolicyInterrupt], 10 and 500.
 //
 //schema:rules {"anyOf":[{"required":["policy"]},{"required":["quietPeriodMs"]},{"required":["maxWaitMs"]}]}
+//doc:effect none; sets what new input does to a running answer
 type SetDeliveryPolicy struct {
 	// `interrupt` stops the answer, keeps its text, and answers again; `queue` answers new input after the running
 	// answer; `reject` rejects the input; `steer` adds new input to the next step of the turn.
@@ -280,9 +298,13 @@ type SetDeliveryPolicy struct {
 }
 
 // SetRequestSettings replaces all request settings of the context.
+//
+//doc:effect none; replaces all [request settings](#request-settings) of the context; without fields, resets them
 type SetRequestSettings RequestSettings
 
 // SessionStarted starts a session, which a [SessionEnded] ends.
+//
+//doc:effect when a session begins
 type SessionStarted struct {
 	// The number of events of earlier sessions.
 	LoadedEventCount int `json:"loadedEventCount" schema:"min=0"`
@@ -294,11 +316,15 @@ type SessionStarted struct {
 }
 
 // SessionEnded ends a session.
+//
+//doc:effect when it ends
 type SessionEnded struct {
 	Reason string `json:"reason"`
 }
 
 // LLMRequestStarted records that an attempt was sent to a provider.
+//
+//doc:effect for each attempt that was sent; `purpose` is `compaction` if it writes a [summary](#compaction)
 type LLMRequestStarted struct {
 	RequestID      string `json:"requestId" schema:"id,min=1"`
 	ProviderID     string `json:"providerId"`
@@ -317,6 +343,8 @@ type Purpose string
 const PurposeCompaction Purpose = "compaction"
 
 // LLMRequestCompleted records that a request was answered.
+//
+//doc:effect when an answer is complete; `finishReason` is `stop`, `tool_calls`, `length`, `content_filter` or `other`
 type LLMRequestCompleted struct {
 	RequestID string `json:"requestId" schema:"id,min=1"`
 	// DurationMs is the duration of the last attempt, including its debounce.
@@ -342,6 +370,8 @@ const (
 var reasons = []Reason{ReasonNewUserInput, ReasonCancelled, ReasonTimeout}
 
 // LLMRequestInterrupted records a stopped request, after its partial [AssistantMessage], if any.
+//
+//doc:effect when an answer is stopped, or its last attempt times out with partial text
 type LLMRequestInterrupted struct {
 	RequestID       string `json:"requestId" schema:"id,min=1"`
 	PartialResponse string `json:"partialResponse"`
@@ -352,6 +382,8 @@ type LLMRequestInterrupted struct {
 }
 
 // LLMRequestFailed records that a request got no answer.
+//
+//doc:effect when an attempt fails or cannot be sent, and neither a retry nor a fallback follows
 type LLMRequestFailed struct {
 	RequestID        string      `json:"requestId" schema:"id,min=1"`
 	Error            string      `json:"error"`
@@ -363,6 +395,8 @@ type LLMRequestFailed struct {
 }
 
 // LLMRequestFellBack records that the request continues with the fallback provider.
+//
+//doc:effect when the fallback provider takes over
 type LLMRequestFellBack struct {
 	RequestID        string      `json:"requestId" schema:"id,min=1"`
 	FromProvider     string      `json:"fromProvider"`
@@ -377,6 +411,8 @@ type LLMRequestFellBack struct {
 // LLMAttemptEnded records how an attempt ended while its request continues. An event that ends a
 // request also records the end of its last attempt. [LLMRequestFellBack] also records the end of the
 // attempt before it.
+//
+//doc:effect when an attempt ended and the request continues: `outcome` is `failed` (another attempt follows), `handed_back` (its worker shut down, or new input stopped it), `lost` (its worker died, or its end was not reported), `tool_calls` (its answer has tool calls) or `compacted` (its answer is a [summary](#compaction))
 type LLMAttemptEnded struct {
 	RequestID string `json:"requestId" schema:"id,min=1"`
 	Attempt   int    `json:"attempt" schema:"min=1"`
@@ -392,12 +428,16 @@ type LLMAttemptEnded struct {
 }
 
 // InputRejected records an input that was not accepted.
+//
+//doc:effect when a signal is invalid, or the context rejects valid input, for example by its delivery policy; `input` is truncated and secrets are removed
 type InputRejected struct {
 	Reason string `json:"reason"`
 	Input  string `json:"input"` // the input, truncated and with secrets redacted
 }
 
 // TextDelta is a piece of a running answer. It is streamed and never recorded: it has no id and no timestamp.
+//
+//doc:effect a piece of streamed text. A reader that was disconnected reads the complete answer from the log. `reset` discards the text and the reasoning received so far
 type TextDelta struct {
 	RequestID string `json:"requestId" schema:"id,min=1"`
 	Attempt   int    `json:"attempt" schema:"min=1"` // the attempt of the request, from 1
@@ -412,6 +452,8 @@ type TextDelta struct {
 
 // ReasoningDelta is a piece of the reasoning of a running answer. Within an attempt, it shares one sequence of indexes with
 // [TextDelta]. It is streamed and never recorded.
+//
+//doc:effect a piece of streamed reasoning. Within an attempt, both kinds of deltas share one sequence of indexes
 type ReasoningDelta TextDelta
 
 func (SystemPrompt) Tag() Tag          { return TagSystemPrompt }

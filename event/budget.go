@@ -21,10 +21,14 @@ const MaxBudgetTokens = 1_000_000_000_000
 
 // BudgetSet replaces the budget of the context, which limits the usage of all its attempts; in a
 // fork, of those since the fork. Without fields, it removes the budget.
+//
+//doc:effect none; replaces the [budget](#budgets) of the context; without fields, removes it
 type BudgetSet Budget
 
 // BudgetExceeded records that an attempt of a request was not sent, because its usage could have
 // exceeded a budget. The request fails.
+//
+//doc:effect when a request fails because its next attempt could exceed a [budget](#budgets)
 type BudgetExceeded struct {
 	RequestID string `json:"requestId" schema:"id,min=1"`
 	Budget    string `json:"budget" schema:"min=1"` // `context`, or the label as LABEL=VALUE

@@ -9,6 +9,8 @@ import (
 
 // SetCompaction replaces the settings of compaction, which shortens the messages when a request fills
 // too much of the context window of its model. Without fields, it restores the defaults.
+//
+//doc:effect none; replaces the settings of [compaction](#compaction); without fields, restores the defaults
 type SetCompaction struct {
 	// Tried in order; absent: `drop_tool_results`, then `summarise`; empty: the context is never compacted.
 	Strategies []Strategy `json:"strategies,omitzero" schema:"unique"`
@@ -96,6 +98,7 @@ func (b SetCompaction) String() string {
 // results directly after that message are covered, too.
 //
 //schema:rules {"properties":{"throughEventId":{"$ref":"EventID"}}}
+//doc:effect when the messages for the model were shortened by [compaction](#compaction)
 type Compacted struct {
 	RequestID string   `json:"requestId" schema:"id,min=1"`
 	Strategy  Strategy `json:"strategy"`
@@ -187,8 +190,3 @@ func (b Compacted) String() string {
 func (SetCompaction) Tag() Tag      { return TagSetCompaction }
 func (Compacted) Tag() Tag          { return TagCompacted }
 func (b Compacted) Request() string { return b.RequestID }
-
-func (b Compacted) mapIDs(f func(string) string) Body {
-	b.RequestID, b.ThroughEventID = f(b.RequestID), f(b.ThroughEventID)
-	return b
-}

@@ -10,6 +10,8 @@ import (
 
 // HookApplied records what a hook of the operator did to an attempt. A hook that succeeded and
 // let the attempt pass unchanged is not recorded.
+//
+//doc:effect when a [hook](#hooks) changed or refused a request or an answer, or failed and let the attempt pass
 type HookApplied struct {
 	RequestID string `json:"requestId" schema:"id,min=1"`
 	Attempt   int    `json:"attempt" schema:"min=1"`
@@ -162,16 +164,3 @@ func (b HookApplied) validate() error {
 
 func (HookApplied) Tag() Tag          { return TagHookApplied }
 func (b HookApplied) Request() string { return b.RequestID }
-
-func (b HookApplied) mapIDs(f func(string) string) Body {
-	b.RequestID = f(b.RequestID)
-	if b.Change != nil && len(b.Change.Messages) > 0 {
-		change := *b.Change
-		change.Messages = slices.Clone(change.Messages)
-		for i := range change.Messages {
-			change.Messages[i].EventID = f(change.Messages[i].EventID)
-		}
-		b.Change = &change
-	}
-	return b
-}

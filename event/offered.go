@@ -12,6 +12,8 @@ import (
 
 // ToolsOffered records which tools of the worker are offered to the model, from this attempt on until
 // the next such event. It has at most [MaxOfferedBytes] of JSON. Tools of clients are in the [SetTools].
+//
+//doc:effect when a model is offered other [tools](#tools) of the worker than in the attempt before
 type ToolsOffered struct {
 	RequestID string `json:"requestId" schema:"id,min=1"`
 	Attempt   int    `json:"attempt" schema:"min=1"`
@@ -159,8 +161,3 @@ func (t WithheldTool) validate() error {
 
 func (ToolsOffered) Tag() Tag          { return TagToolsOffered }
 func (b ToolsOffered) Request() string { return b.RequestID }
-
-func (b ToolsOffered) mapIDs(f func(string) string) Body {
-	b.RequestID = f(b.RequestID)
-	return b
-}

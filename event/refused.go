@@ -9,6 +9,8 @@ import (
 // ContentRefused records that a provider refuses content of the conversation. Later requests to the model
 // contain a note or nothing in its place; other models still receive it. If the request fails nevertheless, the
 // content was not the reason, and its [LLMRequestFailed] or [LLMRequestFellBack] withdraws this event.
+//
+//doc:effect when a provider [refuses content](#refused-content) of the conversation, which later requests to the model do not contain
 type ContentRefused struct {
 	RequestID  string `json:"requestId" schema:"id,min=1"`
 	ProviderID string `json:"providerId"`
@@ -116,8 +118,3 @@ func (b ContentRefused) String() string {
 
 func (ContentRefused) Tag() Tag          { return TagContentRefused }
 func (b ContentRefused) Request() string { return b.RequestID }
-
-func (b ContentRefused) mapIDs(f func(string) string) Body {
-	b.RequestID, b.FromEventID, b.ThroughEventID = f(b.RequestID), f(b.FromEventID), f(b.ThroughEventID)
-	return b
-}

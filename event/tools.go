@@ -12,6 +12,8 @@ import (
 
 // SetTools sets the tools that the context may use, and replaces all of them: without tools, the model is offered none, and
 // absent settings return to their defaults. The event has at most [MaxToolsBytes] of JSON.
+//
+//doc:effect none; replaces the [tools](#tools) of the context; without tools, none are offered
 type SetTools struct {
 	// Tools of the worker by name, such as `fetch`, tools of MCP servers as `mcp:SERVER/TOOL`, and tools that clients
 	// execute. In names, `*` matches any characters.

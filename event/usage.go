@@ -108,20 +108,20 @@ type FailureKind string
 
 // Kinds of failures.
 const (
-	FailureConfiguration  FailureKind = "configuration" // of the worker or the context
-	FailureUnauthorized   FailureKind = "unauthorized"  // the key is invalid or lacks permission
-	FailureQuota          FailureKind = "quota"         // the account has none left
-	FailureRateLimited    FailureKind = "rate_limited"
-	FailureContextTooLong FailureKind = "context_too_long"
-	FailureContentFilter  FailureKind = "content_filter"
-	FailureModelNotFound  FailureKind = "model_not_found" // no such model or endpoint
-	FailureBadRequest     FailureKind = "bad_request"
-	FailureTimeout        FailureKind = "timeout"         // no answer or no token in time
-	FailureUnavailable    FailureKind = "unavailable"     // the provider, the connection or a worker failed
-	FailureBadResponse    FailureKind = "bad_response"    // the answer is incomplete or unusable
-	FailureBudgetExceeded FailureKind = "budget_exceeded" // the attempt was not sent; see [BudgetExceeded]
-	FailureRefusedByHook  FailureKind = "refused_by_hook" // see [HookApplied]
-	FailureHookFailed     FailureKind = "hook_failed"
+	FailureConfiguration  FailureKind = "configuration"    // the configuration of the worker or the context prevents the request, for example a missing key
+	FailureUnauthorized   FailureKind = "unauthorized"     // the key is missing, invalid, or lacks permission
+	FailureQuota          FailureKind = "quota"            // the account has no quota left
+	FailureRateLimited    FailureKind = "rate_limited"     // too many requests
+	FailureContextTooLong FailureKind = "context_too_long" // the conversation exceeds the context window
+	FailureContentFilter  FailureKind = "content_filter"   // the provider's content filter rejected the request or the answer
+	FailureModelNotFound  FailureKind = "model_not_found"  // the provider has no such model or endpoint
+	FailureBadRequest     FailureKind = "bad_request"      // the provider rejected the request, for example an image for a model without vision
+	FailureTimeout        FailureKind = "timeout"          // the answer or a token took too long
+	FailureUnavailable    FailureKind = "unavailable"      // the provider, the connection to it, or a worker failed
+	FailureBadResponse    FailureKind = "bad_response"     // the answer is incomplete or unusable
+	FailureBudgetExceeded FailureKind = "budget_exceeded"  // the next attempt could exceed a budget
+	FailureRefusedByHook  FailureKind = "refused_by_hook"  // a hook of the operator refused the request or the answer
+	FailureHookFailed     FailureKind = "hook_failed"      // a hook of the operator failed to check the request or the answer
 )
 
 // MayQuote reports whether the error of such a failure may quote a message or an answer.

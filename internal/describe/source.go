@@ -22,7 +22,8 @@
 //
 //	//schema:rules {"oneOf":[{"required":["value"]},{"required":["error"]}]}
 //
-// A type of strings with constants has these values, described by their comments.
+// A type of strings with constants has these values, described by their comments. The directive doc:effect of an event
+// is its row in a table of docs/events.md.
 package describe
 
 import (
@@ -201,16 +202,22 @@ const directive = "//schema:rules "
 
 // rules returns the directives of a type.
 func (s *Source) rules(named *types.Named) (rules []string) {
-	doc := s.docs[named.Obj().Pos()]
-	if doc == nil {
-		return nil
-	}
-	for _, line := range doc.List {
-		if rule, ok := strings.CutPrefix(line.Text, directive); ok {
-			rules = append(rules, s.constants(named.Obj(), rule))
-		}
+	for _, rule := range s.Directives(named, directive) {
+		rules = append(rules, s.constants(named.Obj(), rule))
 	}
 	return rules
+}
+
+// Directives returns the rest of the lines of a doc comment that begin with a prefix.
+func (s *Source) Directives(named *types.Named, prefix string) (found []string) {
+	if doc := s.docs[named.Obj().Pos()]; doc != nil {
+		for _, line := range doc.List {
+			if rest, ok := strings.CutPrefix(line.Text, prefix); ok {
+				found = append(found, rest)
+			}
+		}
+	}
+	return found
 }
 
 var constantName = regexp.MustCompile(`"\$([A-Za-z]\w*)"`)
