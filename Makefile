@@ -4,7 +4,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run dev example up down build test test-long e2e-postgres check histories golden bench soak clean binaries
+.PHONY: help run dev example up down build test test-long e2e-postgres check histories golden bench soak fuzz clean binaries
 
 # Tests to run: make test T=TestName P=./pkg
 P ?= ./...
@@ -13,12 +13,17 @@ T ?=
 # Flags for the benchmark: make bench B='-quick -run signal'
 B ?=
 
-# Server to measure: make bench SERVER=postgres
+# Temporal server: make bench SERVER=postgres, make soak SERVER=stock (default settings)
 SERVER ?= dev
+stock = $(if $(filter stock,$(SERVER)),-stock)
 
 # Duration of the faults, and other flags: make soak SOAK=30s S="-seed 7"
 SOAK ?= 10m
 S ?=
+
+# Duration of the fuzz, and other flags: make fuzz FUZZ=1h F="-seed 7"
+FUZZ ?= 2m
+F ?=
 
 # Flags for the worker: make run W='--temporal-port 0 --ui-port 0 --nats-port 0'
 W ?=
@@ -174,13 +179,17 @@ histories: bin/temporal ## Record the histories of end-to-end tests that have no
 golden: ## Update the golden files of the tests
 	go test $(or $(golden_packages),$(error no package has golden files)) -update
 
-bench: $(if $(filter postgres,$(SERVER)),bin/local,bin/temporal binaries) ## Measure latency, throughput and history size in about an hour; B='-quick -run signal' for some, SERVER=postgres for PostgreSQL
+bench: $(if $(filter postgres,$(SERVER)),bin/local,bin/temporal binaries) ## Measure latency, throughput, history and billed actions in about half an hour; B='-quick -run signal' for some, SERVER=stock or postgres
 	@go build -o bin/ ./bench
-	@$(if $(filter postgres,$(SERVER)),bin/local -workers 0 -- sh -c 'BENCH_TEMPORAL_ADDRESS=$$TEMPORAL_ADDRESS exec bin/bench $(B)',bin/bench $(B))
+	@$(if $(filter postgres,$(SERVER)),bin/local -workers 0 -- sh -c 'BENCH_TEMPORAL_ADDRESS=$$TEMPORAL_ADDRESS exec bin/bench $(B)',bin/bench $(stock) $(B))
 
-soak: bin/temporal binaries ## Soak-test 100 contexts under faults and check their logs; SOAK=30s for less, S=FLAGS
+soak: bin/temporal binaries ## Soak-test 100 contexts under faults and check their logs; SOAK=30s for less, SERVER=stock, S=FLAGS
 	@go build -o bin/ ./bench/soak
-	@bin/soak -for $(SOAK) $(S)
+	@bin/soak $(stock) -for $(SOAK) $(S)
+
+fuzz: bin/temporal binaries ## Fuzz contexts through all doors, and check that each answers; FUZZ=1h for more, F=FLAGS
+	@go build -o bin/ ./bench/fuzz
+	@bin/fuzz -for $(FUZZ) $(F)
 
 clean: ## Remove bin/; the contexts in .chronicle are kept
 	rm -rf bin

@@ -195,24 +195,8 @@ func (c *SessionCache) read(runID string, f func(*CacheEntry)) {
 
 // sizeOf approximates the memory of a session in bytes.
 func sizeOf(session reducer.Session) int64 {
-	size := 0
-	attachments := func(all []reducer.Attachment) {
-		for _, a := range all {
-			size += 300 + len(a.Source.Data) + len(a.Source.URL)
-		}
-	}
-	for _, m := range session.Reduced.Messages {
-		size += 200 + len(m.Content)
-		if m.ProviderState != nil {
-			size += 200 + len(m.ProviderState.Data)
-		}
-		for _, c := range m.ToolCalls {
-			size += 100 + len(c.Arguments)
-		}
-		attachments(m.Attachments)
-	}
+	size := session.Reduced.Size()
 	size += len(session.Reduced.Refused) * (200 + event.MaxRefusalBytes)
-	attachments(session.Reduced.PendingAttachments)
 	settings := func(s event.RequestSettings) {
 		size += len(s.Extra)
 		for _, stop := range s.Stop {

@@ -23,11 +23,9 @@ func signalAlone(r *runner) error {
 		if err != nil {
 			return err
 		}
-		key := fmt.Sprintf("direct-%d", i)
-		if err := r.rig.Direct.Send(message(key)); err != nil {
-			return err
-		}
-		read, err := r.rig.Observations.Await(r.ctx, rig.Ended, key)
+		asked := message(fmt.Sprintf("direct-%d", i))
+		r.Ask(asked)
+		read, err := r.await(rig.Ended, asked.Key)
 		if err != nil {
 			return err
 		}
@@ -50,29 +48,6 @@ func signalAlone(r *runner) error {
 	return nil
 }
 
-// signalUntuned alternates turns between a context and a bare loop.
-func signalUntuned(r *runner) error {
-	context, bare := r.context("untuned"), r.bareLoop("bare-untuned")
-	var signal, bareSignal samples
-	for i := range r.times(50) + warmUp {
-		ours, err := context.turn(message(fmt.Sprintf("untuned-%d", i)))
-		if err != nil {
-			return err
-		}
-		theirs, err := bare.turn(message(fmt.Sprintf("bare-untuned-%d", i)))
-		if err != nil {
-			return err
-		}
-		if i >= warmUp {
-			signal.add(ours.toRequest)
-			bareSignal.add(theirs.toRequest)
-		}
-	}
-	r.report.add("untuned_signal_to_request_ms", "ms", signal)
-	r.report.add("bare_untuned_signal_to_request_ms", "ms", bareSignal)
-	return nil
-}
-
 // interrupt sends a second message at a varying time during the answer to the first.
 func interrupt(r *runner) error {
 	context := r.context("interrupted")
@@ -82,7 +57,7 @@ func interrupt(r *runner) error {
 		if _, err := context.say(message(first)); err != nil {
 			return err
 		}
-		if _, err := context.await(rig.Requested, first); err != nil {
+		if _, err := r.await(rig.Requested, first); err != nil {
 			return err
 		}
 		// From 2 to 62 ms of the answer's 95 ms.
@@ -91,11 +66,11 @@ func interrupt(r *runner) error {
 		if err != nil {
 			return err
 		}
-		ended, err := context.await(rig.Ended, second)
+		ended, err := r.await(rig.Ended, second)
 		if err != nil {
 			return err
 		}
-		aborted, ok := r.rig.Observations.Find(rig.Aborted, first)
+		aborted, ok := r.Observations.Find(rig.Aborted, first)
 		if i < warmUp || !ok || aborted.At.Before(sent) {
 			continue // the answer completed first
 		}
@@ -104,5 +79,45 @@ func interrupt(r *runner) error {
 	}
 	r.report.add("interrupt_to_abort_ms", "ms", toAbort)
 	r.report.add("interrupt_to_first_chunk_ms", "ms", toFirst)
+	return nil
+}
+
+// failover kills the worker that streams an answer while another one waits, and measures the time until the model
+// receives the request again.
+func failover(r *runner) error {
+	var delays samples
+	for i := range r.times(10) {
+		t := r.context(fmt.Sprintf("failover-%d", i))
+		m := rig.Message{Key: t.name, Tokens: 1000, Every: 50 * time.Millisecond}
+		if _, err := t.say(m); err != nil {
+			return err
+		}
+		if _, err := r.await(rig.Requested, m.Key); err != nil {
+			return err
+		}
+		other, err := r.StartWorker(r.ctx)
+		if err != nil {
+			return err
+		}
+		died := time.Now()
+		r.worker.Kill()
+		r.worker = other
+		again, err := r.await(rig.Requested, rig.RepeatKey(m.Key, 2))
+		if err != nil {
+			return err
+		}
+		delays.add(again.At.Sub(died))
+		opened, err := r.Contexts.Open(t.name)
+		if err == nil {
+			err = opened.Interrupt(r.ctx)
+		}
+		if err == nil {
+			_, err = r.await(rig.Ended, m.Key)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	r.report.add("worker_death_to_request_ms", "ms", delays)
 	return nil
 }

@@ -1,36 +1,31 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
-	enumspb "go.temporal.io/api/enums/v1"
-	historypb "go.temporal.io/api/history/v1"
-	"go.temporal.io/sdk/client"
-	"google.golang.org/protobuf/proto"
-
 	"github.com/seed-9ed7edd4/chronicle/bench/rig"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/eventlog"
-	"github.com/seed-9ed7edd4/chronicle/wire"
+	"github.com/seed-9ed7edd4/chronicle/formats/chat"
 )
 
 // measured are the turns at which the history is measured, each with the nine turns around it.
 var measured = []int{10, 300, 4990}
 
-// long has a conversation of 5,000 turns over many runs, measures its histories, and continues it
-// on a new worker.
+func isMeasured(turn int) bool {
+	return slices.ContainsFunc(measured, func(at int) bool { return turn > at-5 && turn <= at+5 })
+}
+
+// long has a conversation of 5,000 turns over many runs, measures its histories, and continues it on a new worker.
 func long(r *runner) error {
-	turns := 5000
+	turns, compared := 5000, r.times(100)
 	if r.quick {
 		turns = 310
 	}
-	compared := r.times(100)
-	const name = "long"
-	old := r.context(name)
+	old := r.context("long")
 	for i := range turns - compared {
 		m := message(fmt.Sprintf("long-%d", i))
 		if !isMeasured(i) {
@@ -43,10 +38,9 @@ func long(r *runner) error {
 	if err := r.compareAges(old, compared); err != nil {
 		return err
 	}
-	if err := r.measureHistory(name, turns); err != nil {
+	if err := r.measureHistory(old.name); err != nil {
 		return err
 	}
-
 	var replay samples
 	for i := range r.times(10) {
 		if err := r.replaceWorker(); err != nil {
@@ -59,13 +53,10 @@ func long(r *runner) error {
 		replay.add(took.toEnd)
 	}
 	r.report.add("replay_ms_1000_turns", "ms", replay)
-	return nil
+	return r.reopened()
 }
 
-func isMeasured(turn int) bool {
-	return slices.ContainsFunc(measured, func(at int) bool { return turn > at-5 && turn <= at+5 })
-}
-
+// compareAges alternates turns between a long conversation and short ones.
 func (r *runner) compareAges(old *talker, n int) error {
 	var late, early samples
 	var young *talker
@@ -96,109 +87,83 @@ func (r *runner) compareAges(old *talker, n int) error {
 	return nil
 }
 
-// A turn adds the history events from its message up to the next message.
-func (r *runner) measureHistory(name string, turns int) error {
-	ctx, cancel := context.WithTimeout(r.ctx, time.Minute)
-	defer cancel()
-	costs, err := turnCosts(ctx, r.rig.Temporal, wire.WorkflowID(name))
+func (r *runner) measureHistory(name string) error {
+	history, err := r.history(name)
 	if err != nil {
 		return err
 	}
-	var events, raw samples
+	var entries samples
+	turns := turnsOf(history)
 	for _, at := range measured {
-		if at+5 > turns {
+		if at+5 >= len(turns) {
 			continue
 		}
-		var beyond samples
-		for turn := at - 4; turn <= at+5; turn++ {
-			cost := costs[turn]
-			events = append(events, float64(cost.events))
-			raw = append(raw, float64(cost.bytes))
-			beyond = append(beyond, float64(cost.bytes-cost.text))
+		var overheads samples
+		for _, turn := range turns[at-4 : at+6] {
+			overhead, err := overheadOf(turn)
+			if err != nil {
+				return err
+			}
+			overheads = append(overheads, float64(overhead))
+			entries = append(entries, float64(len(turn)))
 		}
-		r.report.add(fmt.Sprintf("history_bytes_per_turn_%d", at), "bytes", beyond)
+		r.report.add(fmt.Sprintf("history_bytes_per_turn_%d", at), "bytes", overheads)
 	}
-	r.report.add("history_events_per_turn", "events", events)
-	r.report.add("history_raw_bytes_per_turn", "bytes", raw)
+	r.report.add("history_events_per_turn", "events", entries)
 	return nil
 }
 
-type turnCost struct {
-	events, bytes int
-	// text is the number of bytes taken by the message and the answer.
-	text int
-}
-
-func turnCosts(ctx context.Context, temporal client.Client, workflowID string) ([]turnCost, error) {
-	history, err := wholeHistory(ctx, temporal, workflowID)
+// reopened closes and reopens a context of 10,000 events, and exports it.
+func (r *runner) reopened() error {
+	ctx, cancel := context.WithTimeout(r.ctx, 10*time.Minute)
+	defer cancel()
+	t := r.context("reopened")
+	c, err := r.Contexts.Open(t.name)
 	if err != nil {
-		return nil, fmt.Errorf("read the history of %s: %w", workflowID, err)
+		return err
 	}
-	var turns [][]*historypb.HistoryEvent
-	for _, h := range history {
-		if h.GetWorkflowExecutionUpdateAcceptedEventAttributes() != nil {
-			turns = append(turns, nil)
+	for n := 0; n < 10_000; n += event.MaxInputEvents {
+		notes := make([]event.Event, event.MaxInputEvents)
+		for i := range notes {
+			notes[i] = note(fmt.Sprintf("This is note %d, and it wants no answer.", n+i))
 		}
-		if last := len(turns) - 1; last >= 0 {
-			turns[last] = append(turns[last], h)
+		if _, err := c.Send(ctx, notes...); err != nil {
+			return err
 		}
 	}
-	var costs []turnCost
-	for _, turn := range turns {
-		cost, err := costOf(turn)
-		if err != nil {
-			return nil, err
+	var reopen, export samples
+	for range r.times(50) {
+		if err := t.close(); err != nil {
+			return err
 		}
-		costs = append(costs, cost)
+		began := time.Now()
+		if err := t.reopen(); err != nil {
+			return err
+		}
+		reopen.add(time.Since(began))
 	}
-	return costs, nil
-}
-
-func costOf(turn []*historypb.HistoryEvent) (turnCost, error) {
-	cost := turnCost{events: len(turn)}
-	var texts []string
-	for _, h := range turn {
-		events, err := eventlog.Decode(h)
-		if err != nil {
-			return cost, err
-		}
-		for _, e := range events {
-			switch body := e.Body.(type) {
-			case event.UserMessage:
-				texts = append(texts, body.Content)
-			case event.AssistantMessage:
-				texts = append(texts, body.Content)
+	if err := t.close(); err != nil {
+		return err
+	}
+	for range r.times(10) {
+		n := 0
+		log := func(yield func(event.Event, error) bool) {
+			for e, err := range c.Events(ctx, "") {
+				if n++; !yield(e, err) {
+					return
+				}
 			}
 		}
-	}
-	for _, h := range turn {
-		data, err := proto.Marshal(h)
-		if err != nil {
-			return cost, err
+		began := time.Now()
+		if _, err := chat.Write(io.Discard, chat.JSONL, log, nil); err != nil {
+			return err
 		}
-		cost.bytes += len(data)
-		for _, text := range texts {
-			// The text has no characters that JSON escapes.
-			cost.text += len(text) * bytes.Count(data, []byte(text))
+		if n < 10_000 {
+			return fmt.Errorf("context %s has only %d events", t.name, n)
 		}
+		export = append(export, float64(n)/time.Since(began).Seconds())
 	}
-	return cost, nil
-}
-
-func wholeHistory(ctx context.Context, temporal client.Client, workflowID string) ([]*historypb.HistoryEvent, error) {
-	var all []*historypb.HistoryEvent
-	for run, more := "", true; more; more = run != "" {
-		var one []*historypb.HistoryEvent
-		history := temporal.GetWorkflowHistory(ctx, workflowID, run, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
-		for history.HasNext() {
-			h, err := history.Next()
-			if err != nil {
-				return nil, err
-			}
-			one = append(one, h)
-		}
-		all = append(one, all...)
-		run = one[0].GetWorkflowExecutionStartedEventAttributes().GetContinuedExecutionRunId()
-	}
-	return all, nil
+	r.report.add("reopen_ms_10000_events", "ms", reopen)
+	r.report.add("export_events_per_second", "events/s", export)
+	return nil
 }

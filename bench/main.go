@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"strings"
 	"syscall"
 	"time"
 
@@ -28,45 +29,27 @@ func main() {
 	}
 }
 
-type scenario struct {
-	name, what  string
-	run         func(*runner) error
-	environment environment
+var scenarios = []struct {
+	name, what string
+	run        func(*runner) error
+}{
+	{"signal", "one context, one turn after the other", signalAlone},
+	{"interrupt", "new input while an answer streams", interrupt},
+	{"streams", "50 answers that stream at once", streams},
+	{"crowd", "50 contexts at once", crowd},
+	{"actions", "billed actions and history of a turn, a tool call and an opened context", actions},
+	{"viewers", "1,000 viewers of one context", viewers},
+	{"memory", "500 contexts at once, and 1,000 contexts of 1 MB each", memory},
+	{"failover", "a worker that is killed during an answer", failover},
+	{"tools", "a turn of 100 tool calls at 200,000 tokens", tools},
+	{"long", "a context of 5,000 turns, and one of 10,000 events that is reopened", long},
 }
 
-// environment is the server that a scenario needs: none, one with devserver.Tuning, or one with
-// default settings.
-type environment int
-
-const (
-	none environment = iota
-	tuned
-	untuned
-)
-
-var scenarios = []scenario{
-	{"fold", "fold long logs", fold, none},
-	{"untuned", "one context on a stock server", signalUntuned, untuned},
-	{"calls-untuned", "a turn of 100 tool calls on a stock server", toolsUntuned, untuned},
-	{"signal", "one context, one turn after the other", signalAlone, tuned},
-	{"interrupt", "new input while an answer streams", interrupt, tuned},
-	{"streams", "50 answers that stream at once", streams, tuned},
-	{"crowd", "50 contexts at once", crowd, tuned},
-	{"telemetry", "metrics and traces, on and off, and metrics alone", telemetry, tuned},
-	{"viewers", "1,000 viewers of one context", viewers, tuned},
-	{"memory", "500 contexts at once", memory, tuned},
-	{"cached", "1,000 contexts of 1 MB each", cached, tuned},
-	{"failover", "a worker that is killed during an answer", failover, tuned},
-	{"calls", "a turn of 100 tool calls at 200,000 tokens", tools, tuned},
-	{"long", "a context of 5,000 turns, and a worker that does not know it", long, tuned},
-	{"opening", "an archive of 2,000 segments", opening, none},
-	{"archive", "a closed context of 10,000 events", archived, tuned},
-}
-
+// runner has what the scenarios share.
 type runner struct {
+	*rig.Rig
 	ctx    context.Context
-	rig    *rig.Rig    // nil if the scenario does not need one
-	worker *rig.Worker // of the rig; a scenario may replace it
+	worker *rig.Process // a scenario may replace it
 	quick  bool
 	report *report
 }
@@ -79,12 +62,21 @@ func (r *runner) times(n int) int {
 	return n
 }
 
-func run(ctx context.Context, arguments []string) error {
+func (r *runner) replaceWorker(flags ...string) (err error) {
+	if err := r.worker.Stop(); err != nil {
+		return err
+	}
+	r.worker, err = r.StartWorker(r.ctx, flags...)
+	return err
+}
+
+func run(ctx context.Context, arguments []string) (err error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	pattern := flags.String("run", "", "regular expression of the scenarios to run; empty: all")
-	quick := flags.Bool("quick", false, "take a tenth of the samples")
-	out := flags.String("o", "bench.json", "where to write the metrics; empty: nowhere")
-	baseline := flags.String("baseline", "bench/baseline.json", "run to compare with; empty: none")
+	quick := flags.Bool("quick", false, "run a tenth of the repetitions")
+	stock := flags.Bool("stock", false, "use a Temporal server with its default settings")
+	workerFlags := flags.String("worker", "", "further flags of the workers, separated by spaces")
+	pattern := flags.String("run", "", "run only the scenarios whose name matches the regular expression")
+	out := flags.String("o", "bench.json", "file for the table as JSON; empty: none")
 	if err := flags.Parse(arguments); errors.Is(err, flag.ErrHelp) {
 		return nil
 	} else if err != nil {
@@ -98,51 +90,35 @@ func run(ctx context.Context, arguments []string) error {
 		return exit.UsageError{Err: fmt.Errorf("unexpected argument %q (use -run to choose scenarios)", flags.Arg(0))}
 	}
 
-	r := &runner{ctx: ctx, quick: *quick, report: newReport()}
-	for _, w := range []environment{none, untuned, tuned} {
-		if err := r.runIn(w, wanted); err != nil {
-			return err
+	r := &runner{ctx: ctx, quick: *quick, report: newReport(*stock)}
+	if r.Rig, err = rig.Start(ctx, rig.Options{Stock: *stock, WorkerFlags: strings.Fields(*workerFlags)}); err != nil {
+		return err
+	}
+	defer r.Stop()
+	if err := r.StartBare(ctx); err != nil {
+		return err
+	}
+	if r.worker, err = r.StartWorker(ctx); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.worker.Stop()) }()
+	for _, s := range scenarios {
+		if !wanted.MatchString(s.name) {
+			continue
+		}
+		began := time.Now()
+		fmt.Fprintf(os.Stderr, "%-10s %s", s.name, s.what)
+		err := s.run(r)
+		fmt.Fprintf(os.Stderr, " (%v)\n", time.Since(began).Round(100*time.Millisecond))
+		if errors.Is(err, rig.ErrNoServer) {
+			fmt.Fprintln(os.Stderr, "left out:", err)
+		} else if err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
 		}
 	}
 	fmt.Println()
-	if err := r.report.print(os.Stdout, *baseline); err != nil {
+	if err := r.report.print(os.Stdout); err != nil {
 		return err
 	}
 	return r.report.write(*out)
-}
-
-func (r *runner) runIn(w environment, wanted *regexp.Regexp) (err error) {
-	var todo []scenario
-	for _, s := range scenarios {
-		if s.environment == w && wanted.MatchString(s.name) {
-			todo = append(todo, s)
-		}
-	}
-	if len(todo) == 0 {
-		return nil
-	}
-	if w == untuned && os.Getenv(rig.AddressVariable) != "" {
-		fmt.Fprintf(os.Stderr, "untuned: left out, %s is set\n", rig.AddressVariable)
-		return nil
-	}
-	if w != none {
-		if r.rig, err = rig.Start(r.ctx, rig.Options{Untuned: w == untuned}); err != nil {
-			return err
-		}
-		defer r.rig.Stop()
-		if r.worker, err = r.rig.StartWorker(r.ctx, rig.WorkerOptions{}); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, r.worker.Stop()) }()
-	}
-	for _, s := range todo {
-		began := time.Now()
-		fmt.Fprintf(os.Stderr, "%-13s %s", s.name, s.what)
-		if err := s.run(r); err != nil {
-			fmt.Fprintln(os.Stderr)
-			return fmt.Errorf("%s: %w", s.name, err)
-		}
-		fmt.Fprintf(os.Stderr, " (%v)\n", time.Since(began).Round(100*time.Millisecond))
-	}
-	return nil
 }

@@ -2,43 +2,123 @@ package main
 
 import (
 	"bufio"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 )
 
+// samples are the measurements of one metric, in its unit.
+type samples []float64
+
+func (s *samples) add(durations ...time.Duration) {
+	for _, d := range durations {
+		*s = append(*s, float64(d)/float64(time.Millisecond))
+	}
+}
+
+// quantile returns the smallest sample that is at least as large as the given share of them; 0 without samples.
+func (s samples) quantile(share float64) float64 {
+	if len(s) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(s))
+	return sorted[max(0, int(math.Ceil(share*float64(len(sorted))))-1)]
+}
+
+// metric is a row of the report.
 type metric struct {
+	Name string  `json:"name"`
 	P50  float64 `json:"p50"`
 	P95  float64 `json:"p95"`
 	Unit string  `json:"unit"`
 	N    int     `json:"n"`
+	// Ratio is P50 by that of the reference. It hardly depends on the speed of the machine. 0: no reference.
+	Ratio float64 `json:"ratio,omitempty"`
+	// Bounds are the targets, and whether they are met.
+	Bounds []string `json:"bounds,omitempty"`
+	// Note explains the metric.
+	Note string `json:"note,omitempty"`
 }
 
 type report struct {
-	Date    string            `json:"date"`
-	Machine string            `json:"machine"`
-	Metrics map[string]metric `json:"metrics"`
-	// Telemetry are comparisons with and without metrics and traces.
-	Telemetry map[string]comparison `json:"telemetry,omitempty"`
-	order     []string              // metric names in insertion order
+	Date    string    `json:"date"`
+	Machine string    `json:"machine"`
+	Server  string    `json:"server"`
+	Metrics []*metric `json:"metrics"`
 }
 
-func newReport() *report {
-	return &report{Date: time.Now().UTC().Format(time.DateOnly), Machine: machine(), Metrics: map[string]metric{}, Telemetry: map[string]comparison{}}
+const (
+	tunedServer = "tuned"
+	stockServer = "stock"
+)
+
+func newReport(stock bool) *report {
+	r := &report{Date: time.Now().UTC().Format(time.DateOnly), Machine: machine(), Server: tunedServer}
+	if stock {
+		r.Server = stockServer
+	}
+	return r
 }
 
-func (r *report) add(name, unit string, s samples) {
-	r.order = append(r.order, name)
-	r.Metrics[name] = metric{P50: s.quantile(0.5), P95: s.quantile(0.95), Unit: unit, N: len(s)}
+func (r *report) add(name, unit string, s samples) *metric {
+	m := &metric{Name: name, P50: s.quantile(0.5), P95: s.quantile(0.95), Unit: unit, N: len(s)}
+	r.Metrics = append(r.Metrics, m)
+	return m
 }
 
-func (r *report) compare(name string, c comparison) { r.Telemetry[name] = c }
+func (r *report) find(name string) *metric {
+	for _, m := range r.Metrics {
+		if m.Name == name {
+			return m
+		}
+	}
+	return nil
+}
+
+// judge sets the ratios and the bounds.
+func (r *report) judge() {
+	for name, of := range references {
+		if m, reference := r.find(name), r.find(of); m != nil && reference != nil && reference.P50 != 0 {
+			m.Ratio = m.P50 / reference.P50
+		}
+	}
+	for _, m := range r.Metrics {
+		m.Bounds = nil
+		for _, t := range targets {
+			if t.metric == m.Name && (t.stock == (r.Server == stockServer) || t.always) {
+				if bound := t.judge(m, r.find(t.of)); bound != "" {
+					m.Bounds = append(m.Bounds, bound)
+				}
+			}
+		}
+	}
+}
+
+func (r *report) print(out io.Writer) error {
+	r.judge()
+	fmt.Fprintf(out, "%s, %s, %s Temporal server\n", r.Date, r.Machine, r.Server)
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "metric\tp50\tp95\tunit\tn\tx reference\ttargets")
+	for _, m := range r.Metrics {
+		ratio := ""
+		if m.Ratio != 0 {
+			ratio = fmt.Sprintf("%.2f", m.Ratio)
+		}
+		remarks := m.Bounds
+		if m.Note != "" {
+			remarks = append(slices.Clone(remarks), m.Note)
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", m.Name, number(m.P50), number(m.P95), m.Unit, m.N, ratio, strings.Join(remarks, "; "))
+	}
+	return table.Flush()
+}
 
 // write writes the report as JSON; it does nothing if path is "".
 func (r *report) write(path string) error {
@@ -49,85 +129,14 @@ func (r *report) write(path string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(path, append(data, '\n'), 0o644); err != nil {
-		return fmt.Errorf("write the metrics: %w", err)
-	}
-	return nil
-}
-
-func readReport(path string) (*report, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("read the run to compare with: %w", err)
-	}
-	var r report
-	if err := json.Unmarshal(data, &r); err != nil {
-		return nil, fmt.Errorf("read the run to compare with: %s: %w", path, err)
-	}
-	return &r, nil
-}
-
-func (r *report) print(out io.Writer, baseline string) error {
-	before := &report{}
-	if baseline != "" {
-		var err error
-		if before, err = readReport(baseline); err != nil {
-			fmt.Fprintf(out, "no comparison: %v\n\n", err)
-			before = &report{}
-		}
-	}
-	fmt.Fprintln(out, r.Machine)
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(table, "metric\tp50\tp95\tunit\tn\tsince %s\tx reference\tx reference since then\n", cmp.Or(before.Date, "(no run)"))
-	for _, name := range r.order {
-		m := r.Metrics[name]
-		ratio := ""
-		if x := r.ratio(name); x != 0 {
-			ratio = fmt.Sprintf("%.2f", x)
-		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", name, number(m.P50), number(m.P95), m.Unit, m.N,
-			change(before.Metrics[name].P50, m.P50), ratio, change(before.ratio(name), r.ratio(name)))
-	}
-	fmt.Fprintf(table, "\ntarget\tmeasured\tat\tbound\t\n")
-	for _, t := range targets {
-		if row, ok := t.row(r.Metrics); ok {
-			fmt.Fprintln(table, row)
-		}
-	}
-	if len(r.Telemetry) > 0 {
-		fmt.Fprintf(table, "\nmetrics and traces\toff\ton\tunit\trounds\tratio\t95 %% interval\tbound\t\n")
-	}
-	for _, row := range telemetryRows {
-		if c, ok := r.Telemetry[row.name]; ok {
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%.3f\t%.3f to %.3f\t%s\n", row.name, number(c.Off), number(c.On), c.Unit, c.Rounds, c.Ratio, c.Low, c.High, row.verdict(c))
-		}
-	}
-	return table.Flush()
-}
-
-// ratio divides the median of a metric by that of its reference. The result hardly depends on the speed of
-// the machine. 0: a median is missing.
-func (r *report) ratio(name string) float64 {
-	reference := r.Metrics[references[name]].P50
-	if reference == 0 {
-		return 0
-	}
-	return r.Metrics[name].P50 / reference
-}
-
-// change is "" if a figure is missing.
-func change(before, now float64) string {
-	if before == 0 || now == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%+.0f %%", 100*(now/before-1))
+	return os.WriteFile(path, append(data, '\n'), 0o644)
 }
 
 func number(f float64) string {
-	switch {
-	case f >= 100 || f <= -100:
+	switch abs := math.Abs(f); {
+	case f == math.Trunc(f) || abs >= 100:
 		return fmt.Sprintf("%.0f", f)
-	case f >= 10 || f <= -10:
+	case abs >= 10:
 		return fmt.Sprintf("%.1f", f)
 	default:
 		return fmt.Sprintf("%.2f", f)

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"encoding/json"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
 )
 
 func TestAQuantileIsASample(t *testing.T) {
@@ -16,38 +20,57 @@ func TestAQuantileIsASample(t *testing.T) {
 	require.Zero(t, samples{}.quantile(0.5))
 }
 
-func TestTargetsReferToMeasuredMetrics(t *testing.T) {
-	metrics := map[string]metric{"bare_signal_to_request_ms": {P50: 10}, "signal_to_request_ms": {P50: 22.5}}
-	row, ok := targets[0].row(metrics)
-	require.True(t, ok)
-	require.Contains(t, row, "<= 22.5 = 10 + 1.25 x p50 of bare_signal_to_request_ms\tmet")
-	metrics["signal_to_request_ms"] = metric{P50: 22.6}
-	row, _ = targets[0].row(metrics)
-	require.Contains(t, row, "MISSED")
-	_, ok = targets[2].row(metrics)
-	require.False(t, ok, "what was not measured has no row")
+func TestAReportShowsRatiosAndBounds(t *testing.T) {
+	for name, test := range map[string]struct {
+		stock        bool
+		milliseconds float64
+		want         string
+	}{
+		"met":               {false, 22.5, "22.5 22.5 ms 1 2.25 met: p50 <= 22.5 (10 + 1.25 x p50 of bare_signal_to_request_ms)"},
+		"missed":            {false, 22.6, "22.6 22.6 ms 1 2.26 MISSED: p50 <= 22.5 (10 + 1.25 x p50 of bare_signal_to_request_ms)"},
+		"on a stock server": {true, 36, "36 36 ms 1 3.60 MISSED: p50 <= 35"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newReport(test.stock)
+			r.add("signal_to_request_ms", "ms", samples{test.milliseconds})
+			r.add("bare_signal_to_request_ms", "ms", samples{10})
+			r.add("interrupt_to_first_chunk_ms", "ms", nil)
+			var out strings.Builder
+			require.NoError(t, r.print(&out))
+			rows := map[string]string{}
+			for line := range strings.Lines(out.String()) {
+				row, rest, _ := strings.Cut(line, " ")
+				rows[row] = strings.Join(strings.Fields(rest), " ")
+			}
+			require.Equal(t, test.want, rows["signal_to_request_ms"])
+			require.Equal(t, "10 10 ms 1", rows["bare_signal_to_request_ms"])
+		})
+	}
 }
 
-func TestAReportShowsTheChangeAgainstTheBaseline(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "baseline.json")
-	before := newReport()
-	before.add("turn_ms", "ms", samples{100})
-	before.add("bare_turn_ms", "ms", samples{80})
-	require.NoError(t, before.write(path))
-	now := newReport()
-	now.add("turn_ms", "ms", samples{300})
-	now.add("bare_turn_ms", "ms", samples{160})
-	now.add("delta_ms", "ms", samples{1})
-	var out strings.Builder
-	require.NoError(t, now.print(&out, path))
-	require.Contains(t, out.String(), "since "+before.Date)
-	lines := map[string][]string{}
-	for line := range strings.Lines(out.String()) {
-		if fields := strings.Fields(line); len(fields) > 0 {
-			lines[fields[0]] = fields[1:]
-		}
+func TestAReportIsWrittenWithItsBounds(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "bench.json")
+	r := newReport(false)
+	r.add("delta_50_ms", "ms", samples{3, 5})
+	require.NoError(t, r.print(&strings.Builder{}))
+	require.NoError(t, r.write(path))
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	var read report
+	require.NoError(t, json.Unmarshal(data, &read))
+	require.Equal(t, []*metric{{Name: "delta_50_ms", P50: 3, P95: 5, Unit: "ms", N: 2, Bounds: []string{"MISSED: p95 <= 4"}}}, read.Metrics)
+}
+
+func TestTheMarkersOfATaskAreOneAction(t *testing.T) {
+	marker := func(task int64) *historypb.HistoryEvent {
+		return &historypb.HistoryEvent{EventType: enumspb.EVENT_TYPE_MARKER_RECORDED, Attributes: &historypb.HistoryEvent_MarkerRecordedEventAttributes{
+			MarkerRecordedEventAttributes: &historypb.MarkerRecordedEventAttributes{WorkflowTaskCompletedEventId: task},
+		}}
 	}
-	require.Equal(t, []string{"300", "300", "ms", "1", "+200", "%", "1.88", "+50", "%"}, lines["turn_ms"])
-	require.Equal(t, []string{"160", "160", "ms", "1", "+100", "%"}, lines["bare_turn_ms"])
-	require.Equal(t, []string{"1.00", "1.00", "ms", "1"}, lines["delta_ms"])
+	of := func(kind enumspb.EventType) *historypb.HistoryEvent { return &historypb.HistoryEvent{EventType: kind} }
+	require.Equal(t, 4, actionsOf([]*historypb.HistoryEvent{
+		of(enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED), of(enumspb.EVENT_TYPE_WORKFLOW_TASK_COMPLETED),
+		marker(3), marker(3), of(enumspb.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED), of(enumspb.EVENT_TYPE_ACTIVITY_TASK_STARTED),
+		of(enumspb.EVENT_TYPE_WORKFLOW_TASK_COMPLETED), marker(9), of(enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_COMPLETED),
+	}))
 }

@@ -1,194 +1,120 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
-	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/sdk/temporal"
-	"google.golang.org/protobuf/proto"
+	historypb "go.temporal.io/api/history/v1"
 
 	"github.com/seed-9ed7edd4/chronicle/bench/rig"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 const (
 	toolCalls = 100
-	// toolTokens is the length of the conversation before the calls. A word is a token.
-	toolTokens = 200_000
-	compared   = 10 // calls at the beginning and at the end
+	compared  = 10 // calls at the beginning and at the end
 )
-
-// tools has a turn of 100 tool calls in a long context.
-func tools(r *runner) error {
-	steps, err := r.turnOfCalls("tools")
-	if err != nil {
-		return err
-	}
-	n := len(steps)
-	events := func(s step) float64 { return float64(s.events) }
-	r.report.add("tool_history_events_first_10_calls", "events", eachOf(steps[:compared], events))
-	r.report.add("tool_history_events_last_10_calls", "events", eachOf(steps[n-compared:], events))
-	r.addSteps("tool", steps)
-	r.report.add("tool_request_bytes_last_10_calls", "bytes", eachOf(steps[n-compared:], func(s step) float64 { return float64(s.request) }))
-	return nil
-}
-
-// toolsUntuned has the same turn, and then a workflow that passes all messages to its activities,
-// until it completes or the server ends it.
-func toolsUntuned(r *runner) error {
-	steps, err := r.turnOfCalls("untuned-tools")
-	if err != nil {
-		return err
-	}
-	r.addSteps("untuned_tool", steps)
-	const name = "naive-tools"
-	ctx, cancel := context.WithTimeout(r.ctx, turnTimeout)
-	defer cancel()
-	m := turnMessage(name)
-	m.Script.Steps = callsOf(name)
-	ended := r.rig.Bare.Answer(ctx, name, prose(toolTokens), m.String())
-	if ended != nil && !errors.As(ended, new(*temporal.TerminatedError)) {
-		return ended
-	}
-	if steps, err = r.steps(ctx, name, "Tool", m.Key); err != nil {
-		return errors.Join(err, ended)
-	}
-	if len(steps) < 2*compared {
-		return fmt.Errorf("%s ended after %d calls: %w", name, len(steps), ended)
-	}
-	r.addSteps("naive_untuned_tool", steps)
-	r.report.add("naive_untuned_tool_calls_until_the_server_ends_it", "calls", samples{float64(len(steps))})
-	return nil
-}
-
-// addSteps reports the history and the time of the first and the last calls.
-func (r *runner) addSteps(name string, steps []step) {
-	for _, part := range []struct {
-		name  string
-		steps []step
-	}{{"first", steps[:compared]}, {"last", steps[len(steps)-compared:]}} {
-		bytes := eachOf(part.steps, func(s step) float64 { return float64(s.bytes) })
-		took := eachOf(part.steps, func(s step) float64 { return float64(s.took) / float64(time.Millisecond) })
-		r.report.add(fmt.Sprintf("%s_history_bytes_%s_10_calls", name, part.name), "bytes", bytes)
-		r.report.add(fmt.Sprintf("%s_step_%s_10_calls_ms", name, part.name), "ms", took)
-	}
-}
-
-func eachOf(steps []step, value func(step) float64) (s samples) {
-	for _, one := range steps {
-		s = append(s, value(one))
-	}
-	return s
-}
-
-func turnMessage(name string) rig.Message { return rig.Message{Key: name, Tokens: tokens, Every: 0} }
-
-// turnOfCalls has a context of about 800 KB answer a message after 100 calls of read_file.
-func (r *runner) turnOfCalls(name string) ([]step, error) {
-	dir, err := os.MkdirTemp("", "chronicle-bench-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	for i := range toolCalls {
-		if err := os.WriteFile(filepath.Join(dir, fileName(i)), []byte(rig.ToolResult), 0o600); err != nil {
-			return nil, err
-		}
-	}
-	if err := r.replaceWorker("--tool-files-root", dir); err != nil {
-		return nil, err
-	}
-	talker := r.context(name)
-	if _, err := talker.turn(message("begin-" + name)); err != nil {
-		return nil, err
-	}
-	c, err := r.rig.Contexts.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	maxSteps := toolCalls
-	_, err = c.Send(r.ctx, event.New(event.SetTools{Tools: event.ToolList{{Pattern: "read_file"}}, MaxSteps: &maxSteps}),
-		event.New(event.UserMessage{Content: prose(toolTokens), TriggersTurn: new(false)}))
-	if err != nil {
-		return nil, err
-	}
-	m := turnMessage(name)
-	m.Script.Steps = callsOf(name)
-	if _, err := talker.turn(m); err != nil {
-		return nil, err
-	}
-	steps, err := r.steps(r.ctx, wire.WorkflowID(name), "CallTool", m.Key)
-	if err == nil && len(steps) != toolCalls {
-		err = fmt.Errorf("%d calls, want %d", len(steps), toolCalls)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return steps, r.replaceWorker()
-}
 
 func fileName(i int) string { return fmt.Sprintf("file-%03d.txt", i) }
 
-func callsOf(name string) (steps [][]rig.Call) {
-	for i := range toolCalls {
-		steps = append(steps, []rig.Call{{ID: fmt.Sprintf("call_%s_%03d", name, i), Name: "read_file", Arguments: fmt.Sprintf(`{"path":%q}`, fileName(i))}})
+// toolFiles creates a directory with n files of 1 KB. The caller removes it.
+func toolFiles(n int) (dir string, err error) {
+	if dir, err = os.MkdirTemp("", "chronicle-bench-"); err != nil {
+		return "", err
+	}
+	for i := range n {
+		if err := os.WriteFile(filepath.Join(dir, fileName(i)), []byte(strings.Repeat("a result ", 111)), 0o600); err != nil {
+			return "", err
+		}
+	}
+	return dir, nil
+}
+
+// readFiles are n answers that each call read_file.
+func readFiles(n int) (steps [][]rig.Call) {
+	for i := range n {
+		steps = append(steps, []rig.Call{{ID: fmt.Sprintf("call_%03d", i), Name: "read_file", Arguments: fmt.Sprintf(`{"path":%q}`, fileName(i))}})
 	}
 	return steps
 }
 
-// step is a tool call and the model request after it.
-type step struct {
-	events, bytes int // of the history
-	request       int // size of the model request in bytes
-	took          time.Duration
-}
-
-// steps returns the steps of the last turn of a workflow. In the history, a step begins when the
-// activity of the call is scheduled, and ends before the next step or at the end of the history.
-func (r *runner) steps(ctx context.Context, workflowID, activity, key string) (steps []step, err error) {
-	history, err := wholeHistory(ctx, r.rig.Temporal, workflowID)
+// enableFiles lets a context call read_file.
+func (t *talker) enableFiles() error {
+	c, err := t.Contexts.Open(t.name)
 	if err != nil {
-		return nil, fmt.Errorf("read the history of %s: %w", workflowID, err)
+		return err
 	}
-	for _, h := range history {
-		if h.GetEventType() == enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED {
-			break
-		}
-		if h.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName() == activity {
-			steps = append(steps, step{})
-		}
-		if n := len(steps); n > 0 {
-			steps[n-1].events++
-			steps[n-1].bytes += proto.Size(h)
-		}
-	}
-	for i := range steps {
-		from, isFrom := r.rig.Observations.Find(rig.Requested, rig.RepeatKey(key, i+1))
-		to, isTo := r.rig.Observations.Find(rig.Requested, rig.RepeatKey(key, i+2))
-		if !isFrom || !isTo {
-			return steps[:i], nil // the server ended the workflow
-		}
-		steps[i].request, steps[i].took = to.Size, to.At.Sub(from.At)
-	}
-	return steps, nil
+	_, err = c.Send(t.ctx, event.New(event.SetTools{Tools: event.ToolList{{Pattern: "read_file"}}, MaxSteps: new(toolCalls)}))
+	return err
 }
 
-// prose returns words of about one token each. It is deterministic.
-func prose(words int) string {
-	common := strings.Fields("the and for you are not but all can had her was one our out day get has him his how man new now old see two way who boy")
-	random := rand.New(rand.NewPCG(1, 0))
-	var b strings.Builder
-	for range words {
-		b.WriteString(common[random.IntN(len(common))])
-		b.WriteByte(' ')
+// tools has a turn of 100 tool calls in a context of 200,000 tokens (800 KB). A call includes the model request after
+// it.
+func tools(r *runner) error {
+	dir, err := toolFiles(toolCalls)
+	if err != nil {
+		return err
 	}
-	return b.String()
+	defer os.RemoveAll(dir)
+	if err := r.replaceWorker("--tool-files-root", dir); err != nil {
+		return err
+	}
+	t := r.context("tools")
+	if _, err := t.turn(message("begin-tools")); err != nil {
+		return err
+	}
+	if err := t.enableFiles(); err != nil {
+		return err
+	}
+	if err := r.fill(t.name, strings.Repeat("the and for you ", 50_000)); err != nil {
+		return err
+	}
+	m := rig.Message{Key: "tools", Tokens: tokens, Script: rig.Script{Steps: readFiles(toolCalls)}}
+	if _, err := t.turn(m); err != nil {
+		return err
+	}
+	history, err := r.history(t.name)
+	if err != nil {
+		return err
+	}
+	calls := callsOf(history)
+	if len(calls) != toolCalls {
+		return fmt.Errorf("%d calls in the history, want %d", len(calls), toolCalls)
+	}
+	requests := make([]rig.Observation, toolCalls+1)
+	for i := range requests {
+		if requests[i], err = r.await(rig.Requested, rig.RepeatKey(m.Key, i+1)); err != nil {
+			return err
+		}
+	}
+	for part, first := range map[string]int{"first": 0, "last": toolCalls - compared} {
+		var entries, bytes, took, size samples
+		for i := first; i < first+compared; i++ {
+			entries = append(entries, float64(len(calls[i])))
+			bytes = append(bytes, float64(sizeOf(calls[i])))
+			took.add(requests[i+1].At.Sub(requests[i].At))
+			size = append(size, float64(requests[i+1].Size))
+		}
+		name := fmt.Sprintf("_%s_%d_calls", part, compared)
+		r.report.add("tool_history_events"+name, "events", entries)
+		r.report.add("tool_history_bytes"+name, "bytes", bytes)
+		r.report.add("tool_step"+name+"_ms", "ms", took)
+		r.report.add("tool_request_bytes"+name, "bytes", size)
+	}
+	return r.replaceWorker()
+}
+
+// callsOf splits a history at the activities of tool calls.
+func callsOf(history []*historypb.HistoryEvent) (calls [][]*historypb.HistoryEvent) {
+	for _, h := range history {
+		if h.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName() == "CallTool" {
+			calls = append(calls, nil)
+		}
+		if n := len(calls); n > 0 {
+			calls[n-1] = append(calls[n-1], h)
+		}
+	}
+	return calls
 }

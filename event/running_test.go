@@ -27,6 +27,7 @@ func TestRunning(t *testing.T) {
 		"the fallback answers":                    {[]event.Body{asks, started(first, 2, 1), event.LLMRequestFellBack{RequestID: first}}, first, 3},
 		"after tool calls":                        {[]event.Body{asks, started(first, 1, 1), event.AssistantMessage{RequestID: first}}, first, 2},
 		"a client's message ends no attempt":      {[]event.Body{asks, started(first, 1, 1), event.AssistantMessage{RequestID: "demo:r9999"}}, first, 1},
+		"nor does one before the attempt":         {[]event.Body{asks, event.AssistantMessage{RequestID: first}}, first, 1},
 		"everything is answered":                  {[]event.Body{asks, started(first, 1, 1), event.LLMRequestCompleted{RequestID: first}}, second, 0},
 		"stopped by a person":                     {[]event.Body{asks, event.LLMRequestInterrupted{RequestID: first, ThroughEventID: "demo:0001"}}, second, 0},
 		"stopped by a message":                    {[]event.Body{asks, started(first, 1, 1), asks, event.LLMRequestInterrupted{RequestID: first, ThroughEventID: "demo:0001"}}, second, 1},

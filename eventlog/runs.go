@@ -21,11 +21,7 @@ func (l *Log) currentRun(ctx context.Context, contextName string) (runID string,
 		return "", 0, fmt.Errorf("look for context %s: %w", contextName, notFound(err))
 	}
 	info := d.GetWorkflowExecutionInfo()
-	bound, err := wire.StoreOf(info.GetMemo())
-	if err != nil {
-		return "", 0, fmt.Errorf("look for context %s: %w", contextName, err)
-	}
-	if bound != "" && l.archive != nil {
+	if bound := wire.StoreOf(info.GetMemo()); bound != "" && l.archive != nil {
 		id, err := l.archive.Store().ReadIdentity(ctx)
 		if err == nil && id != bound {
 			return "", 0, blobs.OtherStore("context "+contextName, bound, id)

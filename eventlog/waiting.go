@@ -42,7 +42,8 @@ type unprocessed struct {
 	unread  int   // number of references among older signals that are not in signals
 	loading int64 // entry that scheduled the running Load activity; 0: none
 	// hasRecorded means that the run processes its signals in every workflow task. Before it records its
-	// first events, it restores its session, which may take several tasks.
+	// first events, it restores its session, which may take several tasks. A full task leaves signals to the next
+	// one, which its timer starts at once; the history does not show which.
 	hasRecorded bool
 	started     int64 // entry that started the newest completed task
 	isChanged   bool

@@ -28,7 +28,7 @@ func BenchmarkViewers(b *testing.B) {
 		viewers = 1000
 		every   = 20 * time.Millisecond
 	)
-	log := newLog(event.UserMessage{Content: "Hello"})
+	log := newLog(answering("Hello")...)
 	g := gateway.New(fakeClient{log: log}, gateway.Options{Rate: -1, Log: slog.New(slog.DiscardHandler)})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -65,7 +65,7 @@ func TestAQuestionIsAnsweredByKeyboard(t *testing.T) {
 	tab.Await(answered)
 	require.Equal(t, []event.ToolResult{{ToolCallID: "call_1", Value: json.RawMessage(`"Friday\nor Monday"`)}}, l.results())
 	tab.Await(`document.querySelector("#waiting").hidden && document.activeElement.matches(".tool-use summary")`)
-	require.Empty(t, tab.Text(".problem"))
+	tab.Await(`!document.querySelector(".problem")`)
 }
 
 func TestTheFormOfAQuestionFollowsTheSchemaOfTheTool(t *testing.T) {

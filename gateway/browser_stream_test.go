@@ -30,7 +30,7 @@ func TestStreamingLeavesOtherEntriesUnchanged(t *testing.T) {
 }
 
 func TestReasoningIsFoldedBeforeItsAnswer(t *testing.T) {
-	l := newLog(event.UserMessage{Content: "Why is the sky blue?"})
+	l := newLog(answering("Why is the sky blue?")...)
 	tab := show(t, l)
 	const reasoning = "They ask about *Rayleigh* scattering.\n\nShort wavelengths scatter more."
 	words := strings.SplitAfter(reasoning, " ")
@@ -55,8 +55,13 @@ func TestReasoningIsFoldedBeforeItsAnswer(t *testing.T) {
 	tab.Eval(`document.querySelector("#announcer").textContent.trim()`, &announced)
 	require.Equal(t, "Because of scattering.", announced, "screen readers read the answer only")
 
-	l.record(event.UserMessage{Content: "And now?"}, event.ReasoningDelta{RequestID: "demo:r0002", Attempt: 1, Delta: "Hm", ThroughEventID: eventID(3)},
-		event.AssistantMessage{RequestID: "demo:r0002", Reasoning: "Hm", ThroughEventID: eventID(3), Partial: true})
+	l.record(
+		event.LLMRequestCompleted{RequestID: "demo:r0001"},
+		event.UserMessage{Content: "And now?"},
+		event.LLMRequestStarted{RequestID: "demo:r0002", Attempt: 1, ThroughEventID: eventID(5)},
+		event.ReasoningDelta{RequestID: "demo:r0002", Attempt: 1, Delta: "Hm", ThroughEventID: eventID(5)},
+		event.AssistantMessage{RequestID: "demo:r0002", Reasoning: "Hm", ThroughEventID: eventID(5), Partial: true},
+	)
 	tab.Await(`document.querySelector(".thinking .partial")`)
 	require.Equal(t, "Thought\n\ninterrupted", tab.Text(".thinking")[1])
 }

@@ -65,12 +65,13 @@ func TestAStreamHasEventsWithIDsAndDeltasWithout(t *testing.T) {
 	log.record(delta(1, " day"))
 	require.Equal(t, " day", deltaOf(t, v.next()).Delta)
 	log.record(
+		event.LLMRequestStarted{RequestID: "demo:r0001", Attempt: 1, ThroughEventID: eventID(1)},
 		event.AssistantMessage{RequestID: "demo:r0001", Content: "Good day"},
-		delta(2, " too late"),
-		event.LLMRequestCompleted{RequestID: "demo:r0001"},
 	)
 	require.Equal(t, "demo:0002", v.next().id)
 	require.Equal(t, "demo:0003", v.next().id)
+	log.record(delta(2, " too late"), event.LLMRequestCompleted{RequestID: "demo:r0001"})
+	require.Equal(t, "demo:0004", v.next().id)
 }
 
 func deltaOf(t *testing.T, e sse) event.TextDelta {

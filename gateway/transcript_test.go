@@ -113,7 +113,7 @@ func answerEvents(n int) (deltas []event.Body, end []event.Body) {
 }
 
 func TestPatchesProduceTheDocumentOfTheGateway(t *testing.T) {
-	log := newLog(event.UserMessage{Content: "Hello"})
+	log := newLog(answering("Hello")...)
 	w := serve(t, fakeClient{log: log}, gateway.Options{})
 	v := w.view(transcriptPath)
 	var mine transcript
@@ -128,7 +128,7 @@ func TestPatchesProduceTheDocumentOfTheGateway(t *testing.T) {
 }
 
 func TestAViewerResumesAtItsVersion(t *testing.T) {
-	log := newLog(event.UserMessage{Content: "Hello"})
+	log := newLog(answering("Hello")...)
 	w := serve(t, fakeClient{log: log}, gateway.Options{})
 	mine := w.transcript()
 	old := mine
@@ -225,7 +225,7 @@ func TestAFailedTranscriptReportsTheProblem(t *testing.T) {
 
 func TestAThousandViewersReceiveTheSameDocument(t *testing.T) {
 	const viewers = 1000
-	log := newLog(event.UserMessage{Content: "Hello"})
+	log := newLog(answering("Hello")...)
 	w := serve(t, fakeClient{log: log}, gateway.Options{})
 	var watching, done sync.WaitGroup
 	var documents [viewers]transcript
@@ -273,9 +273,9 @@ func TestAThousandViewersReceiveTheSameDocument(t *testing.T) {
 }
 
 func TestASlowViewerDelaysNoOther(t *testing.T) {
-	for _, path := range []string{transcriptPath, "/contexts/demo/events?from=demo:0001"} {
+	for _, path := range []string{transcriptPath, "/contexts/demo/events?from=demo:0002"} {
 		t.Run(path, func(t *testing.T) {
-			log := newLog(event.UserMessage{Content: "Hello"})
+			log := newLog(answering("Hello")...)
 			exported := sdkmetric.NewManualReader()
 			w := serve(t, fakeClient{log: log}, gateway.Options{Meters: sdkmetric.NewMeterProvider(sdkmetric.WithReader(exported))})
 			conn, err := net.Dial("tcp", w.server.Listener.Addr().String())

@@ -298,6 +298,14 @@ func ask(ctx context.Context, g *gateway.Gateway, method, path, body string, hea
 func eventID(counter int) string { return event.FormatID("demo", counter) }
 
 // throughOf returns the newest event that the provider of a delta was shown.
+// answering is a log whose request demo:r0001 runs.
+func answering(question string) []event.Body {
+	return []event.Body{
+		event.UserMessage{Content: question},
+		event.LLMRequestStarted{RequestID: "demo:r0001", ProviderID: "openai", Model: "gpt-4o-mini", Attempt: 1, ThroughEventID: eventID(1)},
+	}
+}
+
 func delta(index int, text string) event.TextDelta {
 	return event.TextDelta{RequestID: "demo:r0001", Attempt: 1, Index: index, Delta: text, ThroughEventID: eventID(1)}
 }

@@ -21,6 +21,9 @@ func (d *decision) rejectEvents(reason string, events []event.Event) {
 // rejection returns why valid input is rejected; "" if it is not. The texts are recorded. A replay
 // does not compare them, so a changed text does not fail it.
 func (d *decision) rejection(events []event.Event) string {
+	if problem := d.sizeProblem(events); problem != "" {
+		return problem
+	}
 	attachments := len(d.Reduced.PendingAttachments)
 	calls := len(d.OpenToolCalls)
 	called, answered := map[string]bool{}, map[string]bool{}

@@ -1,20 +1,16 @@
 package wire
 
 import (
-	"fmt"
-
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/converter"
 )
 
-// StoreOf returns the identity of the blob store in a workflow memo; "" for none.
-func StoreOf(memo *commonpb.Memo) (id string, err error) {
-	payload := memo.GetFields()[MemoStore]
-	if payload == nil {
-		return "", nil
+// StoreOf returns the identity of the blob store in a workflow memo; "" for none, and for anything but a string,
+// which no worker writes.
+func StoreOf(memo *commonpb.Memo) string {
+	var id string
+	if err := converter.GetDefaultDataConverter().FromPayload(memo.GetFields()[MemoStore], &id); err != nil {
+		return ""
 	}
-	if err := converter.GetDefaultDataConverter().FromPayload(payload, &id); err != nil {
-		return "", fmt.Errorf("read the memo %s: %w", MemoStore, err)
-	}
-	return id, nil
+	return id
 }

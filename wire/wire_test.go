@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/converter"
 	"pgregory.net/rapid"
 
@@ -53,6 +54,19 @@ func TestNamesOfTheProtocolNeverChange(t *testing.T) {
 	} {
 		require.Equal(t, want, name)
 	}
+}
+
+// Anyone can start a workflow with any memo.
+func TestAMemoThatNamesNoStoreIsIgnored(t *testing.T) {
+	for _, test := range []struct {
+		data any
+		want string
+	}{{"s1", "s1"}, {7, ""}, {[]string{"s1"}, ""}, {nil, ""}} {
+		payload, err := converter.GetDefaultDataConverter().ToPayload(test.data)
+		require.NoError(t, err)
+		require.Equal(t, test.want, wire.StoreOf(&commonpb.Memo{Fields: map[string]*commonpb.Payload{wire.MemoStore: payload}}))
+	}
+	require.Empty(t, wire.StoreOf(nil))
 }
 
 func encoded(t *testing.T, value any) string {

@@ -21,10 +21,12 @@ type pendingAppend struct {
 	events     []event.Event
 	size       int // of the input, in bytes
 	isRecorded bool
-	known      map[string]string // log ids of repeated events, by ClientEventID
-	before     int               // number of events in the log before those of the update
-	result     wire.Appended     // of the update; valid once isRecorded is true
-	err        error
+	// isAbandoned: the handler returned before the events were recorded, because the workflow was cancelled.
+	isAbandoned bool
+	known       map[string]string // log ids of repeated events, by ClientEventID
+	before      int               // number of events in the log before those of the update
+	result      wire.Appended     // of the update; valid once isRecorded is true
+	err         error
 }
 
 func (r *run) append(ctx workflow.Context, in converter.RawValue) (wire.Appended, error) {
@@ -36,15 +38,22 @@ func (r *run) append(ctx workflow.Context, in converter.RawValue) (wire.Appended
 	r.inbox.updated++
 	r.inbox.put(signal{name: wire.SignalEvent, append: a, trace: received(ctx)})
 	isRecorded := func() bool { return a.isRecorded }
-	if workflow.Await(ctx, isRecorded) != nil && r.session.EventCount > 0 && r.opened.rules >= reducer.Rules2 {
+	if workflow.Await(ctx, isRecorded) != nil && r.isOpen() && r.opened.rules >= reducer.Rules2 {
 		// The workflow was cancelled, but still records its input, so the update waits for the ids. Runs
 		// of 0.1.0 do not wait, and before Open the rules of the run are unknown.
 		ctx, _ = workflow.NewDisconnectedContext(ctx)
 		_ = workflow.Await(ctx, isRecorded)
 	}
-	r.appends.unanswered--
+	if a.isRecorded {
+		r.appends.unanswered--
+	} else {
+		a.isAbandoned = true
+	}
 	return a.result, a.err
 }
+
+// isOpen reports whether the run has opened its session, which may be in the cache.
+func (r *run) isOpen() bool { return r.isReleased || r.session.EventCount > 0 }
 
 // validateAppend rejects invalid events, and keeps valid ones for append, which runs next.
 func (r *run) validateAppend(ctx workflow.Context, in converter.RawValue) (err error) {

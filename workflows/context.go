@@ -384,8 +384,10 @@ func (r *run) recordPending() {
 	}
 	for _, a := range r.appends.pending {
 		a.isRecorded = true
+		if !a.isAbandoned {
+			r.appends.unanswered++
+		}
 	}
-	r.appends.unanswered += len(r.appends.pending)
 	r.appends.pending = nil
 }
 

@@ -13,9 +13,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
@@ -268,6 +270,27 @@ func TestAnAppendDuringACancellationReturnsItsIDs(t *testing.T) {
 		return true, nil
 	}).Once()
 	w.at(time.Minute, func() { w.says("Hello") })
+	w.ExecuteWorkflow(wire.WorkflowType)
+	require.NoError(t, w.GetWorkflowError())
+	require.Contains(t, w.log, "UserMessage Bye")
+	require.Len(t, appended.result.EventIDs, 1)
+}
+
+// While a large input is loaded, the session is in the cache.
+func TestAnAppendAfterACancellationReturnsItsIDsDuringALoad(t *testing.T) {
+	w := newWorld(t)
+	w.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(activities.OpenResult{Rules: reducer.CurrentRules}, nil).Once()
+	note := event.New(event.UserMessage{Content: "Bye", TriggersTurn: new(false)})
+	note.ClientEventID = "bye"
+	var appended *update
+	w.OnActivity(acts.Load, mock.Anything, mock.Anything).Return(func(context.Context, activities.LoadInput) (converter.RawValue, error) {
+		w.CancelWorkflow()
+		appended = w.appends(note)
+		return wire.JSON(event.New(event.Note{Kind: event.NoteSystem, Content: "large"}))
+	}).Once()
+	reference := &commonpb.Payload{Metadata: map[string][]byte{converter.MetadataEncoding: []byte("chronicle/reference")}, Data: []byte("{}")}
+	w.at(time.Minute, func() { w.SignalWorkflow(wire.SignalEvent, converter.NewRawValue(reference)) })
+	w.at(time.Hour, w.close)
 	w.ExecuteWorkflow(wire.WorkflowType)
 	require.NoError(t, w.GetWorkflowError())
 	require.Contains(t, w.log, "UserMessage Bye")

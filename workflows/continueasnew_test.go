@@ -254,6 +254,42 @@ func TestARunOverItsSizeLimitRecordsInOneTaskOnly(t *testing.T) {
 	require.Len(t, input["inbox"], signals-recorded)
 }
 
+// TestAnUrgentRunDoesTheWorkOfOneTask has too many messages to fold all signals in one task, and more signals left than
+// the next run should start with.
+//
+//test:large
+func TestAnUrgentRunDoesTheWorkOfOneTask(t *testing.T) {
+	const folded, left = 293, 8 // with 64 Ki messages, an input is 1,025 of the 300,000 units of a task
+	session := reducer.NewSession("demo")
+	session.EventCount = 2
+	session.Reduced.Messages = slices.Repeat([]reducer.Message{{Role: reducer.RoleUser, Content: "x"}}, 64<<10)
+	packed, err := wire.Pack(session)
+	require.NoError(t, err)
+	w := newWorld(t)
+	w.registers()
+	w.at(time.Minute, func() {
+		w.SetCurrentHistoryLength(50_000)
+		note := func(size int) map[string]any {
+			return map[string]any{"_tag": "Note", "kind": "thinking", "content": strings.Repeat("x", size)}
+		}
+		for range folded {
+			w.SignalWorkflowSkippingWorkflowTask(wire.SignalEvent, note(1))
+		}
+		for range left - 1 {
+			w.SignalWorkflowSkippingWorkflowTask(wire.SignalEvent, note(3_500_000))
+		}
+		w.SignalWorkflow(wire.SignalEvent, note(3_500_000))
+	})
+	w.SetContinuedExecutionRunID("previous")
+	w.ExecuteWorkflow(wire.WorkflowType, map[string]any{"session": packed})
+	var next *workflow.ContinueAsNewError
+	require.ErrorAs(t, w.GetWorkflowError(), &next)
+	var input map[string]any
+	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(next.Input, &input))
+	require.Len(t, w.log, folded)
+	require.Len(t, input["inbox"], left)
+}
+
 // TestAShortBacklogEndsTheLongTaskTimeout continues a run that started with a backlog.
 func TestAShortBacklogEndsTheLongTaskTimeout(t *testing.T) {
 	w := newWorld(t)

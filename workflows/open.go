@@ -28,8 +28,7 @@ func (r *run) open() error {
 func (r *run) begin(in activities.OpenInput) error {
 	info := workflow.GetInfo(r.ctx)
 	in.Reset = info.OriginalRunID != info.WorkflowExecution.RunID
-	switch id, err := wire.StoreOf(info.Memo); {
-	case err != nil:
+	switch id := wire.StoreOf(info.Memo); {
 	case info.ContinuedExecutionRunID != "":
 		r.checkStore(id)
 	case r.storeID != "" && id != r.storeID:

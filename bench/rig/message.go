@@ -89,18 +89,16 @@ func token(key string, index int) string {
 	return stamp
 }
 
-// writtenAt is the time in a token; ok is false for concatenated tokens, which late
-// viewers receive.
-func writtenAt(token string) (at time.Time, ok bool) {
-	words := strings.Fields(token)
-	if len(words) == 2 && strings.HasPrefix(words[0], "re:") {
-		words = words[1:]
+// WrittenAt returns the time in a token; ok is false for other words and for concatenated tokens, which late observers
+// receive.
+func WrittenAt(token string) (at time.Time, ok bool) {
+	stamp := strings.TrimSuffix(token, " ")
+	if key, second, ok := strings.Cut(stamp, " "); ok && strings.HasPrefix(key, "re:") {
+		stamp = second
 	}
-	if len(words) != 1 {
-		return at, false
-	}
-	nanoseconds, err := strconv.ParseInt(words[0], 36, 64)
-	return time.Unix(0, nanoseconds), err == nil
+	nanoseconds, err := strconv.ParseInt(stamp, 36, 64)
+	at = time.Unix(0, nanoseconds)
+	return at, err == nil && time.Since(at).Abs() < time.Hour
 }
 
 func Answered(answer string) (key string, tokens int) {

@@ -21,23 +21,20 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest/ordering"
 )
 
-// serveModel runs an OpenAI-compatible server until its input is closed. It answers the newest
-// message of a conversation as the message specifies, see [Message].
-func serveModel(s *self) error {
+// serveModel runs an OpenAI-compatible server. It answers the newest message of a conversation as the
+// message specifies, see [Message].
+func serveModel(r *role) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
-	model := &model{self: s, requests: map[string]int{}, rand: rand.New(rand.NewPCG(s.Seed, 0))}
-	server := &http.Server{Handler: http.HandlerFunc(model.serve)}
-	go func() { _ = server.Serve(listener) }()
-	s.report(Observation{Kind: Ready, At: time.Now(), Value: fmt.Sprintf("http://%s/v1", listener.Addr())})
-	s.next()
-	return server.Close()
+	m := &model{role: r, requests: map[string]int{}, rand: rand.New(rand.NewPCG(r.Seed, 0))}
+	r.ready(fmt.Sprintf("http://%s/v1", listener.Addr()))
+	return http.Serve(listener, http.HandlerFunc(m.serve))
 }
 
 type model struct {
-	*self
+	*role
 	mu       sync.Mutex // guards the fields below
 	rand     *rand.Rand
 	requests map[string]int // by key

@@ -1,18 +1,12 @@
 package rig
 
-import (
-	"time"
+import "github.com/seed-9ed7edd4/chronicle/internal/natsserver"
 
-	"github.com/seed-9ed7edd4/chronicle/internal/natsserver"
-)
-
-func serveNATS(s *self) error {
-	server, err := natsserver.Start(natsserver.Options{Port: s.NATSPort})
+func serveNATS(r *role) error {
+	server, err := natsserver.Start(natsserver.Options{Port: r.Port})
 	if err != nil {
 		return err
 	}
-	defer server.Shutdown()
-	s.report(Observation{Kind: Ready, At: time.Now(), Value: server.URL()})
-	s.next()
-	return nil
+	r.ready(server.URL())
+	select {}
 }

@@ -2,6 +2,7 @@ package rig
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"sync"
 	"time"
@@ -11,26 +12,16 @@ type Kind string
 
 // The kinds of observations. The key is the key of a message unless noted otherwise.
 const (
-	// Ready: a process has started; Value is its address.
-	Ready Kind = "ready"
-	// Watching: the observer has seen the start of a context or workflow; the key is its
-	// name.
+	// Watching: an observer has seen the start of a context or workflow; the key is its name.
 	Watching Kind = "watching"
-	// Requested: the model has received a request; the key is a RepeatKey.
+	// Requested: the model has received a request; the key is a [RepeatKey].
 	Requested Kind = "requested"
 	// Aborted: the client of the model disconnected during the answer.
 	Aborted Kind = "aborted"
-	// Ended: an observer has seen the end of the turn.
+	// Ended: an observer has seen the end of the turn; Value is how it ended.
 	Ended Kind = "ended"
-	// Viewing: all viewers of a context are connected; the key has their number and the
-	// context.
-	Viewing Kind = "viewing"
-	// Viewed: all viewers have seen the end of the turn.
-	Viewed Kind = "viewed"
 	// Invalid: the model has received a request that violates a rule; Value is the problem.
 	Invalid Kind = "invalid"
-	// Broken: a process failed; Value is the error.
-	Broken Kind = "broken"
 )
 
 type Observation struct {
@@ -46,14 +37,12 @@ type Observation struct {
 	Delays []time.Duration `json:"delays,omitempty"`
 }
 
-// Observations collects the observations of all processes and keeps the first one of each kind and key.
-// It is safe for concurrent use.
+// Observations keeps the first observation of each kind and key. It is safe for concurrent use.
 type Observations struct {
 	mu      sync.Mutex
-	seen    map[observationKey]Observation
-	waiting map[observationKey]chan struct{}
-	err     error
-	broken  chan struct{}
+	all     map[observationKey]*entry
+	failed  chan struct{} // closed after the first failure of an observer
+	failure error
 }
 
 type observationKey struct {
@@ -61,84 +50,88 @@ type observationKey struct {
 	key  string
 }
 
+// entry is an observation, or the wait for it.
+type entry struct {
+	Observation
+	seen chan struct{} // closed when it has been made
+}
+
 func newObservations() *Observations {
-	return &Observations{seen: map[observationKey]Observation{}, waiting: map[observationKey]chan struct{}{}, broken: make(chan struct{})}
+	return &Observations{all: map[observationKey]*entry{}, failed: make(chan struct{})}
 }
 
-func (all *Observations) add(o Observation) {
-	if o.Kind == Broken {
-		all.fail(fmt.Errorf("%s: %s", o.Key, o.Value))
-		return
-	}
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	k := observationKey{o.Kind, o.Key}
-	if _, ok := all.seen[k]; ok {
-		return
-	}
-	all.seen[k] = o
-	if waiting, ok := all.waiting[k]; ok {
-		close(waiting)
-		delete(all.waiting, k)
-	}
-}
-
-func (all *Observations) fail(err error) {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	if all.err == nil {
-		all.err = err
-		close(all.broken)
-	}
-}
-
-// failure returns the first failure of a process; nil: none.
-func (all *Observations) failure() error {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	return all.err
-}
-
-func (all *Observations) Await(ctx context.Context, kind Kind, key string) (Observation, error) {
+// of requires the lock.
+func (o *Observations) of(kind Kind, key string) *entry {
 	k := observationKey{kind, key}
-	all.mu.Lock()
-	o, ok := all.seen[k]
-	waiting := all.waiting[k]
-	if !ok && waiting == nil {
-		waiting = make(chan struct{})
-		all.waiting[k] = waiting
+	e := o.all[k]
+	if e == nil {
+		e = &entry{seen: make(chan struct{})}
+		o.all[k] = e
 	}
-	all.mu.Unlock()
-	if ok {
-		return o, nil
+	return e
+}
+
+func (e *entry) isSeen() bool { return !e.At.IsZero() }
+
+func (o *Observations) add(made Observation) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if e := o.of(made.Kind, made.Key); !e.isSeen() {
+		e.Observation = made
+		close(e.seen)
 	}
+}
+
+func (o *Observations) addLine(line []byte) {
+	var made Observation
+	if err := json.Unmarshal(line, &made); err != nil {
+		o.fail(fmt.Errorf("observation %q: %w", line, err))
+		return
+	}
+	o.add(made)
+}
+
+func (o *Observations) fail(err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.failure == nil {
+		o.failure = err
+		close(o.failed)
+	}
+}
+
+func (o *Observations) Await(ctx context.Context, kind Kind, key string) (Observation, error) {
+	o.mu.Lock()
+	e := o.of(kind, key)
+	o.mu.Unlock()
 	select {
-	case <-waiting:
-		all.mu.Lock()
-		defer all.mu.Unlock()
-		return all.seen[k], nil
-	case <-all.broken:
-		return Observation{}, all.err
+	case <-e.seen:
+		return e.Observation, nil
+	case <-o.failed:
+		return Observation{}, o.failure
 	case <-ctx.Done():
 		return Observation{}, fmt.Errorf("wait for %q of %q: %w", kind, key, context.Cause(ctx))
 	}
 }
 
-func (all *Observations) Find(kind Kind, key string) (Observation, bool) {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	o, ok := all.seen[observationKey{kind, key}]
-	return o, ok
+func (o *Observations) Find(kind Kind, key string) (Observation, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	e := o.all[observationKey{kind, key}]
+	if e == nil || !e.isSeen() {
+		return Observation{}, false
+	}
+	return e.Observation, true
 }
 
-// All returns the observations of a kind, in any order.
-func (all *Observations) All(kind Kind) (found []Observation) {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	for k, o := range all.seen {
-		if k.kind == kind {
-			found = append(found, o)
+// Of returns the observations of a kind, in any order.
+func (o *Observations) Of(kind Kind) (made []Observation) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for k, e := range o.all {
+		if k.kind == kind && e.isSeen() {
+			made = append(made, e.Observation)
 		}
 	}
-	return found
+	return made
 }

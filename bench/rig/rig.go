@@ -2,10 +2,13 @@ package rig
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"time"
 
 	sdkclient "go.temporal.io/sdk/client"
@@ -16,60 +19,48 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/devserver"
 )
 
-// AddressVariable is the environment variable with the address of a running Temporal
-// server. If it is not set, the rig starts a dev server.
+// AddressVariable is the environment variable with the address of a running Temporal server. If it is not set,
+// the rig starts a dev server.
 const AddressVariable = "BENCH_TEMPORAL_ADDRESS"
 
 // Options of a rig. The zero value is a tuned dev server and a model without faults.
 type Options struct {
-	// Untuned runs the dev server with its default configuration.
-	Untuned bool
-	// Faults is the fraction of requests that the model fails, 0 to 1.
+	// Stock runs the dev server with its default settings.
+	Stock bool
+	// Faults is the fraction of requests that the model fails, 0 to 1, by a random sequence with Seed.
 	Faults float64
 	Seed   uint64
-	// Minimal omits the processes behind Bare, Direct and Contexts.Watch, which must not
-	// be used then.
-	Minimal bool
-	// Checked makes the model report requests that violate a rule of providers, or the [Script] of
-	// their message, as [Invalid].
+	// Checked makes the model report requests that violate a rule of providers, or the [Script] of their
+	// message, as [Invalid].
 	Checked bool
-	// LogDir is the directory for the logs of the workers; Start creates it. Empty: none are kept.
+	// LogDir is the directory for the logs of workers and gateways; Start creates it. Empty: none are kept.
 	LogDir string
-	// Worker is the path of the worker binary. Empty: next to this executable.
-	Worker string
-	// TaskQueue on which contexts start. Empty: wire.TaskQueue.
-	TaskQueue string
+	// WorkerFlags are further flags of all workers that StartWorker starts.
+	WorkerFlags []string
 }
 
 type Rig struct {
-	Temporal sdkclient.Client
-	// Contexts are measured; Bare and Direct are the references.
-	Contexts     *Contexts
+	Temporal     sdkclient.Client
+	Contexts     *client.Client
 	Bare         *Bare
-	Direct       *Direct
 	Observations *Observations
 
-	options   Options
-	addresses addresses
-	dir       string
-	// server is nil for a server that the rig did not start. startDevServer starts it on a
-	// port, 0 for any, with the existing database.
-	server         *devserver.Server
-	startDevServer func(ctx context.Context, port int) error
-	serverPID      int // 0 for a server that the rig did not start
-	nats           *subprocess
-	workers        int // number started
-	stops          []func()
+	options Options
+	ctx     context.Context // of the observers
+	dir     string
+	at      struct{ temporal, nats, model, blobs string } // addresses; a restart does not change them
+	server  *devserver.Server                             // nil for a server that the rig did not start
+	metrics int                                           // port of the metrics of the server
+	nats    *Process
+	logs    int // number of log files
+	// Observers have clients of their own: those that follow a context with the client that sends to it learn
+	// of its messages earlier.
+	observing sdkclient.Client
+	observer  *client.Client
+	stops     []func()
 }
 
 func Start(ctx context.Context, options Options) (_ *Rig, err error) {
-	if options.Worker == "" {
-		executable, err := os.Executable()
-		if err != nil {
-			return nil, err
-		}
-		options.Worker = filepath.Join(filepath.Dir(executable), "worker")
-	}
 	if options.LogDir != "" {
 		if err := os.MkdirAll(options.LogDir, 0o700); err != nil {
 			return nil, err
@@ -81,104 +72,63 @@ func Start(ctx context.Context, options Options) (_ *Rig, err error) {
 			r.Stop()
 		}
 	}()
-	dir, err := os.MkdirTemp("", "chronicle-rig-")
-	if err != nil {
+	if r.dir, err = os.MkdirTemp("", "chronicle-rig-"); err != nil {
 		return nil, err
 	}
-	r.stops = append(r.stops, func() { _ = os.RemoveAll(dir) })
-	r.dir = dir
+	r.onStop(func() { _ = os.RemoveAll(r.dir) })
 	if err := r.prepareBlobs(); err != nil {
 		return nil, err
 	}
-	if err := r.startServer(ctx, dir); err != nil {
+	if r.at.temporal = os.Getenv(AddressVariable); r.at.temporal == "" {
+		if err := r.startTemporal(ctx, 0); err != nil {
+			return nil, err
+		}
+		r.onStop(func() { _ = r.server.Stop() }) // RestartTemporal replaces it
+	}
+	if r.nats, err = (&role{Name: "nats"}).launch(ctx, nil); err != nil {
 		return nil, err
 	}
-	if r.Temporal, err = dial(ctx, r.addresses.Temporal); err != nil {
-		return nil, err
-	}
-	r.stops = append(r.stops, r.Temporal.Close)
-
-	r.addresses.Faults, r.addresses.Seed, r.addresses.Checked = options.Faults, options.Seed, options.Checked
-	subprocesses := map[role]*subprocess{}
-	roles := []role{roleNATS, roleModel, roleBare, roleDirect, roleWatch}
-	if options.Minimal {
-		roles = roles[:2]
-	}
-	for _, role := range roles {
-		p, err := start(ctx, role, r.addresses, r.Observations)
-		if err != nil {
-			return nil, fmt.Errorf("start %s: %w", role, err)
-		}
-		subprocesses[role] = p
-		if role != roleNATS {
-			r.stops = append(r.stops, p.stop)
-		}
-		switch role {
-		case roleNATS:
-			r.nats, r.addresses.NATS = p, p.address
-			r.stops = append(r.stops, func() { r.nats.stop() }) // RestartNATS replaces it
-		case roleModel:
-			r.addresses.Model = p.address
-		}
-	}
-	watcher := subprocesses[roleWatch]
-	r.Bare = &Bare{temporal: r.Temporal, watcher: watcher}
-	r.Direct = &Direct{subprocess: subprocesses[roleDirect]}
-	contexts, err := r.Dial(ctx, options.TaskQueue)
+	r.onStop(func() { r.nats.Kill() }) // RestartNATS replaces it
+	r.at.nats = r.nats.Ready["address"]
+	model := &role{Name: "model", Faults: options.Faults, Seed: options.Seed, Checked: options.Checked}
+	answering, err := model.launch(ctx, r.Observations.addLine)
 	if err != nil {
 		return nil, err
 	}
-	r.stops = append(r.stops, contexts.Shutdown)
-	r.Contexts = &Contexts{Client: contexts, watcher: watcher}
+	r.onStop(answering.Kill)
+	r.at.model = answering.Ready["address"]
+	for _, c := range []*sdkclient.Client{&r.Temporal, &r.observing} {
+		if *c, err = dial(ctx, r.at.temporal); err != nil {
+			return nil, err
+		}
+		r.onStop((*c).Close)
+	}
+	for _, c := range []**client.Client{&r.Contexts, &r.observer} {
+		if *c, err = r.Dial(ctx, ""); err != nil {
+			return nil, err
+		}
+		r.onStop((*c).Shutdown)
+	}
+	var cancel context.CancelFunc
+	r.ctx, cancel = context.WithCancel(context.WithoutCancel(ctx))
+	r.onStop(cancel)
 	return r, nil
+}
+
+func (r *Rig) onStop(stop func()) { r.stops = append(r.stops, stop) }
+
+func (r *Rig) Stop() {
+	for _, stop := range slices.Backward(r.stops) {
+		stop()
+	}
+	r.stops = nil
 }
 
 // Dial returns a client whose contexts start on a task queue. Empty: wire.TaskQueue.
 func (r *Rig) Dial(ctx context.Context, taskQueue string) (*client.Client, error) {
 	return client.Dial(ctx, client.Config{
-		Address: r.addresses.Temporal, NATSURL: r.addresses.NATS, BlobURL: r.addresses.Blobs, TaskQueue: taskQueue,
+		Address: r.at.temporal, NATSURL: r.NATSURL(), BlobURL: r.at.blobs, TaskQueue: taskQueue,
 	})
-}
-
-func (r *Rig) Stop() {
-	for len(r.stops) > 0 {
-		last := len(r.stops) - 1
-		r.stops[last]()
-		r.stops = r.stops[:last]
-	}
-}
-
-func (r *Rig) startServer(ctx context.Context, dir string) error {
-	if r.addresses.Temporal = os.Getenv(AddressVariable); r.addresses.Temporal != "" {
-		return nil
-	}
-	command, err := devserver.Find(ctx, func(message string) { fmt.Fprintln(os.Stderr, message) })
-	if err != nil {
-		return err
-	}
-	r.startDevServer = func(ctx context.Context, port int) error {
-		server, err := devserver.Start(ctx, devserver.Options{Command: command, DataDir: dir, Port: port, Untuned: r.options.Untuned})
-		if err != nil {
-			return err
-		}
-		r.server, r.serverPID, r.addresses.Temporal = server, server.PID(), server.Address()
-		return nil
-	}
-	if err := r.startDevServer(ctx, 0); err != nil {
-		return err
-	}
-	r.stops = append(r.stops, func() { _ = r.server.Stop() }) // RestartTemporal replaces it
-	return nil
-}
-
-// ServerCPU is the processor time of the Temporal server; ok is false for a server that
-// the rig did not start.
-func (r *Rig) ServerCPU() (used time.Duration, ok bool) {
-	if r.serverPID == 0 {
-		return 0, false
-	}
-	used, err := cpu(r.serverPID)
-	return used, err == nil
 }
 
 func dial(ctx context.Context, address string) (sdkclient.Client, error) {
@@ -191,33 +141,97 @@ func dial(ctx context.Context, address string) (sdkclient.Client, error) {
 	})
 }
 
-type Contexts struct {
-	*client.Client
-	watcher *subprocess
-}
-
-func (c *Contexts) Begin(ctx context.Context, name string) error {
-	opened, err := c.Open(name)
+// StartBare starts the worker of [Rig.Bare].
+func (r *Rig) StartBare(ctx context.Context) error {
+	p, err := (&role{Name: "bare", Temporal: r.at.temporal, Model: r.at.model}).launch(ctx, nil)
 	if err != nil {
 		return err
 	}
-	_, err = opened.Send(ctx, event.New(event.SystemPrompt{Content: "Answer as you are told."}))
-	return err
+	r.Bare = &Bare{r, p}
+	r.onStop(p.Kill)
+	return nil
 }
 
-// Send sends a message to a context, creating it if needed. It returns when the message is
-// in the log, or stored until a worker records it.
-func (c *Contexts) Send(ctx context.Context, name string, m Message) error {
-	opened, err := c.Open(name)
+// APIKey is the key of the model. It must be in no log.
+const APIKey = "sk-rig-3f9a1c"
+
+// NATSURL is the URL of the NATS server.
+func (r *Rig) NATSURL() string { return r.at.nats }
+
+// Command returns a command that runs a program of Chronicle that was built next to this one, with the flags for the
+// addresses of the rig, and the model in the environment.
+func (r *Rig) Command(program string, args ...string) *exec.Cmd {
+	executable, _ := os.Executable() // an error fails the start
+	cmd := exec.Command(filepath.Join(filepath.Dir(executable), program), args...)
+	cmd.Args = append(cmd.Args, "--address", r.at.temporal, "--nats-url", r.NATSURL(), "--blob-url", r.at.blobs)
+	cmd.Env = append(os.Environ(), "OPENAI_BASE_URL="+r.at.model, "OPENAI_MODEL=scripted", "OPENAI_API_KEY="+APIKey)
+	return cmd
+}
+
+// Launch starts a command and returns when it is ready.
+func (r *Rig) Launch(ctx context.Context, cmd *exec.Cmd) (*Process, error) {
+	if r.options.LogDir != "" {
+		r.logs++
+		file, err := os.Create(filepath.Join(r.options.LogDir, fmt.Sprintf("%s-%03d.log", filepath.Base(cmd.Path), r.logs)))
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close() // the child has a copy
+		cmd.Stderr = file
+	}
+	return launch(ctx, cmd, nil)
+}
+
+// StartWorker starts bin/worker with further flags.
+func (r *Rig) StartWorker(ctx context.Context, flags ...string) (*Process, error) {
+	return r.Launch(ctx, r.Command("worker", slices.Concat(r.options.WorkerFlags, flags)...))
+}
+
+// GatewayCommand returns the command `starter serve`.
+func (r *Rig) GatewayCommand() *exec.Cmd {
+	return r.Command("starter", "serve", "--listen", "127.0.0.1:0", "--rate", "-1")
+}
+
+// StartGateway starts a gateway. Ready["url"] is its URL.
+func (r *Rig) StartGateway(ctx context.Context) (*Process, error) {
+	return r.Launch(ctx, r.GatewayCommand())
+}
+
+// ErrNoServer is the error of methods that require a Temporal server that the rig has started.
+var ErrNoServer = errors.New("the rig did not start the temporal server (unset " + AddressVariable + ")")
+
+// ServerPID is the process id of the Temporal server.
+func (r *Rig) ServerPID() (int, error) {
+	if r.server == nil {
+		return 0, ErrNoServer
+	}
+	return r.server.PID(), nil
+}
+
+// Begin creates a context, and follows it as a terminal does, from before its first message.
+func (r *Rig) Begin(ctx context.Context, name string) error {
+	c, err := r.Contexts.Open(name)
 	if err != nil {
 		return err
 	}
-	_, err = opened.Send(ctx, event.New(event.UserMessage{Content: m.String()}))
+	if _, err = c.Send(ctx, event.New(event.SystemPrompt{Content: "Answer as you are told."})); err != nil {
+		return err
+	}
+	if c, err = r.observer.Open(name); err != nil {
+		return err
+	}
+	go r.watch(c)
+	_, err = r.Observations.Await(ctx, Watching, name)
 	return err
 }
 
-func (c *Contexts) Watch(name string) error { return c.watcher.order(order{Follow: name}) }
-
-type Direct struct{ subprocess *subprocess }
-
-func (d *Direct) Send(m Message) error { return d.subprocess.order(order{Ask: m.String()}) }
+// Send sends a message to a context. It returns when the message is in the log, or stored until a worker
+// records it.
+func (r *Rig) Send(ctx context.Context, name string, m Message) error {
+	c, err := r.Contexts.Open(name)
+	if err != nil {
+		return err
+	}
+	_, err = c.Send(ctx, event.New(event.UserMessage{Content: m.String()}))
+	return err
+}

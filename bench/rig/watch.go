@@ -2,89 +2,80 @@ package rig
 
 import (
 	"context"
-	"iter"
+	"errors"
+	"fmt"
+	"io"
 	"time"
 
-	enumspb "go.temporal.io/api/enums/v1"
-	historypb "go.temporal.io/api/history/v1"
-	sdkclient "go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/converter"
+	"github.com/sashabaranov/go-openai"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// watch follows contexts as a terminal client does, and bare workflows.
-func watch(s *self) error {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	contexts, err := client.Dial(ctx, client.Config{Address: s.Temporal, NATSURL: s.NATS, BlobURL: s.Blobs})
-	if err != nil {
-		return err
-	}
-	defer contexts.Shutdown()
-	temporal, err := dial(ctx, s.Temporal)
-	if err != nil {
-		return err
-	}
-	defer temporal.Close()
-	s.report(Observation{Kind: Ready, At: time.Now()})
-	for {
-		o, ok := s.next()
-		if !ok {
-			return nil
-		}
-		if o.Bare {
-			go s.watchBare(ctx, temporal, o.Follow)
-			continue
-		}
-		if o.Gateway != "" {
-			go s.watchContext(ctx, o.Follow, eventStream(ctx, o.Gateway, o.Follow))
-			continue
-		}
-		c, err := contexts.Open(o.Follow)
-		if err != nil {
-			return err
-		}
-		go s.watchContext(ctx, c.Name(), c.Follow(ctx, client.FollowOptions{Deltas: true}))
+// Completed is the Value of [Ended] for a turn with a whole answer.
+const Completed = "completed"
+
+// failed reports the failure of an observer, unless the rig has stopped.
+func (r *Rig) failed(name string, err error) {
+	if r.ctx.Err() == nil {
+		r.Observations.fail(fmt.Errorf("observe %s: %w", name, err))
 	}
 }
 
-func (s *self) watchContext(ctx context.Context, name string, events iter.Seq2[event.Event, error]) {
+type tokenTimes struct {
+	first  time.Time
+	delays []time.Duration
+}
+
+func (t *tokenTimes) token(text string) {
+	now := time.Now()
+	if t.first.IsZero() {
+		t.first = now
+	}
+	if at, ok := WrittenAt(text); ok {
+		t.delays = append(t.delays, now.Sub(at))
+	}
+}
+
+func (t *tokenTimes) ended(key, how string) Observation {
+	return Observation{Kind: Ended, Key: key, At: time.Now(), Value: how, First: t.first, Delays: t.delays}
+}
+
+// watch follows a context as a terminal does.
+func (r *Rig) watch(c *client.Context) {
 	newest := event.UserMessage{}
 	keys := map[string]string{} // message keys by request
 	seen := map[string]*tokenTimes{}
-	ended := func(requestID, how string) {
+	tokensOf := func(requestID string) *tokenTimes {
 		if seen[requestID] == nil {
 			seen[requestID] = &tokenTimes{}
 		}
-		s.report(seen[requestID].ended(keys[requestID], how))
+		return seen[requestID]
+	}
+	ended := func(requestID, how string) {
+		r.Observations.add(tokensOf(requestID).ended(keys[requestID], how))
 		delete(seen, requestID)
 		delete(keys, requestID)
 	}
-	for e, err := range events {
+	for e, err := range c.Follow(r.ctx, client.FollowOptions{Deltas: true}) {
 		if err != nil {
-			if ctx.Err() == nil {
-				s.report(Observation{Kind: Broken, Key: name, At: time.Now(), Value: err.Error()})
-			}
+			r.failed(c.Name(), err)
 			return
 		}
 		switch body := e.Body.(type) {
 		case event.SystemPrompt:
-			s.report(Observation{Kind: Watching, Key: name, At: time.Now()})
+			r.Observations.add(Observation{Kind: Watching, Key: c.Name(), At: time.Now()})
 		case event.UserMessage:
 			newest = body
 		case event.LLMRequestStarted:
 			keys[body.RequestID] = KeyOf(newest.Content)
 		case event.TextDelta:
-			if seen[body.RequestID] == nil {
-				seen[body.RequestID] = &tokenTimes{}
-			}
-			seen[body.RequestID].token(body.Delta)
+			tokensOf(body.RequestID).token(body.Delta)
 		case event.AssistantMessage:
 			keys[body.RequestID], _ = Answered(body.Content)
 		case event.LLMRequestCompleted:
-			ended(body.RequestID, "completed")
+			ended(body.RequestID, Completed)
 		case event.LLMRequestInterrupted:
 			ended(body.RequestID, "interrupted")
 		case event.LLMRequestFailed:
@@ -93,32 +84,40 @@ func (s *self) watchContext(ctx context.Context, name string, events iter.Seq2[e
 	}
 }
 
-func (s *self) watchBare(ctx context.Context, temporal sdkclient.Client, workflowID string) {
-	keys := map[int64]string{} // message keys by the id of the scheduling history event
-	history := temporal.GetWorkflowHistory(ctx, workflowID, "", true, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
-	for history.HasNext() {
-		h, err := history.Next()
-		if err != nil {
-			if ctx.Err() == nil {
-				s.report(Observation{Kind: Broken, Key: workflowID, At: time.Now(), Value: err.Error()})
-			}
+// Ask has this process call the model in the background, without Temporal.
+func (r *Rig) Ask(m Message) {
+	go func() {
+		var seen tokenTimes
+		if err := ask(r.ctx, r.at.model, m.String(), seen.token); err != nil {
+			r.failed(m.Key, err)
 			return
 		}
-		switch {
-		case h.GetWorkflowExecutionStartedEventAttributes() != nil:
-			s.report(Observation{Kind: Watching, Key: workflowID, At: time.Now()})
-		case h.GetActivityTaskScheduledEventAttributes() != nil:
-			keys[h.GetEventId()] = keyOfCall(h)
-		case h.GetActivityTaskCompletedEventAttributes() != nil:
-			scheduled := h.GetActivityTaskCompletedEventAttributes().GetScheduledEventId()
-			s.report(Observation{Kind: Ended, Key: keys[scheduled], At: time.Now(), Value: "completed"})
-			delete(keys, scheduled)
-		}
-	}
+		r.Observations.add(seen.ended(m.Key, Completed))
+	}()
 }
 
-func keyOfCall(h *historypb.HistoryEvent) string {
-	var message string
-	_ = converter.GetDefaultDataConverter().FromPayloads(h.GetActivityTaskScheduledEventAttributes().GetInput(), &message)
-	return KeyOf(message)
+func ask(ctx context.Context, url, text string, onToken func(string)) error {
+	config := openai.DefaultConfig("")
+	config.BaseURL = url
+	stream, err := openai.NewClientWithConfig(config).CreateChatCompletionStream(ctx, openai.ChatCompletionRequest{
+		Model: "scripted", Messages: []openai.ChatCompletionMessage{{Role: openai.ChatMessageRoleUser, Content: text}},
+	})
+	if err != nil {
+		return err
+	}
+	defer stream.Close()
+	for {
+		chunk, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for _, choice := range chunk.Choices {
+			if choice.Delta.Content != "" {
+				onToken(choice.Delta.Content)
+			}
+		}
+	}
 }

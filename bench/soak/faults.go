@@ -5,39 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
-	"strconv"
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/bench/rig"
 	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 )
 
-type faultName string
-
-const (
-	faultKill      faultName = "kill"
-	faultStop      faultName = "stop"
-	faultTemporal  faultName = "temporal"
-	faultNATS      faultName = "nats"
-	faultBlobs     faultName = "blobs"
-	faultClose     faultName = "close"
-	faultReset     faultName = "reset"
-	faultTerminate faultName = "terminate"
-	faultLarge     faultName = "large"
-)
-
-var faultNames = []faultName{
-	faultKill, faultStop, faultTemporal, faultNATS, faultBlobs, faultClose, faultReset, faultTerminate, faultLarge,
-}
-
 // The pauses between faults and the duration of outages are random within these bounds.
 const (
 	minWorkerPause, maxWorkerPause = 2 * time.Second, 8 * time.Second
 	minOutagePause, maxOutagePause = 5 * time.Second, 15 * time.Second
 	minDown, maxDown               = 1 * time.Second, 6 * time.Second
-	// drainTimeout is shorter than some answers.
-	drainTimeout = 2 * time.Second
 	// restartTimeout bounds the start of a worker during an outage.
 	restartTimeout = 2 * time.Minute
 )
@@ -46,29 +24,32 @@ func between(r *rand.Rand, least, most time.Duration) time.Duration {
 	return least + time.Duration(r.Int64N(int64(most-least)))
 }
 
+// random returns the source of random numbers for a purpose.
+func (s *soak) random(purpose uint64) *rand.Rand {
+	return rand.New(rand.NewPCG(s.options.seed, purpose))
+}
+
+// workerFlags make runs continue as new often, and drain for less time than some answers take.
+var workerFlags = []string{"--continue-as-new-after", "150", "--drain-timeout", "2s"}
+
+// startWorker starts worker i. Those with an odd number serve the agents.
+func (s *soak) startWorker(ctx context.Context, i int) (*rig.Process, error) {
+	if i%2 == 0 {
+		return s.StartWorker(ctx, workerFlags...)
+	}
+	return s.Launch(ctx, s.Command("soak", agentCommand, "--recorder", s.recorder.url))
+}
+
 func (s *soak) startWorkers(ctx context.Context) error {
 	for i := range s.options.workers {
 		w, err := s.startWorker(ctx, i)
 		if err != nil {
-			s.stopWorkers()
 			return err
 		}
 		s.workers = append(s.workers, w)
 	}
 	return nil
 }
-
-// startWorker starts worker i. Those with an odd number serve the agents.
-func (s *soak) startWorker(ctx context.Context, i int) (*rig.Worker, error) {
-	options := rig.WorkerOptions{ContinueAsNewAfter: s.options.continueAfter, DrainTimeout: drainTimeout}
-	if i%2 == 1 {
-		options.Command, options.TaskQueue = s.command, agentQueue
-		options.Args = []string{"-executions", s.executions.URL, "-budget", strconv.Itoa(dailyBudget)}
-	}
-	return s.rig.StartWorker(ctx, options)
-}
-
-const agentQueue = "agents"
 
 func (s *soak) stopWorkers() {
 	for _, w := range s.workers {
@@ -77,59 +58,65 @@ func (s *soak) stopWorkers() {
 }
 
 func (s *soak) disruptWorkers(ctx context.Context) error {
-	names := slices.DeleteFunc([]faultName{faultKill, faultStop}, s.options.excludes)
-	r := s.random(1)
-	for n := 0; len(names) > 0 && pause.For(ctx, between(r, minWorkerPause, maxWorkerPause)); n++ {
+	r := s.random(1 << 32)
+	for n := 0; pause.For(ctx, between(r, minWorkerPause, maxWorkerPause)); n++ {
 		i := r.IntN(len(s.workers))
-		if s.workers[i].HasEnded() {
+		select {
+		case <-s.workers[i].Done():
 			return errors.New("a worker exited on its own")
+		default:
 		}
-		if names[n%len(names)] == faultKill {
+		if n%2 == 0 {
 			s.workers[i].Kill()
-			s.counts.killed.Add(1)
+			s.counts.add("worker killed", 1)
 		} else {
 			if err := s.workers[i].Stop(); err != nil {
 				return fmt.Errorf("stop a worker: %w", err)
 			}
-			s.counts.stopped.Add(1)
+			s.counts.add("worker stopped", 1)
 		}
-		// The replacement starts even if ctx is done. During an outage it may take several
-		// attempts.
-		starting, cancel := context.WithTimeout(context.WithoutCancel(ctx), restartTimeout)
-		for {
-			w, err := s.startWorker(starting, i)
-			if err == nil {
-				s.workers[i] = w
-				break
-			}
-			if !pause.For(starting, time.Second) {
-				cancel()
-				return err
-			}
+		if err := s.restartWorker(ctx, i); err != nil {
+			return err
 		}
-		cancel()
 	}
 	return nil
 }
 
+// restartWorker starts worker i even if ctx is done. During an outage it may take several attempts.
+func (s *soak) restartWorker(ctx context.Context, i int) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restartTimeout)
+	defer cancel()
+	for {
+		w, err := s.startWorker(ctx, i)
+		if err == nil {
+			s.workers[i] = w
+			return nil
+		}
+		if !pause.For(ctx, time.Second) {
+			return err
+		}
+	}
+}
+
 // outages stops Temporal, NATS or the blob store, one at a time.
 func (s *soak) outages(ctx context.Context) error {
-	names := slices.DeleteFunc([]faultName{faultTemporal, faultNATS, faultBlobs}, s.options.excludes)
-	r := s.random(2)
-	r.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
-	for n := 0; len(names) > 0 && pause.For(ctx, between(r, minOutagePause, maxOutagePause)); n++ {
+	r := s.random(2 << 32)
+	for n := r.IntN(3); pause.For(ctx, between(r, minOutagePause, maxOutagePause)); n++ {
 		down := between(r, minDown, maxDown)
 		var err error
-		switch names[n%len(names)] {
-		case faultTemporal:
-			err = s.rig.RestartTemporal(ctx, r.IntN(2) == 0, down)
-			s.counts.temporal.Add(1)
-		case faultNATS:
-			err = s.rig.RestartNATS(ctx, down)
-			s.counts.nats.Add(1)
-		case faultBlobs:
-			err = s.rig.DisconnectBlobs(ctx, down)
-			s.counts.blobs.Add(1)
+		switch n % 3 {
+		case 0:
+			err = s.RestartTemporal(ctx, r.IntN(2) == 0, down)
+			s.counts.add("temporal outage", 1)
+			if errors.Is(err, rig.ErrNoServer) {
+				err = nil
+			}
+		case 1:
+			err = s.RestartNATS(ctx, down)
+			s.counts.add("nats outage", 1)
+		case 2:
+			err = s.DisconnectBlobs(ctx, down)
+			s.counts.add("blobs outage", 1)
 		}
 		if err != nil {
 			return err

@@ -1,17 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"crypto/sha256"
+	"fmt"
 
-	"github.com/seed-9ed7edd4/chronicle/bench/soak/agent"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
 type outcome int
 
 const (
-	// unknown: sending failed; the message may have been stored.
+	// unknown: sending failed; the input may have been stored.
 	unknown outcome = iota
 	// stored: Temporal stored it as a signal.
 	stored
@@ -19,110 +20,98 @@ const (
 	recorded
 	// rejected: the context rejected it, by its delivery policy or because the call has ended.
 	rejected
-	// lost: the run was terminated before it recorded the message.
-	lost
 )
 
-// message is a sent message, or an answer to a call: a decision or the result of a client's tool.
-// Its key is its client event id.
+func (o outcome) String() string {
+	return [...]string{"of unknown outcome", "stored", "recorded", "rejected"}[o]
+}
+
+// message is a sent message, or an answer to a call. Its key is its client event id.
 type message struct {
-	key     string
-	content [sha256.Size]byte
-	// answers: it answers a call, and may be rejected, since the call may have ended.
-	answers bool
-	// file is an attachment of the same input; "" without one.
-	file    blobs.Ref
-	outcome outcome
-	eventID string
-	// unordered: the next message was sent before the outcome of this one was known.
-	unordered bool
+	key      string
+	content  [sha256.Size]byte
+	isAnswer bool // it may be rejected, since the call may have ended
+	outcome  outcome
+	eventID  string
 }
 
-func fileID(key string) string { return key + ".file" }
-
-type fault struct {
-	isReset bool
-	// sent is the number of messages sent before.
-	sent int
-	// lastRemaining is the counter of the last event that a reset keeps; math.MaxInt: it keeps all.
-	lastRemaining int
-}
-
+// journal is what the user of a context did.
 type journal struct {
-	name       string
-	policy     event.Policy
-	executions []agent.Execution
-	sent       []message
-	faults     []fault
-	closed     int
+	name                 string
+	policy               event.Policy
+	sent                 []message
+	closes, terminations int
+	// mayLose is the number of messages sent before the last termination, which loses those that were only stored.
+	mayLose int
 }
 
-func (j *journal) count(isReset bool) (n int) {
-	for _, f := range j.faults {
-		if f.isReset == isReset {
-			n++
-		}
+func contentOf(body event.Body) [sha256.Size]byte {
+	text := ""
+	switch body := body.(type) {
+	case event.UserMessage:
+		text = body.Content
+	case event.ApprovalDecided:
+		text = fmt.Sprint(body.Decision, body.ToolCallID, string(body.Parameters))
+	case event.ToolResult:
+		text = fmt.Sprint(body.ToolCallID, string(body.Value), string(body.Error))
 	}
-	return n
+	return sha256.Sum256([]byte(text))
 }
 
-type expectation struct {
-	// must: the message, or with the policy "reject" its rejection, is in the log. mustNot:
-	// it is not. Neither: both are allowed.
-	must, mustNot bool
-	// at is its event id; "": any.
-	at string
-	// inOrder: it follows all such messages that were sent before.
-	inOrder bool
-}
-
-// A recorded message keeps its id, unless a run was reset to an earlier point. A stored message is
-// recorded, unless a run was terminated in the meantime. A reset to an earlier point makes the
-// server deliver the message again, as if just stored.
-func (j *journal) expect(n int) expectation {
+// mustBe reports whether input n is in the log, or its rejection if the policy or its call allows one.
+func (j *journal) mustBe(n int) bool {
 	m := j.sent[n]
-	e := expectation{inOrder: !m.unordered}
-	switch m.outcome {
-	case unknown:
-		return expectation{}
-	case rejected:
-		// A reset delivers it again, and the call may then wait for it.
-		return expectation{mustNot: !m.answers || j.count(true) == 0}
-	case lost:
-		return expectation{mustNot: true}
-	case recorded:
-		e.at = m.eventID
-	}
-	e.must = true
-	for _, f := range j.faults {
-		switch {
-		case f.sent <= n:
-		case f.isReset && (e.at == "" || event.Counter(e.at) > f.lastRemaining):
-			e.at, e.inOrder = "", false
-		case !f.isReset && e.at == "":
-			e.must, e.inOrder = false, false
+	return m.outcome == recorded || m.outcome == stored && n >= j.mayLose
+}
+
+func (j *journal) mayReject(m message) bool { return m.isAnswer || reducer.RuleOf(j.policy).Rejects }
+
+// missing returns the key of an input that should be in the log but is not; "": none.
+func (j *journal) missing(p progress) string {
+	for n, m := range j.sent {
+		if j.mustBe(n) && !p.found[m.key] && !(p.rejected[m.key] && m.outcome == stored) {
+			return m.key
 		}
 	}
-	return e
+	return ""
 }
 
-// view is the log as a client that follows a context received it. After a reset, new events replace the ones
-// from the reset point on.
-type view struct {
-	events  []event.Event
-	rewinds int
+// progress tracks which inputs are in the log, and which messages are done: answered, or without an answer for a
+// reason in the log.
+type progress struct {
+	read            int             // number of events
+	found, rejected map[string]bool // keys of inputs
+	newest          int             // counter of the newest message
+	through         int             // counter of the newest event that the running request includes
+	done            int             // counter through which messages are done
+	isOpen          bool            // a request is running
+	isEnded         bool            // the session has ended
 }
 
-// add returns false if an event before e is missing.
-func (v *view) add(e event.Event) bool {
-	n := event.Counter(e.ID)
-	if n < 1 || n > len(v.events)+1 {
-		return false
+func (p *progress) add(e event.Event) {
+	if p.read++; p.found == nil {
+		p.found, p.rejected = map[string]bool{}, map[string]bool{}
 	}
-	if n <= len(v.events) {
-		v.rewinds++
-		v.events = v.events[: n-1 : n-1]
+	switch body := e.Body.(type) {
+	case event.UserMessage:
+		p.newest, p.found[e.ClientEventID] = event.Counter(e.ID), true
+	case event.ApprovalDecided, event.ToolResult:
+		p.found[e.ClientEventID] = true
+	case event.InputRejected:
+		p.rejected[e.ClientEventID] = true
+	case event.SessionStarted:
+		if !p.isEnded {
+			p.done, p.isOpen = event.Counter(e.ID), false // the run of the previous session was terminated
+		}
+		p.isEnded = false
+	case event.SessionEnded:
+		p.isEnded = true
+	case event.LLMRequestStarted:
+		p.isOpen, p.through = true, event.Counter(body.ThroughEventID)
+	case event.RequestEnd:
+		p.isOpen = false
+		p.done = max(p.done, cmp.Or(event.Counter(body.Unanswered()), p.through))
 	}
-	v.events = append(v.events, e)
-	return true
 }
+
+func (p *progress) isIdle() bool { return !p.isOpen && p.newest <= p.done }

@@ -134,11 +134,11 @@ func (l *Log) EventsAndWaiting(ctx context.Context, from string, waiting func(cl
 	return l.Events(ctx, from)
 }
 
-// Follow yields the recorded events that follow options.From and, if options.Deltas is set, the deltas of
-// answers to later input, until ctx is done.
+// Follow yields the recorded events that follow options.From and, if options.Deltas is set, all later deltas, until
+// ctx is done.
 func (l *Log) Follow(ctx context.Context, options client.FollowOptions) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
-		next, from := 0, event.Counter(options.From)
+		next, last, from := 0, 0, event.Counter(options.From)
 		for ctx.Err() == nil {
 			l.mu.Lock()
 			waiting := l.waiting
@@ -148,11 +148,12 @@ func (l *Log) Follow(ctx context.Context, options client.FollowOptions) iter.Seq
 			}
 			events, changed, err := l.Snapshot()
 			for _, e := range events[next:] {
-				wanted := event.Counter(e.ID) > from
+				last = max(last, event.Counter(e.ID))
+				isWanted := last > from
 				if e.ID == "" {
-					wanted = options.Deltas && (e.Tag() == event.TagToolProgress || event.Counter(throughOf(e.Body)) >= from)
+					isWanted = options.Deltas && last >= from
 				}
-				if wanted && !yield(e, nil) {
+				if isWanted && !yield(e, nil) {
 					return
 				}
 			}
@@ -167,14 +168,4 @@ func (l *Log) Follow(ctx context.Context, options client.FollowOptions) iter.Seq
 			}
 		}
 	}
-}
-
-func throughOf(body event.Body) string {
-	switch d := body.(type) {
-	case event.ReasoningDelta:
-		return d.ThroughEventID
-	case event.TextDelta:
-		return d.ThroughEventID
-	}
-	return ""
 }

@@ -91,7 +91,9 @@ func TestWorkflowsSurviveARestart(t *testing.T) {
 
 func TestStartReturnsAReadyServer(t *testing.T) {
 	t.Parallel()
-	server := start(t, devserver.Options{DataDir: t.TempDir(), Namespace: "talks", Untuned: true})
+	ports, err := devserver.FreePorts(0)
+	require.NoError(t, err)
+	server := start(t, devserver.Options{DataDir: t.TempDir(), Namespace: "talks", Untuned: true, MetricsPort: ports[0]})
 
 	t.Run("the namespace keeps closed workflows for ten years", func(t *testing.T) {
 		described, err := dial(t, server).WorkflowService().DescribeNamespace(t.Context(),
@@ -101,6 +103,12 @@ func TestStartReturnsAReadyServer(t *testing.T) {
 	})
 	t.Run("the web UI responds", func(t *testing.T) {
 		response, err := http.Get(server.UIURL())
+		require.NoError(t, err)
+		defer response.Body.Close()
+		require.Equal(t, http.StatusOK, response.StatusCode)
+	})
+	t.Run("the metrics are served", func(t *testing.T) {
+		response, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/metrics", ports[0]))
 		require.NoError(t, err)
 		defer response.Body.Close()
 		require.Equal(t, http.StatusOK, response.StatusCode)

@@ -40,6 +40,8 @@ type Options struct {
 	Namespace string
 	// Port of the gRPC API and UIPort of the Web UI on 127.0.0.1. Zero: any free port.
 	Port, UIPort int
+	// MetricsPort serves the metrics of the server for Prometheus on 127.0.0.1. Zero: none.
+	MetricsPort int
 	// Untuned omits the settings in [Tuning].
 	Untuned bool
 	// Unsynced omits fsync, for tests: the data survives a crash of the process but not of the
@@ -160,6 +162,9 @@ func (s *Server) command() *exec.Cmd {
 		"--sqlite-pragma", "journal_mode=wal", "--sqlite-pragma", "synchronous=" + synchronous,
 		"--log-format", "json", "--log-level", "warn",
 		"--disable-config-file", "--disable-config-env",
+	}
+	if s.options.MetricsPort != 0 {
+		args = append(args, "--metrics-port", strconv.Itoa(s.options.MetricsPort))
 	}
 	if !s.options.Untuned {
 		for key, value := range Tuning {

@@ -89,10 +89,6 @@ func (o oracle) eachAttempt(i int, visit func(event.LLMAttemptEnded)) {
 			if body.RequestID != current {
 				current, steps = body.RequestID, nil
 			}
-		case event.AssistantMessage:
-			if body.RequestID != "" && body.RequestID != current {
-				current, steps = body.RequestID, nil
-			}
 		case event.LLMAttemptEnded:
 			if body.RequestID == current && (body.Outcome == event.AttemptToolCalls || body.InputTokens > 0) {
 				steps = append(steps, body)
@@ -112,65 +108,29 @@ func (o oracle) eachAttempt(i int, visit func(event.LLMAttemptEnded)) {
 
 // streams returns the streaming entries by the index of their first delta.
 func (o oracle) streams() map[int]transcript.Entry {
-	var stream, complete attemptID // the newest attempt, and the newest one with an answer
-	var since, ended int
-	var sent struct {
-		request, attempt int
-	}
-	for i, e := range o.events {
-		next := attemptID{}
-		switch body := e.Body.(type) {
-		case event.AssistantMessage:
-			request := event.RequestNumber(body.RequestID)
-			if request == 0 {
-				continue
-			}
-			if sent.request != request {
-				sent.request, sent.attempt = request, 0
-			}
-			done := attemptID{request, sent.attempt}
-			if done.attempt == 0 && stream.request == request {
-				done = stream
-			}
-			if complete.before(done) {
-				complete = done
-			}
-		case event.LLMRequestCompleted, event.LLMRequestInterrupted, event.LLMRequestFailed:
-			ended = max(ended, event.RequestNumber(event.RequestOf(body)))
-		case event.LLMRequestFellBack:
-			if request := event.RequestNumber(body.RequestID); request == stream.request {
-				next = attemptID{request, stream.attempt + 1}
-			}
-		case event.LLMRequestStarted:
-			next = attemptID{event.RequestNumber(body.RequestID), body.Attempt}
-			sent.request, sent.attempt = next.request, next.attempt
-		default:
-			if d, _, ok := deltaOf(body); ok {
-				next = attemptID{event.RequestNumber(d.RequestID), d.Attempt}
-			}
-		}
-		if stream.before(next) && complete.before(next) && next.request > ended {
-			stream, since = next, i
-		}
-	}
-	if stream.request <= ended || !complete.before(stream) {
-		return nil
-	}
+	var running event.Running
 	next := 0
 	first, text := map[transcript.Kind]int{}, map[transcript.Kind]string{}
-	for i, e := range o.events[since:] {
+	for i, e := range o.events {
 		d, kind, ok := deltaOf(e.Body)
-		if !ok || (attemptID{event.RequestNumber(d.RequestID), d.Attempt}) != stream {
+		if !ok {
+			before := running
+			if running = running.After(e); !running.IsSameAttempt(before) {
+				clear(text)
+				next = 0
+			}
 			continue
 		}
 		switch {
+		case running.Compare(d.RequestID, d.Attempt) != 0:
+			continue
 		case d.Reset && d.Index >= next-1:
 			clear(text)
 		case d.Index != next:
 			continue
 		}
 		if text[kind] == "" {
-			first[kind] = since + i
+			first[kind] = i
 		}
 		text[kind] += d.Delta
 		next = d.Index + 1
@@ -184,10 +144,4 @@ func (o oracle) streams() map[int]transcript.Entry {
 		}
 	}
 	return entries
-}
-
-type attemptID struct{ request, attempt int }
-
-func (a attemptID) before(b attemptID) bool {
-	return a.request < b.request || a.request == b.request && a.attempt < b.attempt
 }

@@ -232,24 +232,16 @@ func (o oracle) position(i int) int {
 	return o.newest(i + 1)
 }
 
-// requestPosition returns the position of the newest attempt or answer before event i
-// if it belongs to the request, else of the newest event.
+// requestPosition returns the position of the newest attempt before event i if it belongs to the request, else of
+// the newest event.
 func (o oracle) requestPosition(i int, requestID string) int {
-	for j := i - 1; j >= 0; j-- {
-		id, through := "", ""
-		switch body := o.events[j].Body.(type) {
-		case event.LLMRequestStarted:
-			id, through = body.RequestID, body.ThroughEventID
-		case event.AssistantMessage:
-			id, through = body.RequestID, body.ThroughEventID
+	for j, e := range slices.Backward(o.events[:i]) {
+		if started, ok := e.Body.(event.LLMRequestStarted); ok {
+			if started.RequestID == requestID && o.isLogged(j, started.ThroughEventID) {
+				return event.Counter(started.ThroughEventID)
+			}
+			break
 		}
-		if id == "" {
-			continue
-		}
-		if id == requestID && o.isLogged(j, through) {
-			return o.afterThrough(j, through)
-		}
-		break
 	}
 	return o.newest(i + 1)
 }

@@ -90,7 +90,8 @@ func TestReduceDoesNotModifyItsArguments(t *testing.T) {
 }
 
 // anyEvents generates a log with repeated events and arbitrary requests and tools,
-// and deltas of any attempt.
+// and deltas of any attempt, most of them
+// of the running one.
 func anyEvents(t *rapid.T) []event.Event {
 	var events []event.Event
 	last := 0
@@ -112,7 +113,8 @@ func anyEvents(t *rapid.T) []event.Event {
 		}).Draw(t, "fields")
 	}
 	delta := event.TextDelta{} // the previous one; some are consecutive
-	answer := ""               // the newest
+	var running event.Running
+	answer := "" // the newest
 	for range rapid.IntRange(0, 60).Draw(t, "steps") {
 		var e event.Event
 		switch rapid.SampledFrom([]string{
@@ -143,8 +145,9 @@ func anyEvents(t *rapid.T) []event.Event {
 			}
 			e.Body = ofKind(t, delta)
 		case "next delta":
-			if delta.RequestID == "" {
-				delta = event.TextDelta{RequestID: request(), Attempt: 1, Index: -1, ThroughEventID: through()}
+			if running.Compare(delta.RequestID, delta.Attempt) != 0 {
+				number, attempt := running.Attempt()
+				delta = event.TextDelta{RequestID: event.FormatRequestID("demo", number), Attempt: attempt, Index: -1, ThroughEventID: through()}
 			}
 			// 0 repeats a delta, 2 skips one.
 			delta.Index = max(0, delta.Index+rapid.SampledFrom([]int{1, 1, 1, 0, 2}).Draw(t, "index increment"))
@@ -220,6 +223,7 @@ func anyEvents(t *rapid.T) []event.Event {
 			last++
 			e.ID, e.Timestamp = event.FormatID("demo", last), eventtest.Epoch.Add(time.Duration(last)*time.Second)
 		}
+		running = running.After(e)
 		events = append(events, e)
 	}
 	return events

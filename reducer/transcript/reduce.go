@@ -18,9 +18,8 @@ type State struct {
 	attachments []Attachment
 	request     request  // the newest
 	answer      position // newest since the last user message
+	running     event.Running
 	stream      stream
-	lastEnded   int            // number of the newest request whose streaming has ended
-	complete    attempt        // newest attempt whose answer is in the log
 	open        []*pendingCall // without a result, oldest first
 	answered    *answered
 	waiting     []pendingResult
@@ -29,8 +28,7 @@ type State struct {
 
 type request struct {
 	position
-	model   string
-	attempt int // newest that was sent; 0 if unknown
+	model string
 	// steps counts answers with tool calls; failed counts other ended attempts with usage. usage is
 	// the sum over both, and durationMs the sum over the steps.
 	steps, failed int
@@ -45,14 +43,8 @@ type position struct {
 	after string // id of the event whose entries precede them; "" for log order
 }
 
-type attempt struct{ request, number int }
-
-func (a attempt) compare(b attempt) int {
-	return cmp.Or(cmp.Compare(a.request, b.request), cmp.Compare(a.number, b.number))
-}
-
+// stream is the text of the running attempt.
 type stream struct {
-	attempt
 	next           int    // expected index of the next delta
 	text, thinking string // entry ids; "" if none is shown
 }
@@ -64,7 +56,11 @@ func Reduce(s State, e event.Event) (State, []Effect) {
 		return s, nil
 	}
 	f := fold{State: s, event: e, at: timeOf(e)}
-	f.newest = max(f.newest, counter)
+	f.newest, f.running = max(f.newest, counter), f.running.After(e)
+	if !f.running.IsSameAttempt(s.running) {
+		f.removeStreamed()
+		f.stream.next = 0
+	}
 	f.apply()
 	return f.State, f.effects
 }
@@ -115,8 +111,7 @@ func (f *fold) apply() {
 			f.request = request{}
 		}
 		f.request.position = position{body.RequestID, f.logged(body.ThroughEventID)}
-		f.request.model, f.request.attempt = body.Model, body.Attempt
-		f.startAttempt(attempt{event.RequestNumber(body.RequestID), body.Attempt})
+		f.request.model = body.Model
 	case event.LLMAttemptEnded:
 		switch body.Outcome {
 		case event.AttemptToolCalls:
@@ -127,23 +122,17 @@ func (f *fold) apply() {
 			f.endFailed(body.RequestID, body.Usage)
 		}
 	case event.LLMRequestCompleted:
-		f.endStream(body.RequestID)
 		f.append(f.positionOf(body.RequestID), f.usage(body))
 	case event.LLMRequestInterrupted:
-		f.endStream(body.RequestID)
 		f.appendSystem(f.positionOf(body.RequestID), SubtypeInterrupted, Info, interruption(body.Reason))
 		f.appendUsage(body.RequestID, body.Usage)
 	case event.LLMRequestFailed:
-		f.endStream(body.RequestID)
 		f.append(f.positionOf(body.RequestID), Entry{
 			EntryType: EntryType{Type: ErrorMessage, Subtype: SubtypeRequestFailed, FailureKind: body.Kind, Retryable: body.Retryable},
 			Content:   "No answer" + afterRetries(body.RetriesAttempted) + ": " + body.Error,
 		})
 		f.appendUsage(body.RequestID, body.Usage)
 	case event.LLMRequestFellBack:
-		if request := event.RequestNumber(body.RequestID); request == f.stream.request {
-			f.startAttempt(attempt{request, f.stream.number + 1})
-		}
 		f.endFailed(body.RequestID, body.Usage)
 		f.appendSystem(f.positionOf(body.RequestID), SubtypeFellBack, Warning, fmt.Sprintf("Fell back to %s from %s%s: %s",
 			body.ToProvider, body.FromProvider, afterRetries(body.RetriesAttempted), body.Error))
@@ -192,13 +181,6 @@ func (f *fold) appendHook(body event.HookApplied) {
 
 func (f *fold) appendAnswer(body event.AssistantMessage) {
 	after := f.logged(body.ThroughEventID)
-	if body.RequestID != "" {
-		if f.request.id != body.RequestID {
-			f.request = request{}
-		}
-		f.request.position = position{body.RequestID, after}
-		f.endAttempt(event.RequestNumber(body.RequestID))
-	}
 	f.answer = position{f.event.ID, after}
 	if body.Reasoning != "" {
 		f.append(after, Entry{
@@ -210,9 +192,9 @@ func (f *fold) appendAnswer(body event.AssistantMessage) {
 	}
 }
 
-// addDelta ignores deltas after a gap until a Reset.
+// addDelta ignores deltas of other attempts, and those after a gap until a Reset.
 func (f *fold) addDelta(body event.TextDelta, kind Kind) {
-	if !f.startAttempt(attempt{event.RequestNumber(body.RequestID), body.Attempt}) {
+	if f.running.Compare(body.RequestID, body.Attempt) != 0 {
 		return
 	}
 	// A Reset contains all text so far, including that of missing deltas.
@@ -241,38 +223,12 @@ func (f *fold) addDelta(body event.TextDelta, kind Kind) {
 	}
 }
 
-// startAttempt switches to an attempt; false if it has ended.
-func (f *fold) startAttempt(a attempt) bool {
-	switch c := a.compare(f.stream.attempt); {
-	case a.request <= f.lastEnded, a.compare(f.complete) <= 0, c < 0:
-		return false
-	case c > 0:
-		f.removeStreamed()
-		f.stream = stream{attempt: a}
-	}
-	return true
-}
-
 func (f *fold) removeStreamed() {
 	for _, id := range []*string{&f.stream.thinking, &f.stream.text} {
 		if *id != "" {
 			f.effects = append(f.effects, RemoveEntry{ID: *id})
 			*id = ""
 		}
-	}
-}
-
-// endAttempt ends a stream. Another attempt can follow after tool calls.
-func (f *fold) endAttempt(request int) {
-	complete := attempt{request, f.request.attempt}
-	if complete.number == 0 && f.stream.request == request {
-		complete = f.stream.attempt
-	}
-	if complete.compare(f.complete) > 0 {
-		f.complete = complete
-	}
-	if f.stream.attempt.compare(f.complete) <= 0 {
-		f.removeStreamed()
 	}
 }
 
@@ -321,14 +277,6 @@ func sum(a, b event.Usage) event.Usage {
 		total.CostMicros = new(*a.CostMicros + *b.CostMicros)
 	}
 	return total
-}
-
-// endStream also ends all earlier requests.
-func (f *fold) endStream(requestID string) {
-	f.lastEnded = max(f.lastEnded, event.RequestNumber(requestID))
-	if f.stream.request <= f.lastEnded {
-		f.removeStreamed()
-	}
 }
 
 // appendNote uses the agent's extra fields, among them line, which marks malformed input.

@@ -156,7 +156,7 @@ func TestAnApprovalIsAnsweredWithKeys(t *testing.T) {
 	})
 	t.Run("a decision that is not sent is asked for again", func(t *testing.T) {
 		s := asking(t)
-		s.fake.sendErr = client.ErrUnreachable
+		s.fake.sendErr.set(client.ErrUnreachable)
 		s.untilReady()
 		s.typed("y")
 		s.decision()

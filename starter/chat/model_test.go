@@ -177,7 +177,7 @@ func TestALineIsShownFromEnterUntilItIsRecorded(t *testing.T) {
 	})
 	t.Run("also if Temporal is unreachable", func(t *testing.T) {
 		s := open(t)
-		s.fake.eventsErr = context.DeadlineExceeded
+		s.fake.eventsErr.set(context.DeadlineExceeded)
 		s.enter("Hi")
 		s.recordAs(s.takeSent()[0].ClientEventID, event.UserMessage{Content: "Hi"})
 		s.untilViewed("Temporal is unreachable")
@@ -241,7 +241,7 @@ func TestLinesAreSentOneAfterTheOther(t *testing.T) {
 
 func TestALineThatFailsToSendReturnsToTheInput(t *testing.T) {
 	s := open(t)
-	s.fake.sendErr = client.ErrUnreachable
+	s.fake.sendErr.set(client.ErrUnreachable)
 	s.enter("/attach notes")
 	s.enter("Hi")
 	s.takeSent()

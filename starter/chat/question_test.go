@@ -136,7 +136,7 @@ func TestAQuestionIsAnsweredOnce(t *testing.T) {
 	})
 	t.Run("and asked again if the answer is not sent", func(t *testing.T) {
 		s := questioned(t, asks(`{}`), `{"question":"First?"}`)
-		s.fake.sendErr = client.ErrUnreachable
+		s.fake.sendErr.set(client.ErrUnreachable)
 		s.enter("one")
 		s.takeSent()
 		s.untilPrinted("✗ answer not sent: temporal is")

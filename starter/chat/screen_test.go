@@ -27,10 +27,22 @@ type fakeContext struct {
 	log        chan event.Event
 	past       []event.Event
 	sent       chan []event.Event
-	sendErr    error
-	eventsErr  error
+	sendErr    fault
+	eventsErr  fault
 	interrupts chan struct{}
 	unattended atomic.Pointer[time.Time] // nil: a worker has the answer
+}
+
+// fault is an error that a test sets while commands of the screen run.
+type fault struct{ err atomic.Pointer[error] }
+
+func (f *fault) set(err error) { f.err.Store(&err) }
+
+func (f *fault) get() error {
+	if err := f.err.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 func (f *fakeContext) Name() string { return f.name }
@@ -38,7 +50,7 @@ func (f *fakeContext) Name() string { return f.name }
 func (f *fakeContext) Send(ctx context.Context, events ...event.Event) (client.Receipt, error) {
 	select {
 	case f.sent <- events:
-		return client.Receipt{}, f.sendErr
+		return client.Receipt{}, f.sendErr.get()
 	case <-ctx.Done():
 		return client.Receipt{}, ctx.Err()
 	}
@@ -46,8 +58,8 @@ func (f *fakeContext) Send(ctx context.Context, events ...event.Event) (client.R
 
 func (f *fakeContext) Events(_ context.Context, from string) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
-		if f.eventsErr != nil {
-			yield(event.Event{}, f.eventsErr)
+		if err := f.eventsErr.get(); err != nil {
+			yield(event.Event{}, err)
 			return
 		}
 		for _, e := range f.past {

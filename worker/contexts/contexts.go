@@ -59,7 +59,9 @@ type Options struct {
 	// Hooks check all requests and answers, in this order, or receive all events. They must be
 	// the same in all workers of a task queue, whatever their Part. Start returns an error if they are invalid.
 	Hooks []hook.Hook
-	// Reduce must be pure, and the same in all workers of a task queue. Nil: reducer.Reduce.
+	// Reduce must be pure, and the same in all workers of a task queue. If it panics, the context waits: Temporal
+	// repeats the workflow task until a worker has a Reduce that does not, and then processes all accepted input.
+	// Nil: reducer.Reduce.
 	Reduce           reducer.Reducer
 	SearchAttributes bool // whether contexts set them; see [RegisterSearchAttributes]
 	// Archive is required. The Temporal client must have its store, see [WithStore].

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
+
+// sendMessage sends a message, which the hostile model answers as its text says.
+func sendMessage(ctx context.Context, t *target) error {
+	_, err := t.send(ctx, event.UserMessage{Content: pick(t.rand, answers...).name + " " + words(t.rand, size(t.rand))})
+	return err
+}
+
+func postInput(ctx context.Context, t *target) error {
+	data, key := t.input()
+	if t.rand.IntN(4) == 0 {
+		second, other := t.input()
+		_, err := t.post(ctx, []byte("["+string(data)+","+string(second)+"]"), nil, key, other)
+		return err
+	}
+	_, err := t.post(ctx, data, nil, key)
+	return err
+}
+
+func postMalformed(ctx context.Context, t *target) error {
+	body, header := t.malformed(), http.Header{}
+	switch t.rand.IntN(6) {
+	case 0:
+		header.Set("Content-Type", pick(t.rand, "text/plain", "application/json; charset=utf-16", "multipart/form-data", ""))
+	case 1:
+		header.Set("Content-Encoding", "gzip")
+	case 2:
+		header["Idempotency-Key"] = []string{pick(t.rand, "", "a", strings.Repeat("k", 300), "\x7f", `"`)}
+	}
+	_, err := t.post(ctx, body, header)
+	return err
+}
+
+// sendRequest sends a request to a path of the context, or to another one.
+func sendRequest(ctx context.Context, t *target) error {
+	r := t.rand
+	method := pick(r, http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodHead, http.MethodOptions, "BREW")
+	path := pick(r, "/events?from=x", "/events?limit=-1", "/events?limit=99999999999999999999", "/events?from="+t.place(), "/state?%zz", "/transcript?version=-1",
+		"/transcript?version=0.99999999999999999999", "/events/"+t.place()+"/attachment", "/events/../../../limits", "/interrupt", "/nothing", "?q=%00", "/..;/",
+		"?status=x&limit=0", "/events/%2e%2e/attachment")
+	if method == http.MethodDelete {
+		path = pick(r, "/events", "/state") // the context itself: closeSession
+	}
+	request, err := http.NewRequestWithContext(ctx, method, t.url(path), bytes.NewReader(t.malformed()))
+	if err != nil {
+		return err
+	}
+	for range r.IntN(4) {
+		request.Header.Set(pick(r, "Accept", "Last-Event-ID", "Range", "If-Match", "Origin", "Content-Type", "X-Forwarded-For", "Traceparent", "Cookie"),
+			pick(r, "application/json", "bytes=0-,5-1", strings.Repeat("a", 8<<10), "*/*;q=x", "00-"+strings.Repeat("0", 32)+"-1-zz", "http://evil.example", t.place()))
+	}
+	if pick(r, true, false, false) {
+		request.Host = "evil.example"
+	}
+	status, _, err := t.do(request)
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("%s %s: %d", method, path, status)
+}
+
+// repeatKey sends a client event id again, with the same or another event.
+func repeatKey(ctx context.Context, t *target) error {
+	t.mu.Lock()
+	used := t.accepted[max(0, len(t.accepted)-100):] // contexts deduplicate among the newest 1,000
+	t.mu.Unlock()
+	if len(used) == 0 {
+		return errNothing
+	}
+	e := event.New(event.Note{Kind: event.NoteSystem, Content: words(t.rand, 10)})
+	e.ClientEventID = used[t.rand.IntN(len(used))].key
+	data, err := e.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, t.url("/events"), bytes.NewReader(data))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	status, answer, err := t.do(request)
+	if err != nil {
+		return err
+	}
+	var receipt struct{ EventIDs []string }
+	_ = json.Unmarshal(answer, &receipt) // it may be a problem
+	if status == http.StatusAccepted && len(receipt.EventIDs) > 0 {
+		for _, recorded := range t.events() {
+			if note, ok := recorded.Body.(event.Note); ok && recorded.ID == receipt.EventIDs[0] && note == e.Body {
+				return nil // the first use was lost or rejected
+			}
+		}
+		return t.checkLater(ctx, receipt.EventIDs[0], e)
+	}
+	return fmt.Errorf("%d %s", status, answer)
+}
+
+// checkLater reports a problem if the event with an id is another one than the sender of e was told.
+func (t *target) checkLater(ctx context.Context, id string, e event.Event) error {
+	for recorded, err := range t.context.Events(ctx, "") {
+		if err != nil {
+			return err
+		}
+		if recorded.ID == id {
+			if note, ok := recorded.Body.(event.Note); !ok || note != e.Body {
+				t.wrong("202 for another event with the used client event id %s: %s is a %s", e.ClientEventID, id, recorded.Tag())
+			}
+			return nil
+		}
+	}
+	return nil
+}
+
+// uploadSlowly announces a large body and sends a part. The connection stays open.
+func uploadSlowly(ctx context.Context, t *target) error {
+	conn, err := t.dialGateway(ctx)
+	if err != nil {
+		return err
+	}
+	announced := pick(t.rand, 100, 1<<20, 31<<20, 1<<40)
+	_, err = fmt.Fprintf(conn, "POST /contexts/%s/events HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+		t.name, announced, words(t.rand, min(announced, 1<<20)-100))
+	return err
+}
+
+// stallStream opens a stream and never reads it.
+func stallStream(ctx context.Context, t *target) error {
+	conn, err := t.dialGateway(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(conn, "GET /contexts/%s/%s HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n", t.name, pick(t.rand, "events", "transcript"))
+	return err
+}
+
+// dialGateway returns a connection that is closed with the life of the target.
+func (t *target) dialGateway(ctx context.Context) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", strings.TrimPrefix(t.gateway.Ready["url"], "http://"))
+	if err != nil {
+		return nil, err
+	}
+	context.AfterFunc(t.life, func() { _ = conn.Close() })
+	return conn, nil
+}
+
+func read(ctx context.Context, t *target) error {
+	response, err := t.get(ctx, pick(t.rand, "/transcript", "/events", "/state", "/events?limit=1000"), "application/json", t.http)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	n, err := io.Copy(io.Discard, response.Body)
+	if response.StatusCode == http.StatusInternalServerError {
+		t.wrong("%s: %s", response.Request.URL, response.Status)
+	}
+	if err == nil {
+		err = fmt.Errorf("%d, %d bytes", response.StatusCode, n)
+	}
+	return err
+}
