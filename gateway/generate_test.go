@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"go/constant"
+	"go/types"
 	"net/http"
 	"reflect"
 	"regexp"
@@ -15,12 +17,10 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/stretchr/testify/require"
 
-	"go/constant"
-	"go/types"
-
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/event/eventtest/golden"
 	"github.com/seed-9ed7edd4/chronicle/internal/describe"
+	"github.com/seed-9ed7edd4/chronicle/reducer/transcript"
 )
 
 // TestOpenAPIIsGenerated compares openapi.json with the routes and the types of their JSON; -update writes it.
@@ -111,10 +111,9 @@ func newAPI(source *describe.Source) *api {
 			mapping[string(tag)] = describe.Reference + name
 		}
 	}
-	for _, name := range []string{"Operation"} {
-		a.schemas.Add(source.Named(reflect.TypeFor[event.Event]().PkgPath()[:0]+strings.Replace(pkg, "event", "reducer/transcript", 1), name))
+	for _, streamed := range []any{transcript.Operation{}, statusChange{}} {
+		a.of(streamed)
 	}
-	a.schemas.Add(source.Named(reflect.TypeFor[Problem]().PkgPath(), "statusChange"))
 	for name, schema := range componentsOfTexts(constant.StringVal(source.Value(source.Named(pkg, "Usage").Obj(), "quirkPattern"))) {
 		a.schemas.Components[name] = schema
 	}
