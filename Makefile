@@ -4,7 +4,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run dev example up down build test test-long e2e-postgres check histories golden bench soak fuzz clean binaries
+.PHONY: help run dev example up down build test test-long e2e-postgres services check histories golden bench soak fuzz clean binaries
 
 # Tests to run: make test T=TestName P=./pkg
 P ?= ./...
@@ -77,7 +77,7 @@ bin/temporal: tools/temporal/go.mod
 		echo "building bin/temporal, Temporal's own dev server; the first time this takes about 2.5 minutes"; \
 		cd tools/temporal && go build -o ../../$@ -ldflags "-s -w" github.com/temporalio/cli/cmd/temporal && touch ../../$@; }
 
-# The servers in docker-compose.yml, for deploy/local.
+# The servers in docker-compose.yml, for deploy/local.sh.
 production = bin/temporal-server bin/temporal-sql-tool bin/nats-server bin/versitygw bin/prometheus
 
 bin/temporal-server: package = go.temporal.io/server/cmd/server
@@ -101,20 +101,9 @@ bin/prometheus: tools/prometheus/go.mod
 	@cd tools/prometheus && go build -tags remove_all_sd,enable_dns_sd -o ../../$@ github.com/prometheus/prometheus/cmd/prometheus
 	@touch $@
 
-# Runs a command with the services of docker-compose.yml, without Docker. The workers and the gateway
-# use s3://.
-bin/local: TAGS = clouds
-bin/local: $(production) bin/temporal binaries
-	@go build -o bin/ ./deploy/local
-
-.PHONY: bin/local
-
-# Runs go test and lists skipped tests.
-gotest = bin/gotest
-bin/gotest:
-	@go build -o bin/ ./tools/gotest
-
-.PHONY: bin/gotest
+# What deploy/local.sh starts. The workers and the gateway use s3://.
+services: TAGS = clouds
+services: $(production) bin/temporal binaries
 
 # The reference MCP servers, for the tests of tool/mcp. Without npm or its registry these are
 # skipped.
@@ -125,40 +114,37 @@ bin/mcp: tools/mcp/package-lock.json
 		npm ci --prefix $@ --ignore-scripts --no-audit --no-fund --loglevel=error && touch $@ || rm -rf $@; \
 	fi
 
-test: bin/temporal bin/gotest bin/mcp ## Run all tests with the race detector; T=TestName P=./pkg for some
-	@$(if $(race),,echo "no C compiler ($$(go env CC)), so the race detector is off")
-	$(if $(large),@echo "at the end without the race detector:$(if $(plain), packages without goroutines;) large tests; tests of killed workers")
-	@GORACE="atexit_sleep_ms=100 $$GORACE" $(gotest) $(race) -timeout 20m $(if $(large),-skip '$(large_tests)|$(timely_tests)') $(if $(T),-v -run '$(T)') $(slowest) $(if $(plain),$(shell go list $(P) | grep -Fvx "$$(go list $(plain))"),$(P)) \
-		$(if $(plain),+ -p=1 -timeout 20m $(plain)) \
-		$(if $(large),+ -p=1 -vet=off -timeout 20m -run '$(large_tests)' $(large) + -parallel=2 -vet=off -timeout 20m -run '$(timely_tests)' ./e2e)
+# Many tests wait for servers, so more run at a time than there are processors.
+gotest = GORACE="atexit_sleep_ms=100 $$GORACE" go test -timeout 20m -parallel $$((2 * $$(getconf _NPROCESSORS_ONLN)))
 
-# Packages whose code and tests start no goroutines: the race detector finds nothing there
-# and multiplies their time by ten. TestPackagesTestedWithoutRaceDetectorAreSequential checks them.
+# The race detector finds nothing in packages whose code and tests start no goroutines, and multiplies their time by ten.
 sequential = ./event ./formats/agent ./formats/chat ./reducer/transcript
-plain = $(if $(race),$(if $(T),,$(if $(filter ./...,$(P)),$(sequential))))
 
-# Large tests, with megabytes of text or thousands of cases, and those of killed workers run without
-# the race detector when all packages or ./e2e are tested. With T or another P they run with it.
-# Large tests begin with large(t) in e2e and follow the line //test:large elsewhere. Those of killed
-# workers begin with needsTimelyHeartbeats(t) and run two at a time. The variables are the packages with
-# large tests, and the names for -run and -skip.
-large = $(if $(race),$(if $(T),,$(if $(filter ./...,$(P)),./e2e $(large_packages),$(filter ./e2e,$(P)))))
-large_packages = $(shell grep -rl --include='*_test.go' '^//test:large$$' . | xargs -r -n1 dirname | sort -u)
-large_tests = ^($(shell find . -name '*_test.go' | sort | xargs awk '/^\/\/test:large$$/ { marked = 1 } /^func Test/ { name = $$2; sub(/[^A-Za-z0-9].*/, "", name); if (marked) print name; marked = 0 } /^\tlarge\(t\)$$/ { print name }' | paste -sd '|'))$$
-timely_tests = ^($(call begin_with,needsTimelyHeartbeats))$$
+# Tests whose names end with _Alone have megabytes of text or thousands of cases, or kill workers. They run at the end,
+# two at a time and without the race detector. With T, they run with it, like all others.
+alone = ./client ./e2e ./eventlog ./gateway ./llm ./reducer ./workflows
 
-# Packages that take longest start first.
-slowest = $(if $(filter ./...,$(P)),./e2e ./gateway ./worker)
+test: bin/temporal bin/mcp ## Run all tests with the race detector; T=TestName P=./pkg for some
+	@$(if $(race),,echo "no C compiler ($$(go env CC)): the race detector is off")
+	@command -v chromium >/dev/null || echo "no chromium on PATH: browser tests are skipped"
+	@test -e bin/mcp || echo "no npm on PATH, or no registry: tests with the MCP reference servers are skipped"
+ifneq ($(T),)
+	@$(gotest) $(race) -v -run '$(T)' $(P)
+else ifneq ($(P),./...)
+	@$(gotest) $(race) -skip '_Alone$$' $(P)
+	@$(gotest) -p 1 -parallel 2 -vet=off -run '_Alone$$' $(P)
+else
+	@$(gotest) $(race) -skip '_Alone$$' ./e2e ./gateway ./worker $$(go list ./... | grep -Fvx "$$(go list $(sequential))")
+	@$(gotest) $(sequential)
+	@$(gotest) -p 1 -parallel 2 -vet=off -run '_Alone$$' $(alone)
+endif
 
-# The end-to-end tests that begin with a call to a function, for -run.
-begin_with = $(shell awk '/^func Test/ { name = $$2; sub(/[^A-Za-z0-9].*/, "", name) } /^\t$(1)\(t\)$$/ { print name }' e2e/*_test.go | paste -sd '|')
-
-test-long: bin/temporal bin/gotest ## Run the tests that take minutes, such as thousands of turns
+test-long: bin/temporal ## Run the tests that take minutes, such as thousands of turns; their names end with _Long
 	@echo "running them all at once; heavy ones wait for each other"
-	CHRONICLE_LONG_TESTS=1 $(gotest) -count=1 -timeout 30m -parallel 100 -v -run '^($(call begin_with,long))$$' ./e2e
+	CHRONICLE_LONG_TESTS=1 go test -count=1 -timeout 30m -parallel 100 -v -run '_Long$$' ./e2e
 
-e2e-postgres: bin/local bin/gotest ## Run the end-to-end tests on the services of docker-compose.yml, without Docker; requires PostgreSQL
-	bin/local -- sh -c 'CHRONICLE_E2E_TEMPORAL=$$TEMPORAL_ADDRESS CHRONICLE_E2E_TEMPORAL_PID_FILE=$$TEMPORAL_PID_FILE CHRONICLE_E2E_NATS=$$NATS_URL CHRONICLE_E2E_BLOB_URL=$$BLOB_URL CHRONICLE_E2E_GATEWAY=$$GATEWAY_URL CHRONICLE_E2E_PROMETHEUS=$$PROMETHEUS_URL CHRONICLE_E2E_MODEL=$$MODEL_URL $(gotest) -count=1 -tags clouds -timeout 20m $(if $(T),-v -run "$(T)") ./eventlog/blobs ./e2e'
+e2e-postgres: services ## Run the end-to-end tests on the services of docker-compose.yml, without Docker; requires PostgreSQL and curl
+	deploy/local.sh sh -c 'CHRONICLE_E2E_TEMPORAL=$$TEMPORAL_ADDRESS CHRONICLE_E2E_TEMPORAL_PID_FILE=$$TEMPORAL_PID_FILE CHRONICLE_E2E_NATS=$$NATS_URL CHRONICLE_E2E_BLOB_URL=$$BLOB_URL CHRONICLE_E2E_GATEWAY=$$GATEWAY_URL CHRONICLE_E2E_PROMETHEUS=$$PROMETHEUS_URL CHRONICLE_E2E_MODEL=$$MODEL_URL $(gotest) -count=1 -tags clouds $(if $(T),-v -run "$(T)") ./eventlog/blobs ./e2e'
 
 check: ## Check formatting, vet, lint, workflow determinism, imports, replay and modules
 	@echo "gofmt" && files=$$(gofmt -l .) && test -z "$$files" || { echo "not formatted, run gofmt -w:"; echo "$$files"; exit 1; }
@@ -179,9 +165,9 @@ histories: bin/temporal ## Record the histories of end-to-end tests that have no
 golden: ## Update the golden files of the tests
 	go test $(or $(golden_packages),$(error no package has golden files)) -update
 
-bench: $(if $(filter postgres,$(SERVER)),bin/local,bin/temporal binaries) ## Measure latency, throughput, history and billed actions in about half an hour; B='-quick -run signal' for some, SERVER=stock or postgres
+bench: $(if $(filter postgres,$(SERVER)),services,bin/temporal binaries) ## Measure latency, throughput, history and billed actions in about half an hour; B='-quick -run signal' for some, SERVER=stock or postgres
 	@go build -o bin/ ./bench
-	@$(if $(filter postgres,$(SERVER)),bin/local -workers 0 -- sh -c 'BENCH_TEMPORAL_ADDRESS=$$TEMPORAL_ADDRESS exec bin/bench $(B)',bin/bench $(stock) $(B))
+	@$(if $(filter postgres,$(SERVER)),WORKERS=0 deploy/local.sh sh -c 'BENCH_TEMPORAL_ADDRESS=$$TEMPORAL_ADDRESS exec bin/bench $(B)',bin/bench $(stock) $(B))
 
 soak: bin/temporal binaries ## Soak-test 100 contexts under faults and check their logs; SOAK=30s for less, SERVER=stock, S=FLAGS
 	@go build -o bin/ ./bench/soak

@@ -17,9 +17,8 @@ import (
 type measurement struct {
 	*metrics.Metrics
 	providerID, model string
-	sentAt, newestAt  time.Time      // newestAt is zero before the first delta
-	gaps              metrics.Series // set with the first delta
-	stoppedAt         atomic.Int64   // of the first stop message, in nanoseconds; 0: none
+	sentAt, newestAt  time.Time    // newestAt is zero before the first delta
+	stoppedAt         atomic.Int64 // of the first stop message, in nanoseconds; 0: none
 }
 
 func (m *measurement) sent(a *attempt) {
@@ -41,9 +40,8 @@ func (m *measurement) delta() {
 	now := time.Now()
 	if m.newestAt.IsZero() {
 		m.FirstToken.Observe(now.Sub(m.sentAt).Seconds(), m.providerID, m.model)
-		m.gaps = m.TokenGap.Of(m.providerID, m.model)
 	} else {
-		m.gaps.Observe(now.Sub(m.newestAt).Seconds())
+		m.TokenGap.Observe(now.Sub(m.newestAt).Seconds(), m.providerID, m.model)
 	}
 	m.newestAt = now
 	m.Deltas.Add(1)

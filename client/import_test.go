@@ -60,8 +60,7 @@ func jsonl(t require.TestingT, log iter.Seq2[event.Event, error]) string {
 	return out.String()
 }
 
-//test:large
-func TestAnImportedLogEqualsTheExportedOne(t *testing.T) {
+func TestAnImportedLogEqualsTheExportedOne_Alone(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		logs := archive.New(blobstest.New(t).Store)
 		put(r, logs, "demo", eventtest.Log("demo").Draw(r, "log"))
@@ -115,8 +114,7 @@ func numbered(count int) []event.Event {
 	return events
 }
 
-//test:large
-func TestAnInterruptedImportIsInvisibleUntilItIsRepeated(t *testing.T) {
+func TestAnInterruptedImportIsInvisibleUntilItIsRepeated_Alone(t *testing.T) {
 	log := numbered(12_000)
 	bucket := blobstest.New(t)
 	logs := archive.New(bucket.Store)

@@ -92,9 +92,9 @@ func archivedThrough(w *world, a *archive.Archive, c *client.Context) (last int)
 	return last
 }
 
-// TestAnotherWorkerRetriesTheArchiveOfAKilledWorker blocks the archive with a pipe in place of
+// TestAnotherWorkerRetriesTheArchiveOfAKilledWorker_Alone blocks the archive with a pipe in place of
 // the registration of the run, and kills the worker that reads the pipe.
-func TestAnotherWorkerRetriesTheArchiveOfAKilledWorker(t *testing.T) {
+func TestAnotherWorkerRetriesTheArchiveOfAKilledWorker_Alone(t *testing.T) {
 	needsTimelyHeartbeats(t)
 	w := newWorldOn(t, environment{timeout: faultTimeout})
 	folder, ok := strings.CutPrefix(w.blobURL, "file://")

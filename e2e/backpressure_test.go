@@ -62,7 +62,7 @@ func (w *world) requireAll(c *client.Context, notes []event.Event) {
 	}
 }
 
-func TestLargeMessagesWithoutAWorkerDoNotTerminateTheRun(t *testing.T) {
+func TestLargeMessagesWithoutAWorkerDoNotTerminateTheRun_Alone(t *testing.T) {
 	large(t)
 	w := newWorldOn(t, environment{timeout: largeTimeout})
 	c := w.open("large-waiting")
@@ -85,7 +85,7 @@ func (w *world) historySize(c *client.Context) int64 {
 	return d.GetWorkflowExecutionInfo().GetHistorySizeBytes()
 }
 
-func TestBackpressureEndsWhenAWorkerRuns(t *testing.T) {
+func TestBackpressureEndsWhenAWorkerRuns_Alone(t *testing.T) {
 	large(t)
 	w := newWorldOn(t, environment{timeout: largeTimeout})
 	c := w.open("full-bytes")
@@ -114,7 +114,7 @@ func TestBackpressureEndsWhenAWorkerRuns(t *testing.T) {
 	w.requireAll(c, append(slices.Clone(notes), late))
 }
 
-func TestBackpressureBeginsAtNineThousandSignals(t *testing.T) {
+func TestBackpressureBeginsAtNineThousandSignals_Long(t *testing.T) {
 	long(t)
 	onlyHeavy(t)
 	w := newWorldOn(t, environment{timeout: largeTimeout})

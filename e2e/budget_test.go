@@ -97,7 +97,7 @@ func TestAContextStaysWithinItsBudget(t *testing.T) {
 }
 
 // Fifty contexts of one label ask at the same time. The model uses as much as a request may.
-func TestConcurrentContextsStayWithinTheBudgetOfTheirLabel(t *testing.T) {
+func TestConcurrentContextsStayWithinTheBudgetOfTheirLabel_Alone(t *testing.T) {
 	large(t)
 	const asked, maxTokens, limit = 50, 100, 2000
 	var used atomic.Int64
@@ -147,7 +147,7 @@ func TestConcurrentContextsStayWithinTheBudgetOfTheirLabel(t *testing.T) {
 }
 
 // The budget allows one attempt at a time, so the next one waits for the deadline of the lost one.
-func TestTheUsageOfAKilledWorkerReplacesItsReservation(t *testing.T) {
+func TestTheUsageOfAKilledWorkerReplacesItsReservation_Alone(t *testing.T) {
 	needsTimelyHeartbeats(t)
 	w := newWorldOn(t, environment{timeout: faultTimeout},
 		llmtest.Answer("I was", " saying").HoldAfter(1, llmtest.NewGate()),
@@ -173,7 +173,7 @@ func TestTheUsageOfAKilledWorkerReplacesItsReservation(t *testing.T) {
 
 // The server gives up on an attempt whose heartbeats are late. Until its worker settles it, the budget
 // does not allow another one.
-func TestAWorkerThatMissedItsHeartbeatsSettlesItsReservation(t *testing.T) {
+func TestAWorkerThatMissedItsHeartbeatsSettlesItsReservation_Alone(t *testing.T) {
 	needsTimelyHeartbeats(t)
 	w := newWorldOn(t, environment{timeout: faultTimeout},
 		llmtest.Answer("I was", " saying").HoldAfter(1, llmtest.NewGate()),

@@ -159,7 +159,7 @@ func TestAMessageDuringASummaryIsAnswered(t *testing.T) {
 	}
 }
 
-func TestASummaryOfAKilledWorkerIsRestarted(t *testing.T) {
+func TestASummaryOfAKilledWorkerIsRestarted_Alone(t *testing.T) {
 	needsTimelyHeartbeats(t)
 	w := newWorldOn(t, environment{timeout: faultTimeout},
 		llmtest.Answer("One."), rejection, llmtest.Answer("They said", " word.").HoldAfter(1, llmtest.NewGate()),
@@ -196,7 +196,7 @@ func TestASummaryOfAKilledWorkerIsRestarted(t *testing.T) {
 	w.replay(c, "compaction-killed")
 }
 
-func TestASummarySurvivesContinueAsNew(t *testing.T) {
+func TestASummarySurvivesContinueAsNew_Alone(t *testing.T) {
 	large(t)
 	gate := llmtest.NewGate()
 	w := newWorldOn(t, environment{timeout: largeTimeout},
@@ -234,7 +234,7 @@ func TestAConversationGrowsForever(t *testing.T) {
 	growForever(t, 50)
 }
 
-func TestAConversationGrowsForHundredsOfTurns(t *testing.T) {
+func TestAConversationGrowsForHundredsOfTurns_Long(t *testing.T) {
 	long(t)
 	growForever(t, 500)
 }

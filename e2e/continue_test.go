@@ -183,7 +183,7 @@ func newestOnly(current reducer.ReducedContext, events ...event.Event) reducer.R
 
 // The conversation has messages by update and by signal, interruptions, notes of a second
 // client, and a follower.
-func TestFiveThousandTurnsAreOneLogOverManyRuns(t *testing.T) {
+func TestFiveThousandTurnsAreOneLogOverManyRuns_Long(t *testing.T) {
 	long(t)
 	t.Parallel()
 	on := environment{timeout: 15 * time.Minute}

@@ -2,5 +2,5 @@
 //
 //	make test P=./e2e    # on a dev server started by the tests
 //	make test-long       # tests that take minutes
-//	make e2e-postgres    # on the production topology; see deploy/local
+//	make e2e-postgres    # on the production topology; see deploy/local.sh
 package e2e

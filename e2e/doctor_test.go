@@ -39,22 +39,14 @@ func TestDoctorNamesTheBrokenPartOfADeployment(t *testing.T) {
 	w := newWorldOn(t, environment{timeout: buildTimeout}, llmtest.Answer("Hello"))
 	w.worker()
 	w.say(w.open("examined"), "Hi") // the worker polls
-	var found map[string]doctor.Finding
-	works := func(check string) bool {
-		return found[check].Severity == doctor.OK || found[check].Severity == doctor.Warning
-	}
-	for range 5 { // on a busy machine, a measurement can time out
-		if found, _ = w.doctor(); works("temporal.hop") && works("temporal.timer") {
-			break
-		}
-	}
+	found, _ := w.doctor()
 	for _, check := range []string{
-		doctor.CheckConnection, "temporal.namespace", "temporal.attributes", "temporal.hop", "temporal.timer", "workers.polling", "clock.skew",
-		"nats.roundtrip", "store.access",
+		doctor.CheckConnection, "temporal.namespace", "workers.polling", "clock.skew", "nats.roundtrip", "store.access",
 	} {
-		require.True(t, works(check), "%s: %s", check, found[check].Measured)
+		severity := found[check].Severity
+		require.True(t, severity == doctor.OK || severity == doctor.Warning, "%s: %s", check, found[check].Measured)
 	}
-	require.Contains(t, found["workers.versions"].Measured, version.Version)
+	require.Contains(t, found["workers.polling"].Measured, version.Version)
 	require.Equal(t, doctor.Skipped, found["workers.report"].Severity, "a worker built with worker/contexts does not support reports")
 
 	tests := []struct {
@@ -68,8 +60,8 @@ func TestDoctorNamesTheBrokenPartOfADeployment(t *testing.T) {
 		{"no worker", func(w *world) { w.queue = "nobody" }, nil, exit.Failure, "workers.polling", "workers.report"},
 		{"a missing namespace", nil, []string{"--namespace", "missing"}, exit.Failure, "temporal.namespace", "workers.polling"},
 		{"NATS is down", func(w *world) { w.on.nats = "nats://127.0.0.1:1" }, nil, exit.Failure, "nats.roundtrip", ""},
-		{"an unusable store", func(w *world) { w.blobURL = "file:///dev/null/blobs" }, nil, exit.Failure, "store.access", "store.identity"},
-		{"Temporal is down", func(w *world) { w.on.temporal = "127.0.0.1:1" }, nil, exit.Unreachable, doctor.CheckConnection, "temporal.hop"},
+		{"an unusable store", func(w *world) { w.blobURL = "file:///dev/null/blobs" }, nil, exit.Failure, "store.access", ""},
+		{"Temporal is down", func(w *world) { w.on.temporal = "127.0.0.1:1" }, nil, exit.Unreachable, doctor.CheckConnection, "clock.skew"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

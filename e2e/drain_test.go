@@ -18,7 +18,7 @@ import (
 
 // Every answer completes with a single request.
 // On an overloaded machine, heartbeats are late, and requests are repeated.
-func TestARollingDeploymentCompletesRunningAnswers(t *testing.T) {
+func TestARollingDeploymentCompletesRunningAnswers_Long(t *testing.T) {
 	long(t)
 	onlyHeavy(t)
 	gates := map[string]*llmtest.Gate{"first": llmtest.NewGate(), "second": llmtest.NewGate()}
@@ -65,7 +65,7 @@ func TestARollingDeploymentCompletesRunningAnswers(t *testing.T) {
 }
 
 // `make bench` measures the time.
-func TestAnotherWorkerRetriesTheRequestOfAKilledWorker(t *testing.T) {
+func TestAnotherWorkerRetriesTheRequestOfAKilledWorker_Alone(t *testing.T) {
 	needsTimelyHeartbeats(t)
 	w := newWorldOn(t, environment{timeout: faultTimeout},
 		llmtest.Answer("One", " two").HoldAfter(1, llmtest.NewGate()),

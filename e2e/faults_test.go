@@ -71,7 +71,7 @@ func (w *world) requireConsistentLog(c *client.Context, messages ...string) (ans
 	return answers
 }
 
-func TestTheAnswerOfAKilledWorkerIsRestarted(t *testing.T) {
+func TestTheAnswerOfAKilledWorkerIsRestarted_Alone(t *testing.T) {
 	needsTimelyHeartbeats(t)
 	for name, retries := range map[string]int{"with retries left": 3, "without retries": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -114,7 +114,7 @@ func TestTheAnswerOfAKilledWorkerIsRestarted(t *testing.T) {
 	}
 }
 
-func TestAMessageInterruptsTheAnswerOfAKilledWorker(t *testing.T) {
+func TestAMessageInterruptsTheAnswerOfAKilledWorker_Alone(t *testing.T) {
 	needsTimelyHeartbeats(t)
 	w := newWorldOn(t, environment{timeout: faultTimeout},
 		llmtest.Answer("I was", " saying").HoldAfter(1, llmtest.NewGate()),

@@ -32,26 +32,26 @@ type flood struct{ signals, bytes, senders int }
 // rejects signals during it.
 const maxFloodedRunBytes = 16<<20 + 2*32<<20
 
-func TestAFloodOfSignalsDuringAnAnswer(t *testing.T) {
+func TestAFloodOfSignalsDuringAnAnswer_Alone(t *testing.T) {
 	large(t)
 	floodDuringAnAnswer(t, flood{250, 62_000, 8}) // 18 MB
 }
 
 // This flood and the next two exceed what a server accepts for a run by default: 50 MiB or 10,000
 // signals.
-func TestAFloodOfMoreThanAHistoryHolds(t *testing.T) {
+func TestAFloodOfMoreThanAHistoryHolds_Long(t *testing.T) {
 	long(t)
 	onlyHeavy(t)
 	floodDuringAnAnswer(t, flood{900, 62_000, 8}) // 66 MB
 }
 
-func TestAFloodOfLargeSignalsOfMoreThanAHistoryHolds(t *testing.T) {
+func TestAFloodOfLargeSignalsOfMoreThanAHistoryHolds_Long(t *testing.T) {
 	long(t)
 	onlyHeavy(t)
 	floodDuringAnAnswer(t, flood{130, 440_000, 2}) // 68 MB
 }
 
-func TestAFloodOfMoreSignalsThanARunMayHave(t *testing.T) {
+func TestAFloodOfMoreSignalsThanARunMayHave_Long(t *testing.T) {
 	long(t)
 	onlyHeavy(t)
 	floodDuringAnAnswer(t, flood{12_000, 20, 16})
@@ -146,7 +146,7 @@ func (w *world) requireFlood(c *client.Context, f flood) {
 
 // The run accepts the update and continues as new before it processes it. The next run records the
 // events, and a sender that repeats them receives their ids.
-func TestAnUpdateOfARunThatContinuesAsNewIsRecordedOnce(t *testing.T) {
+func TestAnUpdateOfARunThatContinuesAsNewIsRecordedOnce_Long(t *testing.T) {
 	long(t)
 	onlyHeavy(t)
 	w := newWorldOn(t, environment{timeout: largeTimeout})
@@ -205,7 +205,7 @@ func (w *world) awaitAdmitted(c *client.Context, updateID string) {
 
 // The server terminates the run, the signals are not in the log, and the next session continues with
 // everything that was recorded; see docs/limits.md.
-func TestAFloodOfSignalsWithoutAWorkerLosesOnlyItself(t *testing.T) {
+func TestAFloodOfSignalsWithoutAWorkerLosesOnlyItself_Long(t *testing.T) {
 	long(t)
 	onlyHeavy(t)
 	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Answer("Hello"), llmtest.Answer("Again"))

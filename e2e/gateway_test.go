@@ -153,7 +153,7 @@ func (v *view) apply(kind string, data []byte) {
 	require.NoError(v.b.w.t, err)
 }
 
-func TestTheGatewayShowsWhatWaitsForAWorker(t *testing.T) {
+func TestTheGatewayShowsWhatWaitsForAWorker_Alone(t *testing.T) {
 	needsTimelyHeartbeats(t)
 	w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Answer("Once upon", " a time").HoldAfter(1, llmtest.NewGate()), llmtest.Answer("Here I am."))
 	c := w.open("unattended")

@@ -224,7 +224,7 @@ func remoteHook(url string) hook.Hook {
 	}}
 }
 
-func TestHooksOfAKilledWorkerRunAgain(t *testing.T) {
+func TestHooksOfAKilledWorkerRunAgain_Alone(t *testing.T) {
 	needsTimelyHeartbeats(t)
 	t.Run("while the hook runs", func(t *testing.T) {
 		t.Parallel()

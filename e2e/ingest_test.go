@@ -56,7 +56,7 @@ func TestAgentOutputIsIngestedLive(t *testing.T) {
 	}
 }
 
-func TestALongAgentLogIsIngestedOnce(t *testing.T) {
+func TestALongAgentLogIsIngestedOnce_Alone(t *testing.T) {
 	large(t)
 	const calls, megabytes = 1500, 3
 	w := newWorldOn(t, environment{timeout: buildTimeout})

@@ -36,7 +36,7 @@ func (w *world) requireNoRunEnded(c *client.Context, maxBytes int64) {
 	}
 }
 
-func TestFortyLargeAttachmentsEndNoRun(t *testing.T) {
+func TestFortyLargeAttachmentsEndNoRun_Alone(t *testing.T) {
 	large(t)
 	w := newWorldOn(t, environment{timeout: largeTimeout})
 	w.worker()
@@ -55,7 +55,7 @@ func TestFortyLargeAttachmentsEndNoRun(t *testing.T) {
 	w.requireNoRunEnded(c, maxRunBytes)
 }
 
-func TestThirteenLargeInputsDuringOneAnswerEndNoRun(t *testing.T) {
+func TestThirteenLargeInputsDuringOneAnswerEndNoRun_Alone(t *testing.T) {
 	large(t)
 	gate := llmtest.NewGate()
 	w := newWorldOn(t, environment{timeout: largeTimeout},

@@ -21,7 +21,7 @@ import (
 // slows down.
 const largeTimeout = 5 * time.Minute
 
-func TestLargeMessagesSentWithoutAWorkerAreRecorded(t *testing.T) {
+func TestLargeMessagesSentWithoutAWorkerAreRecorded_Alone(t *testing.T) {
 	large(t)
 	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Answer("That was a lot."))
 	c := w.open("large")
@@ -47,7 +47,7 @@ func noise(random *rand.Rand, bytes int) string {
 	return string(text)
 }
 
-func TestALargeClosedContextReopens(t *testing.T) {
+func TestALargeClosedContextReopens_Alone(t *testing.T) {
 	large(t)
 	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Answer("I remember."))
 	w.worker()
@@ -64,7 +64,7 @@ func TestALargeClosedContextReopens(t *testing.T) {
 	require.Len(t, w.model.Requests()[0].Messages, messages+1)
 }
 
-func TestAnActivityWorkerAnswersALargeConversation(t *testing.T) {
+func TestAnActivityWorkerAnswersALargeConversation_Alone(t *testing.T) {
 	large(t)
 	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Answer("I have read it all."))
 	w.worker(func(o *contexts.Options) { o.Part = contexts.OnlyWorkflows })
@@ -105,7 +105,7 @@ func byteCount(r llmtest.Request) llmtest.Step {
 	return llmtest.Answer(fmt.Sprintf("%d bytes.", len(r.LastUser())))
 }
 
-func TestAMessageOfThreeMegabytesIsAnsweredAndRecorded(t *testing.T) {
+func TestAMessageOfThreeMegabytesIsAnsweredAndRecorded_Alone(t *testing.T) {
 	large(t)
 	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Func(byteCount))
 	stop := w.worker(shortRuns)
@@ -147,7 +147,7 @@ func TestAMessageOfThreeMegabytesIsAnsweredAndRecorded(t *testing.T) {
 	require.Len(t, found, 1)
 }
 
-func TestAConversationOfAMillionTokensContinuesAsNew(t *testing.T) {
+func TestAConversationOfAMillionTokensContinuesAsNew_Alone(t *testing.T) {
 	large(t)
 	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Func(byteCount))
 	w.worker(func(o *contexts.Options) { o.ContinueAfter = contexts.MinContinueAfter })
@@ -184,7 +184,7 @@ func TestAConversationOfAMillionTokensContinuesAsNew(t *testing.T) {
 	w.replay(c, "")
 }
 
-func TestATenMegabyteContextContinuesAsNewReopensAndExports(t *testing.T) {
+func TestATenMegabyteContextContinuesAsNewReopensAndExports_Long(t *testing.T) {
 	long(t)
 	onlyHeavy(t)
 	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Func(byteCount))

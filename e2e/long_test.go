@@ -10,10 +10,11 @@ import (
 // longVariable enables the long tests. `make test-long` sets it.
 const longVariable = "CHRONICLE_LONG_TESTS"
 
-// long marks a test that takes minutes and runs without the race detector. The call must
-// stand on its own line: `make test-long` searches for it.
+// long marks a test that takes minutes, whose name ends with "_Long". It runs in `make test-long`, without the race
+// detector.
 func long(t *testing.T) {
 	t.Helper()
+	requireSuffix(t, "_Long")
 	if os.Getenv(longVariable) != "1" {
 		t.Skip("long tests, run by make test-long")
 	}
@@ -31,21 +32,29 @@ func onlyHeavy(t *testing.T) {
 	t.Cleanup(heavy.Unlock)
 }
 
-// large marks a test with megabytes of text or many contexts at once, which `make test` without T runs
-// without the race detector. The call must be the first statement, on its own line: the Makefile searches
-// for it.
+// requireSuffix fails a test that the Makefile would not select by its name.
+func requireSuffix(t *testing.T, suffix string) {
+	t.Helper()
+	if !strings.HasSuffix(t.Name(), suffix) {
+		t.Fatalf("rename the test: its name ends with %s", suffix)
+	}
+}
+
+// large marks a test with megabytes of text or many contexts at once, whose name ends with "_Alone": `make test` runs
+// it after the others and without the race detector.
 func large(t *testing.T) {
 	t.Helper()
+	requireSuffix(t, "_Alone")
 	t.Parallel()
 }
 
 // needsTimelyHeartbeats marks a test in which the result depends on [activities.HeartbeatTimeout], such
 // as one that kills a worker. In other tests, that timeout is patientHeartbeatTimeout. A busy machine can
-// delay the heartbeats of the next worker as well, so `make test` without T runs marked tests two at a time,
-// after all others and without the race detector. The call must be the first statement, on its own line: the
-// Makefile searches for it.
+// delay the heartbeats of the next worker as well, so the name of the test ends with "_Alone", as those of large
+// tests.
 func needsTimelyHeartbeats(t *testing.T) {
 	t.Helper()
+	requireSuffix(t, "_Alone")
 	t.Parallel()
 	timely.Store(t.Name(), true)
 }

@@ -68,7 +68,7 @@ var malformed = []struct {
 	{"a forged start", "request-started", rawKey, "request-started"},
 }
 
-func TestMalformedSignalsAreRejected(t *testing.T) {
+func TestMalformedSignalsAreRejected_Alone(t *testing.T) {
 	large(t)
 	w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Answer("Still here."))
 	running := w.process(contexts.Both) // a process, to read its log

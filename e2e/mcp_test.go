@@ -78,7 +78,7 @@ func fileCall(id, tool string, arguments map[string]any) llmtest.Call {
 
 // The turn continues as new between its steps. A worker is killed while the server executes a call;
 // the next worker has one more server, whose tools are offered from the next turn on.
-func TestATurnWithAnMCPServerSurvivesAKilledWorkerAndContinueAsNew(t *testing.T) {
+func TestATurnWithAnMCPServerSurvivesAKilledWorkerAndContinueAsNew_Alone(t *testing.T) {
 	needsTimelyHeartbeats(t)
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
@@ -139,7 +139,7 @@ func TestATurnWithAnMCPServerSurvivesAKilledWorkerAndContinueAsNew(t *testing.T)
 	}
 }
 
-func TestACallOfAnMCPServerThatIsNotIdempotentIsMadeOnce(t *testing.T) {
+func TestACallOfAnMCPServerThatIsNotIdempotentIsMadeOnce_Alone(t *testing.T) {
 	needsTimelyHeartbeats(t)
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)

@@ -22,7 +22,7 @@ import (
 
 // The run continues as new while the call waits for its approval, or for its client. A worker is
 // killed in a phase of the call, and another one continues.
-func TestAWorkerIsKilledInEachPhaseOfACall(t *testing.T) {
+func TestAWorkerIsKilledInEachPhaseOfACall_Alone(t *testing.T) {
 	needsTimelyHeartbeats(t)
 	const unknown = event.OutcomeUnknown
 	for phase, test := range map[string]struct {

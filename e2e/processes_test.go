@@ -84,7 +84,7 @@ func TestWorkflowsAndActivitiesRunInSeparateProcesses(t *testing.T) {
 	w.replay(c, "")
 }
 
-func TestFiftyContextsSurviveAKilledWorker(t *testing.T) {
+func TestFiftyContextsSurviveAKilledWorker_Alone(t *testing.T) {
 	needsTimelyHeartbeats(t)
 	const each = 25 // contexts before and after the second worker starts
 	gate := llmtest.NewGate()

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/seed-9ed7edd4/chronicle/internal/monitoring"
 )
 
 // The URL of the Prometheus server of the topology; `make e2e-postgres` sets it.
@@ -57,8 +55,7 @@ func TestPrometheusAcceptsTheAlertsAndTheDashboard(t *testing.T) {
 			Rules []struct{ Name, Health, LastError string }
 		}
 	}
-	alerts, err := monitoring.ReadAlerts("..")
-	require.NoError(t, err)
+	alerts := readAlerts(t)
 	require.Eventually(t, func() bool {
 		healthy := 0
 		for _, group := range askPrometheus[loaded](t, "rules", nil).Groups {
@@ -71,8 +68,7 @@ func TestPrometheusAcceptsTheAlertsAndTheDashboard(t *testing.T) {
 		}
 		return healthy == len(alerts)
 	}, testTimeout, 100*time.Millisecond, "each rule is evaluated")
-	queries, err := monitoring.ReadQueries("..")
-	require.NoError(t, err)
+	queries := readQueries(t)
 	for _, expr := range queries { // a rejected query fails; TestPrometheusHasTheMetricsOfAConversation checks results
 		askPrometheus[json.RawMessage](t, "query", url.Values{"query": {strings.ReplaceAll(expr, "$__rate_interval", "1m")}})
 	}

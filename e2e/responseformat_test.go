@@ -71,7 +71,7 @@ func TestAnAnswerThatIsInvalidTwiceFails(t *testing.T) {
 	w.replay(c, "")
 }
 
-func TestAKilledWorkersRepairIsRepeatedByAnother(t *testing.T) {
+func TestAKilledWorkersRepairIsRepeatedByAnother_Alone(t *testing.T) {
 	needsTimelyHeartbeats(t)
 	w := newWorldOn(t, environment{timeout: faultTimeout},
 		llmtest.Answer(`{"nick":"A"}`), llmtest.Answer(`{"name"`, `:"Ann"}`).HoldAfter(0, llmtest.NewGate()), llmtest.Answer(`{"name":"Bob"}`))

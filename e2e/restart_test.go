@@ -56,7 +56,7 @@ func (s *ownServer) kill() {
 	<-s.Done()
 }
 
-// supervisedServer is the shared server. deploy/local restarts it when it is killed.
+// supervisedServer is the shared server. deploy/local.sh restarts it when it is killed.
 type supervisedServer struct {
 	running
 	t       *testing.T

@@ -158,7 +158,7 @@ func TestTheTemporalCLIAloneSchedulesMessages(t *testing.T) {
 	w.await(c, func(e event.Event) bool { return e.Tag() == event.TagLLMRequestCompleted })
 }
 
-func TestAScheduledMessageIsSentOnceIfItsWorkerIsKilled(t *testing.T) {
+func TestAScheduledMessageIsSentOnceIfItsWorkerIsKilled_Alone(t *testing.T) {
 	needsTimelyHeartbeats(t)
 	w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Func(echo))
 	c := w.open("killed")

@@ -23,7 +23,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
 	"github.com/seed-9ed7edd4/chronicle/hook"
-	"github.com/seed-9ed7edd4/chronicle/internal/monitoring"
 	"github.com/seed-9ed7edd4/chronicle/internal/telemetry"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/llm/baseurl"
@@ -216,10 +215,9 @@ func (m *measured) talk(c *client.Context) {
 	}
 }
 
-func TestDashboardAndAlertsUseMetricsThatMove(t *testing.T) {
+func TestDashboardAndAlertsUseMetricsThatMove_Alone(t *testing.T) {
 	needsTimelyHeartbeats(t)
-	queries, err := monitoring.ReadQueries("..")
-	require.NoError(t, err)
+	queries := readQueries(t)
 	m := newMeasured(t)
 	m.look()
 	m.apart()
@@ -235,7 +233,7 @@ func TestDashboardAndAlertsUseMetricsThatMove(t *testing.T) {
 	m.exceedBudget(c)
 	m.look()
 	for where, expr := range queries {
-		for _, name := range monitoring.Names(expr) {
+		for _, name := range metricsIn(expr) {
 			if assert.Contains(t, m.values, name, "%s: the metric is not exported", where) {
 				assert.Greater(t, len(m.values[name]), 1, "%s: %s does not move", where, name)
 			}

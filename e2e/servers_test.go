@@ -76,7 +76,7 @@ func devServerOnly(t *testing.T) {
 	}
 }
 
-// topologyOnly skips a test on other servers than those of deploy/local.
+// topologyOnly skips a test on other servers than those of deploy/local.sh.
 func topologyOnly(t *testing.T) {
 	t.Helper()
 	if _, others := server.(running); !others {

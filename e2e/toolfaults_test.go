@@ -18,7 +18,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
-func TestAKilledWorkerDuringACall(t *testing.T) {
+func TestAKilledWorkerDuringACall_Alone(t *testing.T) {
 	needsTimelyHeartbeats(t)
 	for tool, want := range map[string]string{"probe": "tool: interrupted, outcome unknown", "probe_again": "tool: result of a"} {
 		t.Run(tool, func(t *testing.T) {
@@ -47,7 +47,7 @@ func TestAKilledWorkerDuringACall(t *testing.T) {
 	}
 }
 
-func TestAKilledWorkerBeforeAndAfterACall(t *testing.T) {
+func TestAKilledWorkerBeforeAndAfterACall_Alone(t *testing.T) {
 	needsTimelyHeartbeats(t)
 	p := newProbe(t, echoed)
 	w := newWorldOn(t, environment{timeout: faultTimeout},
@@ -137,7 +137,7 @@ func TestAWaitingApprovalSurvivesContinueAsNew(t *testing.T) {
 // The history of a step does not depend on the length of the conversation, nor on the number of
 // steps before it. A loop that passes the messages to its activities would record each time what
 // the model receives.
-func TestEachToolCallAddsTheSameToTheHistory(t *testing.T) {
+func TestEachToolCallAddsTheSameToTheHistory_Alone(t *testing.T) {
 	large(t)
 	const steps = 100
 	p := newProbe(t, echoed)
@@ -188,7 +188,7 @@ func TestEachToolCallAddsTheSameToTheHistory(t *testing.T) {
 }
 
 // A run that the server would terminate does not wait for its calls.
-func TestCallsOfARunThatMustEndAreLost(t *testing.T) {
+func TestCallsOfARunThatMustEndAreLost_Alone(t *testing.T) {
 	large(t)
 	gate := make(chan struct{})
 	p := newProbe(t, held(gate))

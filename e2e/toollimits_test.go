@@ -24,7 +24,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
-func TestALargeCallLeavesTheHistorySmall(t *testing.T) {
+func TestALargeCallLeavesTheHistorySmall_Alone(t *testing.T) {
 	large(t)
 	const size = 200 << 10
 	random := rand.New(rand.NewPCG(5, 6))

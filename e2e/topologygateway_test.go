@@ -14,7 +14,6 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/internal/monitoring"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
@@ -84,7 +83,7 @@ func TestTheRunningGatewayStreamsAnAnswer(t *testing.T) {
 	require.Contains(t, log, "Once upon a time")
 }
 
-// seldom are the metrics that need more than a short conversation. TestDashboardAndAlertsUseMetricsThatMove
+// seldom are the metrics that need more than a short conversation. TestDashboardAndAlertsUseMetricsThatMove_Alone
 // covers them on the dev server.
 var seldom = map[string]string{
 	"chronicle_archive_lag_events_bucket":         "a continuation",
@@ -123,10 +122,9 @@ func TestPrometheusHasTheMetricsOfAConversation(t *testing.T) {
 	d.view.until(`"partial":true`)
 	d.send(event.New(event.BudgetSet{Tokens: new(int64(1))}), event.New(event.UserMessage{Content: "More?"}))
 
-	queries, err := monitoring.ReadQueries("..")
-	require.NoError(t, err)
+	queries := readQueries(t)
 	for where, expr := range queries {
-		for _, name := range monitoring.Names(expr) {
+		for _, name := range metricsIn(expr) {
 			if !strings.HasPrefix(name, "chronicle_") || seldom[name] != "" {
 				continue
 			}

@@ -108,7 +108,7 @@ func TestEveryAttemptIsCounted(t *testing.T) {
 	w.replay(c, "attempts")
 }
 
-func TestTheUsageOfAKilledWorkerIsThatOfItsLastHeartbeat(t *testing.T) {
+func TestTheUsageOfAKilledWorkerIsThatOfItsLastHeartbeat_Alone(t *testing.T) {
 	needsTimelyHeartbeats(t)
 	w := newWorldOn(t, environment{timeout: faultTimeout},
 		llmtest.Answer("I was", " saying").HoldAfter(1, llmtest.NewGate()),

@@ -20,7 +20,7 @@ import (
 const waitVariable = "CHRONICLE_E2E_WAIT"
 
 // No worker runs while calls wait. Decisions, results and deadlines of that time count.
-func TestCallsWaitWithoutAWorker(t *testing.T) {
+func TestCallsWaitWithoutAWorker_Alone(t *testing.T) {
 	needsTimelyHeartbeats(t)
 	wait, err := time.ParseDuration(cmp.Or(os.Getenv(waitVariable), "2s"))
 	require.NoError(t, err)

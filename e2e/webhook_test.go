@@ -117,7 +117,7 @@ func (e *eventEndpoint) calls() []string {
 }
 
 // The endpoint has accepted a delivery whose worker is killed before it stores the cursor.
-func TestADeliveryOfAKilledWorkerIsRepeated(t *testing.T) {
+func TestADeliveryOfAKilledWorkerIsRepeated_Alone(t *testing.T) {
 	needsTimelyHeartbeats(t)
 	w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Func(echo))
 	endpoint := newEventEndpoint(t)

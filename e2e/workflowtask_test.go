@@ -16,7 +16,7 @@ import (
 
 // The server doubles the timeout of a workflow task with each failed attempt, by default up to ten
 // minutes. After an outage of the blob store, a killed worker would hold its tasks that long.
-func TestAnOutageAndAKilledWorkerDelayAContextBriefly(t *testing.T) {
+func TestAnOutageAndAKilledWorkerDelayAContextBriefly_Long(t *testing.T) {
 	long(t)
 	t.Parallel()
 	w := newWorldOn(t, environment{}, llmtest.Func(echo))

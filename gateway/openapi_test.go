@@ -207,8 +207,7 @@ func TestStatesMatchTheDescription(t *testing.T) {
 	})
 }
 
-//test:large
-func TestTranscriptsMatchTheDescription(t *testing.T) {
+func TestTranscriptsMatchTheDescription_Alone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { requireDescribed(t, eventtest.Log("demo").Draw(t, "log")) })
 	stories, err := filepath.Glob("../reducer/transcript/testdata/*.txtar")
 	require.NoError(t, err)

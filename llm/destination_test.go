@@ -146,11 +146,9 @@ func operators() map[string]operator {
 	}
 }
 
-// TestEveryKeyIsSentToItsDestinationOnly tests all combinations of configurations and events on
+// TestEveryKeyIsSentToItsDestinationOnly_Alone tests all combinations of configurations and events on
 // listening servers.
-//
-//test:large
-func TestEveryKeyIsSentToItsDestinationOnly(t *testing.T) {
+func TestEveryKeyIsSentToItsDestinationOnly_Alone(t *testing.T) {
 	origins := []string{
 		"https://api.openai.com", "https://api.mistral.ai", "http://localhost:11434", "https://proxy.example",
 		"https://house.example", "https://vault.example", "http://10.1.2.3:8000", "https://mistral.house.example",

@@ -153,8 +153,7 @@ func TestLongErrorIsCut(t *testing.T) {
 	require.ErrorContains(t, err, "bytes in total")
 }
 
-//test:large
-func TestEndlessStreamIsBounded(t *testing.T) {
+func TestEndlessStreamIsBounded_Alone(t *testing.T) {
 	endless := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		// An endless line.
 		junk := strings.Repeat("x", 1<<20)

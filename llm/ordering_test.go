@@ -17,14 +17,12 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// TestNoStateOfAContextIsRejectedByAProvider drives a context with random input, answers with tool
+// TestNoStateOfAContextIsRejectedByAProvider_Alone drives a context with random input, answers with tool
 // calls, results, approvals, faults and changes of the provider. After every step it renders the
 // messages for every preset, with and without tools, and sometimes as if the provider refused all content.
 // Package ordering checks the requests. Two more servers demand what they gave, and refuse images for ever: every
 // conversation with them goes on.
-//
-//test:large
-func TestNoStateOfAContextIsRejectedByAProvider(t *testing.T) {
+func TestNoStateOfAContextIsRejectedByAProvider_Alone(t *testing.T) {
 	seen := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		c := newConversation(t, seen)

@@ -1,15 +1,11 @@
 package llm
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"slices"
-	"strings"
-
-	"github.com/BurntSushi/toml"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/tomlfile"
@@ -58,23 +54,6 @@ type budgetTable struct {
 	USDPerDay    *float64 `toml:"usd_per_day"`
 }
 
-func knownKeys(key toml.Key) []string {
-	modelKeys, priceKeys := []string{"context_window", "price"}, []string{"input", "cached_input", "output"}
-	switch {
-	case len(key) == 1:
-		return []string{"providers", "price_version", "budgets"}
-	case key[0] == "budgets":
-		return []string{"label", "value", "tokens_per_day", "usd_per_day"}
-	case len(key) == 3:
-		return slices.Concat([]string{"base_url", "key", "text_only", "accepts", "tools", "think_tags"}, modelKeys, []string{"models"})
-	case len(key) == 4 && key[2] == "price", len(key) == 6 && key[4] == "price":
-		return priceKeys
-	case len(key) == 5:
-		return modelKeys
-	}
-	return nil
-}
-
 // ProviderFile is the content of a file of providers.
 type ProviderFile struct {
 	Providers    []Provider // sorted by id
@@ -82,18 +61,18 @@ type ProviderFile struct {
 	Budgets      []Budget
 }
 
-// ReadProviders reads a file like providers.example.toml. Errors name the file, the provider or budget,
-// the field and, if it is known, the line.
+// ReadProviders reads a file like providers.example.toml. Errors name the file, the provider or budget, and the
+// field.
 func ReadProviders(name string) (ProviderFile, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
 		return ProviderFile{}, err
 	}
-	file, err := parseProviders(string(data), false)
-	if err != nil {
-		return ProviderFile{}, tomlfile.At(name, err)
+	file, err := parseProviders(name, string(data))
+	if err == nil && len(file.Providers)+len(file.Budgets) == 0 {
+		err = fmt.Errorf("%s: no provider and no budget (each is a table [providers.ID] or [[budgets]])", name)
 	}
-	return file, nil
+	return file, err
 }
 
 // ProviderKeys are the top-level keys of a file of providers.
@@ -101,61 +80,40 @@ var ProviderKeys = []string{"providers", "budgets", "price_version"}
 
 // ParseProviders reads the [ProviderKeys] in the text of a configuration file. It ignores all others.
 func ParseProviders(name, text string) (ProviderFile, error) {
-	file, err := parseProviders(text, true)
-	if err != nil {
-		return ProviderFile{}, tomlfile.At(name, err)
-	}
-	return file, nil
+	return parseProviders(name, text, ProviderKeys...)
 }
 
-// parseProviders reads a file of providers. With isPart, other keys are allowed, and providers may be
-// missing.
-func parseProviders(text string, isPart bool) (ProviderFile, error) {
+// parseProviders reads the text of a file. With parts, other keys at the top level are allowed.
+func parseProviders(name, text string, parts ...string) (out ProviderFile, err error) {
 	var file struct {
 		PriceVersion *string                  `toml:"price_version"`
 		Providers    map[string]providerTable `toml:"providers"`
 		Budgets      []budgetTable            `toml:"budgets"`
 	}
-	meta, err := tomlfile.Decode(text, &file)
-	if err != nil {
+	if err := tomlfile.Decode(name, text, &file, parts...); err != nil {
 		return ProviderFile{}, err
 	}
-	lines := tomlfile.NewLines(text)
-	for _, key := range meta.Undecoded() {
-		if !isPart || slices.Contains(ProviderKeys, key[0]) {
-			return ProviderFile{}, &tomlfile.Error{Line: lines.Of(key...), Err: unknownKey(key)}
-		}
-	}
-	if !isPart && len(file.Providers)+len(file.Budgets) == 0 {
-		return ProviderFile{}, errors.New("no provider and no budget (each is a table [providers.ID] or [[budgets]])")
-	}
-	var out ProviderFile
 	if v := file.PriceVersion; v != nil {
 		err := event.ValidateName("price_version", *v)
 		if err == nil && len(*v) > event.MaxPriceVersionBytes {
 			err = fmt.Errorf("price_version: %d bytes (at most %d)", len(*v), event.MaxPriceVersionBytes)
 		}
 		if err != nil {
-			return ProviderFile{}, &tomlfile.Error{Line: lines.Of("price_version"), Err: err}
+			return ProviderFile{}, fmt.Errorf("%s: %w", name, err)
 		}
 		out.PriceVersion = *v
 	}
 	for _, id := range slices.Sorted(maps.Keys(file.Providers)) {
 		p, err := file.Providers[id].provider(id)
 		if err != nil {
-			return ProviderFile{}, &tomlfile.Error{Line: lineOf(lines, id, err), Err: fmt.Errorf("provider %q: %w", id, err)}
+			return ProviderFile{}, fmt.Errorf("%s: provider %q: %w", name, id, err)
 		}
 		out.Providers = append(out.Providers, p)
 	}
-	out.Budgets, err = budgetsOf(file.Budgets)
-	return out, err
-}
-
-// lineOf returns the line of the field whose name begins the error text, or else that of the provider's
-// table.
-func lineOf(lines *tomlfile.Lines, id string, err error) int {
-	field, _, _ := strings.Cut(err.Error(), ":")
-	return cmp.Or(lines.Of(append([]string{"providers", id}, strings.Split(field, ".")...)...), lines.Of("providers", id))
+	if out.Budgets, err = budgetsOf(file.Budgets); err != nil {
+		return ProviderFile{}, fmt.Errorf("%s: %w", name, err)
+	}
+	return out, nil
 }
 
 func budgetsOf(tables []budgetTable) (budgets []Budget, err error) {
@@ -300,23 +258,4 @@ func (table priceTable) price() (Price, error) {
 		}
 	}
 	return Price{Input: *table.Input, CachedInput: *table.CachedInput, Output: *table.Output}, nil
-}
-
-// unknownKey suggests a known key that resembles the unknown one.
-func unknownKey(key toml.Key) error {
-	if key[0] != "providers" && key[0] != "budgets" {
-		key = key[:1]
-	}
-	problem := fmt.Sprintf("unknown key %q", key[len(key)-1])
-	if len(key) > 2 && key[0] == "providers" {
-		problem = fmt.Sprintf("provider %q: unknown key %q", key[1], strings.Join(key[2:], "."))
-	}
-	if len(key) > 1 && key[0] == "budgets" {
-		problem = fmt.Sprintf("budgets: unknown key %q", key[1])
-	}
-	known := knownKeys(key)
-	if len(known) == 0 {
-		return errors.New(problem)
-	}
-	return fmt.Errorf("%s %s", problem, event.Suggest(key[len(key)-1], known...))
 }

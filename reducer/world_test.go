@@ -14,14 +14,12 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// TestASessionSurvivesRandomFaults drives a session with random inputs: events of every kind,
+// TestASessionSurvivesRandomFaults_Alone drives a session with random inputs: events of every kind,
 // interrupts, closes, workers that fail, die or ignore a stop, lost, late and repeated
 // signals, terminated runs, and runs that continue as new. Answers have tool calls with every
 // outcome: errors, approvals, results of clients, expiry, lost workers and late results. It checks
 // the invariants after every step, and that the session becomes idle when the faults end.
-//
-//test:large
-func TestASessionSurvivesRandomFaults(t *testing.T) {
+func TestASessionSurvivesRandomFaults_Alone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &world{T: t, session: reducer.NewSession("demo"), twin: reducer.NewSession("demo"), now: eventtest.Epoch, shown: map[string]int{}, started: map[string]bool{}}
 		w.step(reducer.Opened{At: w.now})

@@ -25,13 +25,12 @@ func newDoctorCommand(a *app) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "doctor [flags]",
 		Short: "Check the deployment, and say what to fix",
-		Long: `Check Temporal, its namespace and its settings, the workers, NATS, the blob store,
-the clocks and this machine. A worker that polls the task queue checks its own
-machine and its providers, and its findings are included. Warnings and errors say
-why they matter and what to do.
+		Long: `Check Temporal and its namespace, the workers, NATS, the blob store and the clocks.
+A worker that polls the task queue checks its own connections, its providers and its
+MCP servers, and its findings are included. Warnings and errors say why they matter
+and what to do.
 
-The command measures how fast Temporal dispatches tasks and timers with a workflow
-that it runs itself, and writes a blob. It deletes both.
+The command starts workflows and writes a blob, and deletes them.
 
 The exit code is 0 if there are no errors, even if there are warnings; 1 if there are
 errors; and 4 if Temporal is unreachable.

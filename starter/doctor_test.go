@@ -35,13 +35,13 @@ var healthy = doctor.Finding{Check: "temporal.connection", Severity: doctor.OK, 
 func TestDoctorExpandsProblemsOnly(t *testing.T) {
 	got, call := examined(t, []doctor.Finding{
 		healthy,
-		{Check: "temporal.retention", Severity: doctor.Warning, Measured: "closed runs are kept for 24h0m0s", Why: "events may be lost", Fix: "raise it"},
+		{Check: "temporal.namespace", Severity: doctor.Warning, Measured: "closed runs are kept for 24h0m0s", Why: "events may be lost", Fix: "raise it"},
 		{Check: "nats.roundtrip", Severity: doctor.Skipped, Measured: "live deltas are off", Why: "w"},
 		{Check: "provider.openrouter", Worker: "1@a", Severity: doctor.Warning, Measured: "slow\x1b[31m\nnews", Why: "w", Fix: "wait"},
 	}, nil)
 	require.False(t, call)
 	require.Equal(t, outcome{exit.OK, `ok       temporal.connection    127.0.0.1:7233 responds in 3ms
-warning  temporal.retention     closed runs are kept for 24h0m0s
+warning  temporal.namespace     closed runs are kept for 24h0m0s
          why  events may be lost
          fix  raise it
 skipped  nats.roundtrip         live deltas are off

@@ -106,7 +106,7 @@ func TestServeCheckReportsWhetherTheGatewayIsReady(t *testing.T) {
 	require.NoError(t, os.WriteFile(os.Getenv("CHRONICLE_CONFIG"), []byte("[gateway]\nrate = nan\n"), 0o600))
 	code, printed = check(address)
 	require.Equal(t, 2, code)
-	require.Contains(t, printed, "chronicle.toml:2: gateway.rate NaN: want a number like 50")
+	require.Contains(t, printed, "chronicle.toml: gateway.rate NaN: want a number like 50")
 }
 
 func TestServeLogsFailedExports(t *testing.T) {
@@ -222,7 +222,7 @@ func TestServeReloadsItsLogLevel(t *testing.T) {
 		return lines.Text()
 	}
 	require.Contains(t, reload("[gateway]\nlisten = \"127.0.0.1:0\"\njson = true\nlog_level = \"info\"\n"), `"msg":"reloaded the configuration","log_level":"info"`)
-	require.Contains(t, reload("[gateway]\nlog_level = 3\n"), `chronicle.toml:2: gateway.log_level 3: want debug, info, warn or error`)
+	require.Contains(t, reload("[gateway]\nlog_level = 3\n"), `chronicle.toml: gateway.log_level 3: want debug, info, warn or error`)
 	require.Contains(t, reload("[gateway]\nlisten = \"127.0.0.1:0\"\nhost = [\"a.example\"]\n"), "reloaded the configuration")
 	require.True(t, lines.Scan())
 	require.Contains(t, lines.Text(), `"settings":["gateway.host","gateway.json"]`)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
 	"go.uber.org/zap"
 
@@ -18,18 +19,11 @@ import (
 func (a *app) deployment(at endpoints, r *runningWorker) *doctor.Deployment {
 	d := &doctor.Deployment{
 		Address: at.temporal.HostPort, Namespace: at.temporal.Namespace, TaskQueue: a.settings.TaskQueue,
-		Temporal: r.client,
-		Store:    func(context.Context) (*blobs.Store, error) { return r.blobs, nil },
-		Folders:  []doctor.Folder{doctor.TempFolder()},
+		Dial:  func(context.Context) (client.Client, error) { return r.client, nil },
+		Store: func(context.Context) (*blobs.Store, error) { return r.blobs, nil },
 	}
 	if r.stream != nil {
-		d.NATS, d.Publishes = func() (*stream.Conn, error) { return r.stream, nil }, true
-	}
-	if folder, ok := doctor.StoreFolder(at.blobURL); ok {
-		d.Folders = append(d.Folders, folder)
-	}
-	if a.settings.dev {
-		d.Folders = append(d.Folders, doctor.Folder{Path: a.settings.DataDir, Use: "data"})
+		d.NATS = func() (*stream.Conn, error) { return r.stream, nil }
 	}
 	return d
 }
@@ -37,7 +31,7 @@ func (a *app) deployment(at endpoints, r *runningWorker) *doctor.Deployment {
 // registerReport lets `starter doctor` ask this worker for its findings.
 func (a *app) registerReport(w worker.Registry, at endpoints, r *runningWorker) {
 	report := func(ctx context.Context, in doctor.ReportInput) ([]doctor.Finding, error) {
-		checks := slices.Concat(a.deployment(at, r).MachineChecks(), providers.Checks(*r.providers.Load(), in.Call), mcpChecks(r.mcp))
+		checks := slices.Concat(a.deployment(at, r).ConnectionChecks(), providers.Checks(*r.providers.Load(), in.Call), mcpChecks(r.mcp))
 		findings := slices.Collect(doctor.Run(ctx, checks))
 		for i := range findings {
 			findings[i].Worker = identity()
@@ -58,7 +52,7 @@ func (a *app) startChecks(ctx context.Context, at endpoints, r *runningWorker, l
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for f := range doctor.Run(ctx, d.StartChecks()) {
+		for f := range doctor.Run(ctx, d.ConnectionChecks()) {
 			if ctx.Err() == nil {
 				logFinding(log, f)
 			}

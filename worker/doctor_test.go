@@ -1,9 +1,6 @@
 package main_test
 
 import (
-	"bufio"
-	"encoding/json"
-	"io"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -42,12 +39,11 @@ func TestDoctorExaminesADeploymentAndLeavesNothing(t *testing.T) {
 	worker := dev(t, t.TempDir())
 	facts := worker.ready()
 	own, workers := diagnose(t, facts)
-	require.Len(t, own, 16)
+	require.Len(t, own, 7)
 	for name, f := range own {
 		require.NotContains(t, []doctor.Severity{doctor.Error, doctor.Skipped}, f.Severity, "%s: %s", name, f.Measured)
 	}
-	require.Equal(t, doctor.OK, own["store.identity"].Severity)
-	require.Equal(t, version.Build(), own["workers.versions"].Measured, "workers name their version")
+	require.Contains(t, own["workers.polling"].Measured, "("+version.Build()+")", "workers name their version")
 	require.Len(t, workers, 6)
 	for name, f := range workers {
 		require.NotContains(t, []doctor.Severity{doctor.Error, doctor.Skipped}, f.Severity, "%s: %s", name, f.Measured)
@@ -60,34 +56,4 @@ func TestDoctorExaminesADeploymentAndLeavesNothing(t *testing.T) {
 	probes, err := filepath.Glob(filepath.Join(strings.TrimPrefix(facts["blobs"], "file://"), "default", "cursors", "*"))
 	require.NoError(t, err)
 	require.Empty(t, probes)
-}
-
-func TestWorkerLogsWhatIsWrongAtItsStart(t *testing.T) {
-	t.Parallel()
-	worker := prepare(t, devArgs(t.TempDir())...)
-	executable := worker.cmd.Path
-	worker.cmd.Path = "/bin/sh"
-	worker.cmd.Args = append([]string{"sh", "-c", `ulimit -n 2000 && exec "$0" "$@"`, executable}, worker.cmd.Args[1:]...)
-	worker.cmd.Stderr = nil
-	stderr, err := worker.cmd.StderrPipe()
-	require.NoError(t, err)
-	worker.start()
-	worker.ready()
-	var logged []map[string]any
-	for lines := bufio.NewScanner(stderr); len(logged) == 0 && lines.Scan(); {
-		var line map[string]any
-		require.NoError(t, json.Unmarshal(lines.Bytes(), &line), lines.Text())
-		if line["msg"] == "doctor: files.limit" {
-			logged = append(logged, line)
-		}
-	}
-	require.Len(t, logged, 1)
-	require.Equal(t, "warn", logged[0]["level"])
-	require.Equal(t, "the process may open 2000 files, less than 4096", logged[0]["measured"])
-	require.Contains(t, logged[0]["why"], "open files")
-	require.Contains(t, logged[0]["fix"], "ulimit -n")
-	worker.signal(syscall.SIGTERM)
-	_, err = io.Copy(io.Discard, stderr)
-	require.NoError(t, err)
-	require.Zero(t, worker.exit())
 }

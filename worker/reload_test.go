@@ -96,10 +96,10 @@ func TestAReloadReplacesTheProviderForLaterAnswers(t *testing.T) {
 
 	configure("[worker]\nlog_levle = \"info\"\n")
 	worker.signal(syscall.SIGHUP)
-	log.await(t, `chronicle.toml:2: unknown key \"worker.log_levle\" (did you mean \"worker.log_level\"?)`, 1)
+	log.await(t, `chronicle.toml: unknown key \"worker.log_levle\" (did you mean \"worker.log_level\"?)`, 1)
 	configure("[providers.openai]\nkey = \"sk-s3cr3t\"\n")
 	worker.signal(syscall.SIGHUP)
-	log.await(t, `chronicle.toml:2: provider \"openai\": key: want env:NAME or file:/absolute/path`, 1)
+	log.await(t, `chronicle.toml: provider \"openai\": key: want env:NAME or file:/absolute/path`, 1)
 	require.Equal(t, "Still the new model", ask(t, facts, "And now?"))
 
 	worker.signal(syscall.SIGTERM)

@@ -224,11 +224,9 @@ func TestARunThatContinuesAsNewKeepsTheLostAttempt(t *testing.T) {
 	w.AssertExpectations(t)
 }
 
-// TestARunOverItsSizeLimitRecordsInOneTaskOnly receives more signals than the next run
+// TestARunOverItsSizeLimitRecordsInOneTaskOnly_Alone receives more signals than the next run
 // should start with. The run records 16 MiB of them and continues as new with the others.
-//
-//test:large
-func TestARunOverItsSizeLimitRecordsInOneTaskOnly(t *testing.T) {
+func TestARunOverItsSizeLimitRecordsInOneTaskOnly_Alone(t *testing.T) {
 	const signals = 14
 	text := strings.Repeat("x", 3_500_000)
 	w := newWorld(t)
@@ -256,9 +254,7 @@ func TestARunOverItsSizeLimitRecordsInOneTaskOnly(t *testing.T) {
 
 // TestAnUrgentRunDoesTheWorkOfOneTask has too many messages to fold all signals in one task, and more signals left than
 // the next run should start with.
-//
-//test:large
-func TestAnUrgentRunDoesTheWorkOfOneTask(t *testing.T) {
+func TestAnUrgentRunDoesTheWorkOfOneTask_Alone(t *testing.T) {
 	const folded, left = 293, 8 // with 64 Ki messages, an input is 1,025 of the 300,000 units of a task
 	session := reducer.NewSession("demo")
 	session.EventCount = 2

@@ -77,8 +77,7 @@ func TestSignalsAreDecoded(t *testing.T) {
 	}
 }
 
-//test:large
-func TestAMalformedSignalIsRejected(t *testing.T) {
+func TestAMalformedSignalIsRejected_Alone(t *testing.T) {
 	now := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 	tests := map[string]struct {
 		signal        string

@@ -38,10 +38,7 @@ func workBare(r *role) error {
 	if err != nil {
 		return err
 	}
-	pollers := worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{
-		InitialNumberOfPollers: 32, MinimumNumberOfPollers: 32, MaximumNumberOfPollers: 64,
-	})
-	w := worker.New(temporal, bareName, worker.Options{WorkflowTaskPollerBehavior: pollers, ActivityTaskPollerBehavior: pollers})
+	w := worker.New(temporal, bareName, worker.Options{MaxConcurrentWorkflowTaskPollers: 64, MaxConcurrentActivityTaskPollers: 32})
 	w.RegisterWorkflowWithOptions(bareLoop, workflow.RegisterOptions{Name: bareName})
 	w.RegisterActivityWithOptions(func(ctx context.Context, message string) (string, error) {
 		var answer string

@@ -53,14 +53,11 @@ func ReadFile(name string, options Options) ([]hook.Hook, error) {
 	if err != nil {
 		return nil, err
 	}
-	if options.Getenv == nil {
-		options.Getenv = os.Getenv
+	hooks, err := options.parse(name, string(data))
+	if err == nil && len(hooks) == 0 {
+		err = fmt.Errorf("%s: no hook (each is a table [[hooks]])", name)
 	}
-	hooks, err := options.parse(string(data), false)
-	if err != nil {
-		return nil, tomlfile.At(name, err)
-	}
-	return hooks, nil
+	return hooks, err
 }
 
 // Key is the top-level key of a file of webhooks.
@@ -68,65 +65,36 @@ const Key = "hooks"
 
 // Parse reads the [Key] in the text of a configuration file. It ignores all others.
 func Parse(name, text string, options Options) ([]hook.Hook, error) {
-	if options.Getenv == nil {
-		options.Getenv = os.Getenv
-	}
-	hooks, err := options.parse(text, true)
-	if err != nil {
-		return nil, tomlfile.At(name, err)
-	}
-	return hooks, nil
+	return options.parse(name, text, Key)
 }
 
-// parse reads a file of webhooks. With isPart, other keys are allowed, and hooks may be missing.
-func (o Options) parse(text string, isPart bool) (hooks []hook.Hook, err error) {
+// parse reads the text of a file. With parts, other keys at the top level are allowed.
+func (o Options) parse(name, text string, parts ...string) (hooks []hook.Hook, err error) {
+	if o.Getenv == nil {
+		o.Getenv = os.Getenv
+	}
 	var file struct {
 		Hooks []table `toml:"hooks"`
 	}
-	meta, err := tomlfile.Decode(text, &file)
-	if err != nil {
+	if err := tomlfile.Decode(name, text, &file, parts...); err != nil {
 		return nil, err
-	}
-	for _, key := range meta.Undecoded() {
-		if !isPart || key[0] == Key {
-			return nil, &tomlfile.Error{Line: tomlfile.NewLines(text).Of(key...), Err: unknownKey(text, key)}
-		}
-	}
-	if !isPart && len(file.Hooks) == 0 {
-		return nil, errors.New("no hook (each is a table [[hooks]])")
 	}
 	for i, t := range file.Hooks {
 		h, err := o.hookOf(t)
 		if err != nil {
-			return nil, fmt.Errorf("hook %s: %w", labelOf(i, t.Name), err)
+			return nil, fmt.Errorf("%s: hook %s: %w", name, labelOf(i, t.Name), err)
 		}
 		hooks = append(hooks, h)
 	}
-	return hooks, hook.Validate(hooks)
+	if err := hook.Validate(hooks); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return hooks, nil
 }
 
 // labelOf names a hook in errors.
 func labelOf(i int, name string) string {
 	return cmp.Or(event.Redact(name, 64), fmt.Sprintf("number %d", i+1))
-}
-
-func unknownKey(text string, key []string) error {
-	if len(key) == 1 {
-		return fmt.Errorf("unknown key %q %s", key[0], event.Suggest(key[0], Key))
-	}
-	err := fmt.Errorf("unknown key %q %s", strings.Join(key[1:], "."), event.Suggest(key[1],
-		"name", "url", "stages", "beside", "deltas", "timeout", "retries", "on_failure", "from", "skip_after", "secret"))
-	var file struct {
-		Hooks []map[string]any `toml:"hooks"`
-	}
-	_, _ = tomlfile.Decode(text, &file) // it was valid
-	for i, hook := range file.Hooks {
-		if _, hasKey := hook[key[1]]; hasKey {
-			name, _ := hook["name"].(string)
-			return fmt.Errorf("hook %s: %w", labelOf(i, name), err)
-		}
-	}
-	return err
 }
 
 func (o Options) hookOf(t table) (h hook.Hook, err error) {

@@ -231,9 +231,9 @@ func TestInvalidFilesAreRejected(t *testing.T) {
 	const valid = "name = \"guard\"\nurl = \"https://guard.example.com\"\nsecret = \"env:SECRET\"\nstages = [\"before\"]\n"
 	for want, text := range map[string]string{
 		`no hook (each is a table [[hooks]])`:                                        ``,
-		`:2: hook number 1: unknown key "uri" (did you mean "url"?)`:                 "[[hooks]]\nuri = \"x\"",
-		`:7: hook second: unknown key "timout" (did you mean "timeout"?)`:            "[[hooks]]\n" + valid + "[[hooks]]\ntimout = \"5s\"\nname = \"second\"",
-		`:1: unknown key "hoks" (did you mean "hooks"?)`:                             "hoks = 1",
+		`unknown key "hooks.uri" (did you mean "url"?)`:                              "[[hooks]]\nuri = \"x\"",
+		`unknown key "hooks.timout" (did you mean "timeout"?)`:                       "[[hooks]]\n" + valid + "[[hooks]]\ntimout = \"5s\"\nname = \"second\"",
+		`unknown key "hoks" (did you mean "hooks"?)`:                                 "hoks = 1",
 		`hook number 1: name: empty`:                                                 "[[hooks]]\nurl = \"https://x\"",
 		`hook guard: url: missing (want an https URL like`:                           "[[hooks]]\nname = \"guard\"",
 		`hook guard: url: want an https URL`:                                         "[[hooks]]\nname = \"guard\"\nurl = \"guard\"",
@@ -252,7 +252,7 @@ func TestInvalidFilesAreRejected(t *testing.T) {
 		`hook guard: deltas: "withhold" requires the stage "after"`:                  "[[hooks]]\n" + valid + "deltas = \"withhold\"",
 		`hook guard: beside: requires the stage "before"`:                            "[[hooks]]\nbeside = true\n" + strings.Replace(valid, "before", "after", 1),
 		`hook guard: stages: "before" is listed twice`:                               "[[hooks]]\n" + strings.Replace(valid, `"before"`, `"before", "before"`, 1),
-		`hooks[2].retries: want an integer, got a string`:                            "[[hooks]]\n" + valid + "[[hooks]]\nretries = \"two\"",
+		`line 7 (last key "hooks.retries"): incompatible types`:                      "[[hooks]]\n" + valid + "[[hooks]]\nretries = \"two\"",
 		`hook guard: from: want "new" or "start", got "old"`:                         "[[hooks]]\n" + valid + "from = \"old\"",
 		`hook guard: from: requires the stage "event"`:                               "[[hooks]]\n" + valid + "from = \"new\"",
 		`hook guard: skip_after: want a duration like 1h, got "1"`:                   "[[hooks]]\n" + valid + "skip_after = \"1\"",

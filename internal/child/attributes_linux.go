@@ -4,7 +4,7 @@ import "syscall"
 
 // attributes makes the kernel send a signal to the child when the thread that started it exits.
 func attributes(options Options) *syscall.SysProcAttr {
-	a := &syscall.SysProcAttr{Setpgid: options.OwnGroup, Credential: options.User}
+	a := &syscall.SysProcAttr{Setpgid: options.OwnGroup}
 	if options.OwnGroup {
 		a.Pdeathsig = syscall.SIGKILL // a child that shuts down slowly would keep its ports in use
 	} else {

@@ -5,5 +5,5 @@ package child
 import "syscall"
 
 func attributes(options Options) *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: options.OwnGroup, Credential: options.User}
+	return &syscall.SysProcAttr{Setpgid: options.OwnGroup}
 }

@@ -22,8 +22,6 @@ type Options struct {
 	// OwnGroup puts the child into its own process group, so that a Ctrl-C reaches only this
 	// process. It must be false for a child that reads from the terminal.
 	OwnGroup bool
-	// User of the child. Any but the current one requires root. Nil: the current one.
-	User *syscall.Credential
 }
 
 type Process struct {

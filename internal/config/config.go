@@ -99,7 +99,7 @@ func (c *Config) resolve(t *Table, getenv func(string) string) (err error) {
 	best := c.origin(t, getenv)
 	t.VisitAll(func(f *pflag.Flag) {
 		origin := Origin{}
-		value, isInFile := c.file.value(t.path(f.Name))
+		value, isInFile := c.file.value(t.name, keyOf(f.Name))
 		variable := t.env[f.Name]
 		isAlternative := t.alternatives[f.Name]
 		switch {
@@ -113,7 +113,7 @@ func (c *Config) resolve(t *Table, getenv func(string) string) (err error) {
 				err = fmt.Errorf("%s %q: want %s", variable, event.Redact(getenv(variable), maxShown), exit.Allowed(f))
 			}
 		case isInFile && !(isAlternative && best > byFile):
-			origin = Origin{kind: byFile, name: c.file.path, line: c.file.lines.Of(t.path(f.Name)...)}
+			origin = Origin{kind: byFile, name: c.file.path}
 			err = setValue(f, value)
 		}
 		c.origins[f], c.values[t.Key(f.Name)] = origin, f.Value.String()
@@ -150,7 +150,7 @@ func (c *Config) origin(t *Table, getenv func(string) string) kind {
 }
 
 // Label names a setting and the place of its value in an error: --ui-port, NATS_URL or
-// chronicle.toml:7: worker.ui_port.
+// chronicle.toml: worker.ui_port.
 func (c *Config) Label(flag string) string {
 	for _, t := range c.tables {
 		f := t.Lookup(flag)
@@ -199,9 +199,9 @@ func (c *Config) CheckOnce(flag string, keys ...string) error {
 	if c.file == nil || c.Label(flag) == "--"+flag {
 		return nil
 	}
-	for _, key := range c.file.keys {
-		if slices.Contains(keys, key[0]) {
-			return fmt.Errorf("%s: the file also has %s on line %d (want one of them)", c.Label(flag), key[0], c.file.lines.Of(key...))
+	for _, key := range keys {
+		if _, isInFile := c.file.tree[key]; isInFile {
+			return fmt.Errorf("%s: the file also has %s (want one of them)", c.Label(flag), key)
 		}
 	}
 	return nil
@@ -215,8 +215,8 @@ func (c *Config) Differences(other *Config) (keys []string) {
 		}
 	}
 	for _, part := range Parts {
-		a, _ := c.file.value([]string{part})
-		b, _ := other.file.value([]string{part})
+		a, _ := c.file.value("", part)
+		b, _ := other.file.value("", part)
 		if !reflect.DeepEqual(a, b) {
 			keys = append(keys, part)
 		}
@@ -229,7 +229,6 @@ func (c *Config) Differences(other *Config) (keys []string) {
 type Origin struct {
 	kind kind
 	name string // of the variable or the file
-	line int
 }
 
 type kind int
@@ -241,7 +240,7 @@ const (
 	byFlag
 )
 
-// String describes the place: flag, env NAME, FILE:LINE or default.
+// String describes the place: flag, env NAME, FILE or default.
 func (o Origin) String() string {
 	switch o.kind {
 	case byFlag:
@@ -249,7 +248,7 @@ func (o Origin) String() string {
 	case byVariable:
 		return "env " + o.name
 	case byFile:
-		return fmt.Sprintf("%s:%d", o.name, o.line)
+		return o.name
 	}
 	return "default"
 }

@@ -67,8 +67,8 @@ func TestFlagsOverrideTheEnvironmentWhichOverridesTheFile(t *testing.T) {
 		[]any{p.Address, p.Namespace, p.BlobURL, p.DrainTimeout, p.CacheBytes, p.JSON, p.AllowBaseURLs, p.TemporalPort})
 	require.Equal(t, "--address", p.Label("address"))
 	require.Equal(t, "TEMPORAL_NAMESPACE", p.Label("namespace"))
-	require.Equal(t, "chronicle.toml:3: blob_url", p.Label("blob-url"))
-	require.Equal(t, "chronicle.toml:6: worker.cache_bytes", p.Label("cache-bytes"))
+	require.Equal(t, "chronicle.toml: blob_url", p.Label("blob-url"))
+	require.Equal(t, "chronicle.toml: worker.cache_bytes", p.Label("cache-bytes"))
 	require.Equal(t, "--temporal-port", p.Label("temporal-port"))
 }
 
@@ -232,7 +232,7 @@ func TestReloadKeepsFlagsAndReadsTheFileAgain(t *testing.T) {
 	require.Equal(t, []string{"address", "providers", "worker.json", "worker.log_level"}, p.Differences(reloaded))
 	require.Equal(t, "warn", p.LogLevel.String(), "the old settings do not change")
 	require.Equal(t, "--drain-timeout", reloaded.Label("drain-timeout"))
-	require.Equal(t, "chronicle.toml:3: worker.log_level", reloaded.Label("log-level"))
+	require.Equal(t, "chronicle.toml: worker.log_level", reloaded.Label("log-level"))
 
 	require.NoError(t, os.WriteFile("chronicle.toml", []byte("[worker"), 0o600))
 	_, err = p.Reload(p.getenv, newProgram(nil).tables()...)
@@ -243,7 +243,7 @@ func TestProvidersInTheFileConflictWithAProvidersFile(t *testing.T) {
 	write(t, "[worker]\nproviders = \"providers.toml\"\n[providers.ollama]\n")
 	p := newProgram(nil)
 	require.NoError(t, p.load(t, "--config", "chronicle.toml"))
-	require.EqualError(t, p.CheckOnce("providers", llm.ProviderKeys...), "chronicle.toml:2: worker.providers: the file also has providers on line 3 (want one of them)")
+	require.EqualError(t, p.CheckOnce("providers", llm.ProviderKeys...), "chronicle.toml: worker.providers: the file also has providers (want one of them)")
 	require.NoError(t, p.CheckOnce("hooks", webhook.Key))
 	p = newProgram(nil)
 	require.NoError(t, p.load(t, "--config", "chronicle.toml", "--providers", "other.toml"))

@@ -2,13 +2,13 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/BurntSushi/toml"
 	"github.com/spf13/pflag"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -19,8 +19,6 @@ import (
 type file struct {
 	path, text string
 	tree       map[string]any
-	keys       []toml.Key // in the order of the file
-	lines      *tomlfile.Lines
 }
 
 func readFile(path string) (*file, error) {
@@ -29,80 +27,81 @@ func readFile(path string) (*file, error) {
 		return nil, err
 	}
 	f := &file{path: path, text: string(data), tree: map[string]any{}}
-	meta, err := tomlfile.Decode(f.text, &f.tree)
-	if err != nil {
-		return nil, tomlfile.At(path, err)
-	}
-	f.keys, f.lines = meta.Keys(), tomlfile.NewLines(f.text)
-	return f, nil
+	return f, tomlfile.Decode(path, f.text, &f.tree)
 }
 
-// value returns the value of a key, of one or two names. A nil file has no keys.
-func (f *file) value(key []string) (value any, isKnown bool) {
+// value returns the value of a key in a table. A nil file has no keys.
+func (f *file) value(table, key string) (value any, isKnown bool) {
 	if f == nil {
 		return nil, false
 	}
-	table := f.tree
-	if len(key) > 1 {
-		table, _ = f.tree[key[0]].(map[string]any)
+	keys := f.tree
+	if table != "" {
+		keys, _ = f.tree[table].(map[string]any)
 	}
-	value, isKnown = table[key[len(key)-1]]
+	value, isKnown = keys[key]
 	return value, isKnown
 }
 
 // check returns an error for the first key that is unknown or has a value of the wrong type. It ignores
 // the content of [Parts]. The first table is that of the top level.
 func (f *file) check(tables []*Table) error {
-	for _, key := range f.keys {
-		if slices.Contains(Parts, key[0]) {
+	for _, name := range slices.Sorted(maps.Keys(f.tree)) {
+		if slices.Contains(Parts, name) {
 			continue
 		}
-		if err := f.checkKey(key, tables); err != nil {
-			return tomlfile.At(f.path, &tomlfile.Error{Line: f.lines.Of(key...), Err: err})
+		if err := checkKey(name, f.tree[name], tables); err != nil {
+			return fmt.Errorf("%s: %w", f.path, err)
 		}
 	}
 	return nil
 }
 
-func (f *file) checkKey(key toml.Key, tables []*Table) error {
-	of, path := tables[0], []string(key)
-	for _, t := range tables[1:] {
-		if t.name == key[0] {
-			of, path = t, path[1:]
+// checkKey checks a key of the top level: that of a flag or of a table.
+func checkKey(name string, value any, tables []*Table) error {
+	i := slices.IndexFunc(tables[1:], func(t *Table) bool { return t.name == name })
+	if i < 0 {
+		return tables[0].checkKey(name, value, tables)
+	}
+	keys, isTable := value.(map[string]any)
+	if !isTable {
+		return fmt.Errorf("%s: want a table, got %s", name, tomlfile.Kind(value))
+	}
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		if err := tables[1+i].checkKey(key, keys[key], tables); err != nil {
+			return err
 		}
 	}
-	if len(path) == 0 {
-		if _, isTable := f.tree[key[0]].(map[string]any); !isTable {
-			return fmt.Errorf("%s: want a table, got %s", key, tomlfile.Kind(f.tree[key[0]]))
-		}
-		return nil
-	}
-	flag := of.withKey(path[0])
+	return nil
+}
+
+func (t *Table) checkKey(name string, value any, all []*Table) error {
+	flag := t.withKey(name)
 	if flag == nil {
-		return unknownKey(key, path[0], of, tables)
+		return t.unknownKey(name, all)
 	}
-	value, _ := f.value(of.path(flag.Name))
 	if err := checkType(flag, value); err != nil {
-		return fmt.Errorf("%s%w", of.Key(flag.Name), err)
+		return fmt.Errorf("%s%w", t.Key(flag.Name), err)
 	}
 	return nil
 }
 
 // unknownKey suggests the same key of another table, or one that resembles it.
-func unknownKey(key toml.Key, name string, of *Table, tables []*Table) error {
-	for _, t := range tables {
-		if f := t.withKey(keyOf(name)); f != nil {
-			return fmt.Errorf("unknown key %q (did you mean %q?)", key.String(), t.Key(f.Name))
+func (t *Table) unknownKey(name string, all []*Table) error {
+	path := strings.TrimPrefix(t.name+"."+name, ".")
+	for _, other := range all {
+		if f := other.withKey(keyOf(name)); f != nil {
+			return fmt.Errorf("unknown key %q (did you mean %q?)", path, other.Key(f.Name))
 		}
 	}
-	known := of.keys()
-	if of.name == "" {
+	known := t.keys()
+	if t.name == "" {
 		known = append(known, Parts...)
-		for _, t := range tables[1:] {
-			known = append(known, t.name)
+		for _, table := range all[1:] {
+			known = append(known, table.name)
 		}
 	}
-	return fmt.Errorf("unknown key %q %s", key.String(), event.Suggest(strings.TrimPrefix(of.name+"."+name, "."), known...))
+	return fmt.Errorf("unknown key %q %s", path, event.Suggest(path, known...))
 }
 
 // checkType returns an error unless a value is valid for a flag. The caller prefixes the error with the key.

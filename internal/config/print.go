@@ -95,48 +95,17 @@ func (c *Config) printPart(b *bytes.Buffer, isSelected func(any) bool) {
 		}
 	}
 	if len(selected) > 0 {
-		fmt.Fprintln(b)
-		printTables(b, c.file, selected)
+		fmt.Fprintf(b, "\n# %s:\n", c.file.path)
+		printTree(b, selected)
 	}
 }
 
-// printTables prints tables with the line of each value.
-func printTables(b *bytes.Buffer, f *file, tables map[string]any) {
-	var encoded bytes.Buffer
-	encoder := toml.NewEncoder(&encoded)
+func printTree(b *bytes.Buffer, tree map[string]any) {
+	encoder := toml.NewEncoder(b)
 	encoder.Indent = ""
-	if err := encoder.Encode(redactAll(tables)); err != nil {
-		fmt.Fprintf(b, "# %s: cannot be printed\n", f.path)
-		return
+	if err := encoder.Encode(redactAll(tree)); err != nil {
+		fmt.Fprintf(b, "# it cannot be printed: %v\n", err)
 	}
-	var path []string
-	for line := range strings.Lines(encoded.String()) {
-		line = strings.TrimSuffix(line, "\n")
-		origin := f.path
-		switch {
-		case line == "":
-		case strings.HasPrefix(line, "["):
-			path = keysOf(strings.Trim(line, "[]") + " = 0")
-			origin = ""
-		default:
-			if n := f.lines.Of(append(slices.Clip(path), keysOf(line)...)...); n > 0 {
-				origin = fmt.Sprintf("%s:%d", f.path, n)
-			}
-			line += "  # " + origin
-		}
-		fmt.Fprintln(b, line)
-	}
-}
-
-// keysOf returns the key that a line sets.
-func keysOf(line string) []string {
-	var tree map[string]any
-	meta, err := toml.Decode(line, &tree)
-	if err != nil || len(meta.Keys()) == 0 {
-		return nil
-	}
-	keys := meta.Keys()
-	return keys[len(keys)-1]
 }
 
 // secretParameter matches a parameter of a URL that is named like a secret.
@@ -192,7 +161,10 @@ func PrintFile(w io.Writer, path string) error {
 		return err
 	}
 	var b bytes.Buffer
-	printTables(&b, f, f.tree)
+	printTree(&b, f.tree)
+	if _, err := fmt.Fprintf(w, "\n# %s:\n", path); err != nil {
+		return err
+	}
 	for line := range strings.Lines(b.String()) {
 		if _, err := fmt.Fprintf(w, "# %s", line); err != nil {
 			return err

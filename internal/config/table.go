@@ -43,13 +43,6 @@ func (t *Table) Key(flag string) string {
 	return strings.TrimPrefix(t.name+"."+keyOf(flag), ".")
 }
 
-func (t *Table) path(flag string) []string {
-	if t.name == "" {
-		return []string{keyOf(flag)}
-	}
-	return []string{t.name, keyOf(flag)}
-}
-
 func keyOf(flag string) string { return strings.ReplaceAll(flag, "-", "_") }
 
 // keys returns the keys of the table, in order.

@@ -14,55 +14,42 @@ const (
 	clockQueue = "doctor"
 )
 
-func (d *Deployment) clock() Check {
-	return Check{
-		Name: "clock.skew",
-		Why: "with a wrong clock, receivers reject webhooks, clouds reject signed requests, valid keys and certificates count as expired, and " +
-			"polls of workers seem old",
-		Needs: []string{CheckConnection, checkNamespace},
-		Run: func(ctx context.Context) Result {
-			skew, precision, err := d.skew(ctx)
-			if err != nil {
-				return failed("read the clock of the server", err)
-			}
-			const fix = "synchronize the clocks of this machine and of the Temporal server by NTP"
-			switch size := skew.Abs(); {
-			case size > brokenSkew:
-				return failure(fix, "the clock of this machine is %s that of the Temporal server, more than %v", described(skew), brokenSkew)
-			case size > maxSkew:
-				return warning(fix, "the clock of this machine is %s that of the Temporal server, more than %v", described(skew), maxSkew)
-			case size == 0:
-				return ok("the clocks of this machine and of the Temporal server agree within %v", latency(precision))
-			}
-			return ok("the clock of this machine is %s that of the Temporal server", described(skew))
-		},
+func (d *Deployment) clock(ctx context.Context) Result {
+	skew, err := d.skew(ctx)
+	if err != nil {
+		return failed("read the clock of the server", err)
 	}
-}
-
-func described(skew time.Duration) string {
+	measured := fmt.Sprintf("the clock of this machine is %v ahead of that of the Temporal server", latency(skew))
 	if skew < 0 {
-		return fmt.Sprintf("%v behind", latency(-skew))
+		measured = fmt.Sprintf("the clock of this machine is %v behind that of the Temporal server", latency(-skew))
 	}
-	return fmt.Sprintf("%v ahead of", latency(skew))
+	const fix = "synchronize the clocks of this machine and of the Temporal server by NTP"
+	switch size := skew.Abs(); {
+	case size > brokenSkew:
+		return failure(fix, "%s, more than %v", measured, brokenSkew)
+	case size > maxSkew:
+		return warning(fix, "%s, more than %v", measured, maxSkew)
+	}
+	return ok("%s", measured)
 }
 
 // skew starts a workflow and compares its start time with the local times before and after. The
 // difference is 0 if the start time is between them.
-func (d *Deployment) skew(ctx context.Context) (skew, precision time.Duration, err error) {
+func (d *Deployment) skew(ctx context.Context) (skew time.Duration, err error) {
 	ctx, cancel := shortened(ctx)
 	defer cancel()
 	options := startOptions(clockQueue)
 	options.StartDelay = maxLife / 2 // no task for the queue, which nobody polls
 	before := d.now()
-	run, err := d.client().ExecuteWorkflow(ctx, options, workflowName)
+	run, err := d.temporal.ExecuteWorkflow(ctx, options, workflowName)
 	after := d.now()
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
-	defer Delete(ctx, d.client(), d.Namespace, run)
-	described, err := d.client().DescribeWorkflowExecution(ctx, run.GetID(), run.GetRunID())
+	defer Delete(ctx, d.temporal, d.Namespace, run)
+	described, err := d.temporal.DescribeWorkflowExecution(ctx, run.GetID(), run.GetRunID())
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	started := described.GetWorkflowExecutionInfo().GetStartTime().AsTime()
 	switch {
@@ -71,5 +58,5 @@ func (d *Deployment) skew(ctx context.Context) (skew, precision time.Duration, e
 	case started.After(after):
 		skew = after.Sub(started)
 	}
-	return skew, after.Sub(before), nil
+	return skew, nil
 }

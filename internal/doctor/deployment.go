@@ -1,118 +1,119 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
-	"sync"
+	"log/slog"
+	"os"
 	"time"
 
-	"go.temporal.io/api/workflowservice/v1"
 	sdkclient "go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
+	"github.com/seed-9ed7edd4/chronicle/internal/connect"
 	"github.com/seed-9ed7edd4/chronicle/stream"
+	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// Deployment is what the checks examine. Fields without a default are required, unless the checks
-// that use them are not run. Run each of its checks only once.
+// Deployment is what the checks examine.
 type Deployment struct {
 	Address   string // of Temporal
 	Namespace string
 	TaskQueue string // of contexts
-	// Temporal is the client of the process. Nil: that of Dial, which [Deployment.Close] closes.
-	Temporal sdkclient.Client
-	Dial     func(context.Context) (sdkclient.Client, error)
-	// NATS connects, or returns the connection of the process; nil: live deltas are off.
-	NATS      func() (*stream.Conn, error)
-	OwnsNATS  bool // the check closes the connection
-	Publishes bool // this process publishes deltas
-	// Store opens the blob store, or returns that of the process; nil: there is none.
-	Store     func(context.Context) (*blobs.Store, error)
-	OwnsStore bool // Close closes the store
-	Folders   []Folder
-	Call      bool // workers send a request to each of their providers
+	Dial      func(context.Context) (sdkclient.Client, error)
+	NATS      func() (*stream.Conn, error)                // nil: live deltas are off
+	Store     func(context.Context) (*blobs.Store, error) // nil: there is none
+	IsClient  bool                                        // it publishes no deltas, and checks close the connections that they open
+	Call      bool                                        // workers send a request to each of their providers
+	Now       func() time.Time                            // nil: [time.Now]
 
-	// Readings that tests replace; nil: those of this machine.
-	Now       func() time.Time
-	FreeBytes func(folder string) (free, total uint64, err error)
-	OpenFiles func() (limit uint64, err error)
-
-	mu       sync.Mutex
-	isClosed bool
-	dialed   sdkclient.Client
-	store    *blobs.Store
-
-	// Results of checks for those that need them.
-	described *workflowservice.DescribeNamespaceResponse
-	pollers   []Poller
-	lateness  time.Duration // of a timer
+	temporal sdkclient.Client // set by the check of the connection
+	storeID  string           // that the namespace recorded; set by the check of the namespace
 }
 
-// Folder is a folder on a disk that must not fill up.
-type Folder struct {
-	Path string
-	Use  string // what it contains
+// ForClient returns the deployment that a client with this configuration uses. The error is that of the
+// TOML profile.
+func ForClient(config client.Config) (*Deployment, error) {
+	options, err := connect.Temporal{Address: config.Address, Namespace: config.Namespace, Profile: config.Profile}.Options()
+	if err != nil {
+		return nil, err
+	}
+	options.Logger = log.NewStructuredLogger(slog.New(slog.DiscardHandler))
+	d := &Deployment{
+		Address: options.HostPort, Namespace: options.Namespace, TaskQueue: cmp.Or(config.TaskQueue, wire.TaskQueue),
+		Dial:     func(ctx context.Context) (sdkclient.Client, error) { return sdkclient.DialContext(ctx, options) },
+		IsClient: true,
+	}
+	if url := connect.NATSURL(config.NATSURL, os.Getenv); url != "" {
+		auth := connect.NATSAuth(config.NATSAuth, url, os.Getenv)
+		d.NATS = func() (*stream.Conn, error) {
+			return stream.Connect(url, stream.Options{Namespace: options.Namespace, Auth: auth, Name: "chronicle doctor"})
+		}
+	}
+	if url := cmp.Or(config.BlobURL, os.Getenv("BLOB_URL"), "none"); url != "none" {
+		d.Store = func(ctx context.Context) (*blobs.Store, error) {
+			return blobs.OpenExisting(ctx, url, options.Namespace)
+		}
+	}
+	return d, nil
+}
+
+// Names of checks that others need, or that callers handle.
+const (
+	CheckConnection = "temporal.connection"
+	checkNamespace  = "temporal.namespace"
+	checkPolling    = "workers.polling"
+)
+
+// ConnectionChecks returns the checks of the connections of a process.
+func (d *Deployment) ConnectionChecks() []Check {
+	return []Check{
+		{
+			Name: CheckConnection, Run: d.connection,
+			Why: "contexts are workflows of Temporal: nothing works without it, and older servers lack features that contexts use",
+		},
+		{
+			Name: checkNamespace, Needs: CheckConnection, Run: d.namespace,
+			Why: "all contexts are in one namespace; the events of a terminated run are archived when its context receives the next input, " +
+				"and lost if the server deletes the run before",
+		},
+		{
+			Name: "clock.skew", Needs: checkNamespace, Run: d.clock,
+			Why: "with a wrong clock, receivers reject webhooks, clouds reject signed requests, valid keys and certificates count as expired, and " +
+				"polls of workers seem old",
+		},
+		{
+			Name: "nats.roundtrip", Run: d.roundTrip,
+			Why: "live deltas and fast interruptions use NATS; without it, answers appear when they are complete",
+		},
+		{
+			Name: "store.access", Run: d.access,
+			Why: "logs and large messages are in the blob store, which workers and clients of a namespace share; without it, contexts cannot " +
+				"open, close or continue as new",
+		},
+	}
 }
 
 // Checks returns the checks of a client. One of them asks a worker for its own.
 func (d *Deployment) Checks() []Check {
-	return []Check{
-		d.connection(), d.version(), d.namespace(), d.retention(), d.attributes(), d.hop(), d.timer(),
-		d.polling(), d.workerVersions(), d.clock(), d.roundTrip(), d.access(), d.identity(), d.disk(), d.files(), d.report(),
-	}
+	return append(d.ConnectionChecks(),
+		Check{
+			Name: checkPolling, Needs: checkNamespace, Run: d.polling,
+			Why: "without a worker, contexts accept input but do not answer; workers of different versions behave differently",
+		},
+		Check{
+			Name: "workers.report", Needs: checkPolling, Run: d.report, Timeout: reportTimeout,
+			Why: "providers and keys are those of the workers, so a worker checks its own",
+		})
 }
 
-// StartChecks returns the cheap checks, for the start of a worker.
-func (d *Deployment) StartChecks() []Check {
-	return append([]Check{d.version(), d.namespace(), d.retention()}, d.MachineChecks()...)
-}
-
-// MachineChecks returns the checks whose results depend on the machine of a worker.
-func (d *Deployment) MachineChecks() []Check {
-	return []Check{d.clock(), d.roundTrip(), d.access(), d.disk(), d.files()}
-}
-
-// Close closes what the checks opened.
+// Close closes the connection to Temporal that the checks opened.
 func (d *Deployment) Close() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.isClosed = true
-	if d.dialed != nil {
-		d.dialed.Close()
+	if d.temporal != nil && d.IsClient {
+		d.temporal.Close()
 	}
-	if d.store != nil && d.OwnsStore {
-		_ = d.store.Close() // the probe is complete
-	}
-}
-
-// setClient closes the client at once if the check was abandoned and the deployment closed.
-func (d *Deployment) setClient(c sdkclient.Client) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.isClosed {
-		c.Close()
-		return
-	}
-	d.dialed = c
-}
-
-// client returns Temporal, or else the client that the check of the connection has dialed.
-func (d *Deployment) client() sdkclient.Client {
-	if d.Temporal != nil {
-		return d.Temporal
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.dialed
-}
-
-func (d *Deployment) setStore(s *blobs.Store) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.isClosed && d.OwnsStore {
-		_ = s.Close()
-		return
-	}
-	d.store = s
 }
 
 func (d *Deployment) now() time.Time {
@@ -120,18 +121,4 @@ func (d *Deployment) now() time.Time {
 		return d.Now()
 	}
 	return time.Now()
-}
-
-func (d *Deployment) freeBytes(folder string) (free, total uint64, err error) {
-	if d.FreeBytes != nil {
-		return d.FreeBytes(folder)
-	}
-	return freeBytes(folder)
-}
-
-func (d *Deployment) openFiles() (limit uint64, err error) {
-	if d.OpenFiles != nil {
-		return d.OpenFiles()
-	}
-	return openFiles()
 }

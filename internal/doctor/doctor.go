@@ -1,18 +1,14 @@
-// Package doctor checks a deployment: Temporal, workers, NATS, the blob store and the machine.
+// Package doctor checks a deployment: Temporal, workers, NATS, the blob store and the clocks.
 //
 //	for finding := range doctor.Run(ctx, deployment.Checks()) {
 //		…
 //	}
 //
-// A [Deployment] is what the checks examine. `starter doctor` runs all of them. A worker runs the cheap
-// ones at its start, and checks its machine and its providers when a doctor asks it to ([Report]).
+// A [Deployment] is what the checks examine. `starter doctor` runs all of them. A worker runs those of its own
+// connections at its start, and when a doctor asks it to ([Report]), with those of its providers and MCP servers.
 //
-// Guarantees:
-//   - Each check has a timeout. If a service does not respond, its check fails, and checks that need
-//     the result are skipped.
-//   - Checks leave nothing behind: they delete their workflows and blobs. Workflows of a killed
-//     process end within a minute.
-//   - Findings contain no secrets.
+// Checks leave nothing behind: they delete their workflows and blobs. Workflows of a killed process end within a
+// minute. Findings contain no secrets.
 package doctor
 
 import (
@@ -20,6 +16,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 )
 
@@ -35,7 +32,7 @@ const (
 
 // Finding is the result of a check.
 type Finding struct {
-	Check string `json:"check"` // like "temporal.retention"
+	Check string `json:"check"` // like "nats.roundtrip"
 	// Worker is the identity of the worker that made the check; empty: this process.
 	Worker   string   `json:"worker,omitempty"`
 	Severity Severity `json:"severity"`
@@ -56,11 +53,9 @@ func (f Finding) IsProblem() bool { return f.Severity == Warning || f.Severity =
 
 // Check is one measurement.
 type Check struct {
-	Name string
-	Why  string // why the result matters
-	// Needs names the checks that this one waits for. It is skipped if one of them has an error or was
-	// skipped. Checks that are not part of the run are ignored.
-	Needs   []string
+	Name    string
+	Why     string        // why the result matters
+	Needs   string        // an earlier check; if it had an error or was skipped, this one is skipped; empty: none
 	Timeout time.Duration // 0: defaultTimeout
 	Run     func(context.Context) Result
 }
@@ -99,54 +94,30 @@ func failure(fix, format string, args ...any) Result {
 	return Result{Severity: Error, Measured: fmt.Sprintf(format, args...), Fix: fix}
 }
 
-// Run runs checks concurrently and yields their findings in the order of the checks.
+// Run runs checks one after another.
 func Run(ctx context.Context, checks []Check) iter.Seq[Finding] {
 	return func(yield func(Finding) bool) {
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		running := map[string]*outcome{}
+		var unusable []string // checks with an error, and skipped ones
 		for _, c := range checks {
-			running[c.Name] = &outcome{done: make(chan struct{})}
-		}
-		for _, c := range checks {
-			go running[c.Name].decide(ctx, c, running)
-		}
-		for _, c := range checks {
-			<-running[c.Name].done
-			for _, f := range running[c.Name].findings {
+			began := time.Now()
+			r := skipped("requires %s", c.Needs)
+			if !slices.Contains(unusable, c.Needs) {
+				r = perform(ctx, c)
+			}
+			if r.Severity == Error || r.Severity == Skipped {
+				unusable = append(unusable, c.Name)
+			}
+			found := Finding{
+				Check: c.Name, Why: c.Why, Severity: r.Severity, Measured: r.Measured, Fix: r.Fix,
+				DurationMs: time.Since(began).Milliseconds(), isUnreachable: r.isUnreachable,
+			}
+			for _, f := range append([]Finding{found}, r.Reported...) {
 				if !yield(f) {
 					return
 				}
 			}
 		}
 	}
-}
-
-type outcome struct {
-	done     chan struct{} // closed when findings is set
-	findings []Finding     // the first is that of the check
-}
-
-func (o *outcome) decide(ctx context.Context, c Check, others map[string]*outcome) {
-	defer close(o.done)
-	for _, name := range c.Needs {
-		needed, isRunning := others[name]
-		if !isRunning {
-			continue
-		}
-		<-needed.done
-		if s := needed.findings[0].Severity; s == Error || s == Skipped {
-			o.findings = []Finding{{Check: c.Name, Why: c.Why, Severity: Skipped, Measured: "requires " + name}}
-			return
-		}
-	}
-	began := time.Now()
-	r := perform(ctx, c)
-	first := Finding{
-		Check: c.Name, Why: c.Why, Severity: r.Severity, Measured: r.Measured, Fix: r.Fix, DurationMs: time.Since(began).Milliseconds(),
-		isUnreachable: r.isUnreachable,
-	}
-	o.findings = append([]Finding{first}, r.Reported...)
 }
 
 // perform abandons a check that does not end by its timeout, such as one of a file system that hangs.

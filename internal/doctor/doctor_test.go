@@ -17,7 +17,7 @@ func TestACheckThatHangsCostsOnlyItself(t *testing.T) {
 			<-release
 			return ok("released")
 		}},
-		Check{Name: "depends", Why: "because", Needs: []string{"hangs"}, Run: func(context.Context) Result { return ok("unexpected") }},
+		Check{Name: "depends", Why: "because", Needs: "hangs", Run: func(context.Context) Result { return ok("unexpected") }},
 		Check{Name: "other", Why: "because", Run: func(context.Context) Result { return ok("fine") }},
 	)
 	requireFinding(t, found["hangs"], Error, "no result within 1ms")
@@ -25,33 +25,10 @@ func TestACheckThatHangsCostsOnlyItself(t *testing.T) {
 	requireFinding(t, found["other"], OK, "fine")
 }
 
-func TestChecksRunConcurrentlyAndReportInOrder(t *testing.T) {
-	met := make(chan struct{})
-	var names []string
-	for f := range Run(t.Context(), []Check{
-		{Name: "first", Run: func(ctx context.Context) Result {
-			select {
-			case <-met:
-				return ok("met")
-			case <-ctx.Done():
-				return failure("run it", "the second check did not run")
-			}
-		}},
-		{Name: "second", Run: func(context.Context) Result {
-			close(met)
-			return ok("met")
-		}},
-	}) {
-		require.Equal(t, OK, f.Severity, f.Measured)
-		names = append(names, f.Check)
-	}
-	require.Equal(t, []string{"first", "second"}, names)
-}
-
 func TestACheckRunsAfterAWarning(t *testing.T) {
 	found := examine(t,
 		Check{Name: "first", Why: "because", Run: func(context.Context) Result { return warning("do it", "slow") }},
-		Check{Name: "second", Why: "because", Needs: []string{"first", "not in this run"}, Run: func(context.Context) Result { return ok("fine") }},
+		Check{Name: "second", Why: "because", Needs: "first", Run: func(context.Context) Result { return ok("fine") }},
 	)
 	requireFinding(t, found["second"], OK, "fine")
 }
@@ -61,7 +38,7 @@ func TestACancelledRunDeletesItsWorkflows(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s.onDescribe = cancel
 	d := s.deployment()
-	for range Run(ctx, []Check{d.connection(), d.namespace(), d.clock()}) {
+	for range Run(ctx, d.ConnectionChecks()[:3]) {
 	}
 	require.Len(t, s.started, 1)
 	require.Equal(t, []string{s.started[0].ID}, s.deleted)

@@ -6,10 +6,7 @@ import (
 
 	"github.com/google/uuid"
 	commonpb "go.temporal.io/api/common/v1"
-	"go.temporal.io/api/enums/v1"
-	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/sdk/activity"
 	sdkclient "go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
@@ -28,43 +25,32 @@ const (
 // body is a workflow function.
 type body func(workflow.Context) ([]Finding, error)
 
-// execute runs a workflow with a worker of its own in this process, and returns its result and history.
+// execute runs a workflow with a worker of its own in this process, and returns its result.
 // The workflow stays open until it is deleted, because the server deletes an open one at once, but a
 // closed one only after a while.
-func (d *Deployment) execute(ctx context.Context, run body) (found []Finding, history []*historypb.HistoryEvent, err error) {
+func (d *Deployment) execute(ctx context.Context, run body) (found []Finding, err error) {
 	ctx, cancel := shortened(ctx)
 	defer cancel()
 	queue := "doctor/" + uuid.NewString()
-	w := worker.New(d.client(), queue, worker.Options{})
+	w := worker.New(d.temporal, queue, worker.Options{})
 	w.RegisterWorkflowWithOptions(lingering(run), workflow.RegisterOptions{Name: workflowName})
-	w.RegisterActivityWithOptions(hopActivity, activity.RegisterOptions{Name: workflowName})
 	if err := w.Start(); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer w.Stop()
-	started, err := d.client().ExecuteWorkflow(ctx, startOptions(queue), workflowName)
+	started, err := d.temporal.ExecuteWorkflow(ctx, startOptions(queue), workflowName)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	defer Delete(ctx, d.client(), d.Namespace, started)
-	update, err := d.client().UpdateWorkflow(ctx, sdkclient.UpdateWorkflowOptions{
+	defer Delete(ctx, d.temporal, d.Namespace, started)
+	update, err := d.temporal.UpdateWorkflow(ctx, sdkclient.UpdateWorkflowOptions{
 		WorkflowID: started.GetID(), RunID: started.GetRunID(), UpdateName: workflowName, WaitForStage: sdkclient.WorkflowUpdateStageCompleted,
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if err := update.Get(ctx, &found); err != nil {
-		return nil, nil, err
-	}
-	events := d.client().GetWorkflowHistory(ctx, started.GetID(), started.GetRunID(), false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
-	for events.HasNext() {
-		event, err := events.Next()
-		if err != nil {
-			return nil, nil, err
-		}
-		history = append(history, event)
-	}
-	return found, history, nil
+	err = update.Get(ctx, &found)
+	return found, err
 }
 
 // shortened leaves time for the deletion of a workflow.

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -9,7 +10,6 @@ import (
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
 	namespacepb "go.temporal.io/api/namespace/v1"
-	"go.temporal.io/api/operatorservice/v1"
 	"go.temporal.io/api/serviceerror"
 	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
@@ -19,22 +19,20 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/seed-9ed7edd4/chronicle/internal/attributes"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 // server is a Temporal server in memory. Calls without an implementation panic.
 type server struct {
 	sdkclient.Client
-	version    string
-	namespace  string
-	retention  time.Duration
-	storeID    string
-	attributes map[string]enums.IndexedValueType
-	pollers    map[enums.TaskQueueType][]*taskqueuepb.PollerInfo
-	now        time.Time // start time of workflows
-	started    []sdkclient.StartWorkflowOptions
-	deleted    []string // workflow ids
+	version   string
+	namespace string
+	retention time.Duration
+	storeID   string
+	pollers   map[enums.TaskQueueType][]*taskqueuepb.PollerInfo
+	now       time.Time // start time of workflows
+	started   []sdkclient.StartWorkflowOptions
+	deleted   []string // workflow ids
 	// onDescribe is called when a workflow is described, which then takes until its context is done. Nil:
 	// it responds at once.
 	onDescribe func()
@@ -44,7 +42,7 @@ type server struct {
 func newServer() *server {
 	worker := poller("1@a", "0.2.0")
 	return &server{
-		version: "1.29.1", namespace: "default", retention: 30 * 24 * time.Hour, storeID: "store-1", attributes: attributes.Types, now: time.Now(),
+		version: "1.29.1", namespace: "default", retention: 30 * 24 * time.Hour, storeID: "store-1", now: time.Now(),
 		pollers: map[enums.TaskQueueType][]*taskqueuepb.PollerInfo{
 			enums.TASK_QUEUE_TYPE_WORKFLOW: {worker}, enums.TASK_QUEUE_TYPE_ACTIVITY: {worker},
 		},
@@ -67,7 +65,6 @@ func (s *server) deployment() *Deployment {
 
 func (s *server) Close()                                                 {}
 func (s *server) WorkflowService() workflowservice.WorkflowServiceClient { return service{server: s} }
-func (s *server) OperatorService() operatorservice.OperatorServiceClient { return operator{server: s} }
 
 func (s *server) DescribeTaskQueue(_ context.Context, _ string, kind enums.TaskQueueType) (*workflowservice.DescribeTaskQueueResponse, error) {
 	return &workflowservice.DescribeTaskQueueResponse{Pollers: s.pollers[kind]}, nil
@@ -121,13 +118,10 @@ func (s service) DeleteWorkflowExecution(_ context.Context, r *workflowservice.D
 	return &workflowservice.DeleteWorkflowExecutionResponse{}, nil
 }
 
-type operator struct {
-	operatorservice.OperatorServiceClient
-	server *server
-}
-
-func (o operator) ListSearchAttributes(context.Context, *operatorservice.ListSearchAttributesRequest, ...grpc.CallOption) (*operatorservice.ListSearchAttributesResponse, error) {
-	return &operatorservice.ListSearchAttributesResponse{CustomAttributes: o.server.attributes}, nil
+// check returns a check of a deployment by its name.
+func check(d *Deployment, name string) Check {
+	all := d.Checks()
+	return all[slices.IndexFunc(all, func(c Check) bool { return c.Name == name })]
 }
 
 // examine runs checks and returns the findings by check.

@@ -25,7 +25,7 @@ func natsCheck(t *testing.T, url string) Finding {
 	t.Helper()
 	d, err := ForClient(client.Config{Address: "127.0.0.1:1", Namespace: "default", NATSURL: url})
 	require.NoError(t, err)
-	return examine(t, d.roundTrip())["nats.roundtrip"]
+	return examine(t, check(d, "nats.roundtrip"))["nats.roundtrip"]
 }
 
 func TestNATSRoundTrip(t *testing.T) {
@@ -62,39 +62,36 @@ func TestNATSDeliversNothing(t *testing.T) {
 	defer conn.Close()
 	tunnel.Silence()
 	d := &Deployment{NATS: func() (*stream.Conn, error) { return conn, nil }}
-	check := d.roundTrip()
-	check.Timeout = 10 * time.Millisecond
-	requireFinding(t, examine(t, check)["nats.roundtrip"], Error, "no response")
-	d.Publishes = true
-	check = d.roundTrip()
-	check.Timeout = 10 * time.Millisecond
-	requireFinding(t, examine(t, check)["nats.roundtrip"], Error, "did not arrive")
+	for _, want := range []string{"did not arrive", "no response"} {
+		c := check(d, "nats.roundtrip")
+		c.Timeout = 10 * time.Millisecond
+		requireFinding(t, examine(t, c)["nats.roundtrip"], Error, want)
+		d.IsClient = true // the last check closes the connection
+	}
 }
 
-// storeChecks examines the store of a bucket in a namespace with another store, "store-1".
-func storeChecks(t *testing.T, store *blobs.Store) map[string]Finding {
+// storeCheck examines the store of a bucket in a namespace with the store "store-1".
+func storeCheck(t *testing.T, store *blobs.Store) Finding {
 	t.Helper()
 	d := newServer().deployment()
 	d.Store = func(context.Context) (*blobs.Store, error) { return store, nil }
-	return examine(t, d.connection(), d.namespace(), d.access(), d.identity())
+	return examine(t, d.ConnectionChecks()...)["store.access"]
 }
 
 func TestTheStoreIsProbedAndLeftUnchanged(t *testing.T) {
 	bucket := blobstest.New(t)
 	bucket.Set("store.json", []byte(`{"version":1,"id":"store-1"}`))
-	found := storeChecks(t, bucket.Store)
-	requireFinding(t, found[checkAccess], OK, "write, read, list and delete")
-	requireFinding(t, found["store.identity"], OK, "store-1")
+	requireFinding(t, storeCheck(t, bucket.Store), OK, "write, read, list and delete")
 	require.Equal(t, []string{"store.json"}, bucket.Names())
 }
 
 func TestTheStoreIsThatOfAnotherNamespace(t *testing.T) {
 	bucket := blobstest.New(t)
-	requireFinding(t, storeChecks(t, bucket.Store)["store.identity"], Error, "has no identity, but namespace \"default\" uses store store-1")
+	requireFinding(t, storeCheck(t, bucket.Store), Error, "has no identity, but namespace \"default\" uses store store-1")
 	require.Empty(t, bucket.Names(), "the check does not give the store an identity")
 	bucket = blobstest.New(t)
 	bucket.Set("store.json", []byte(`{"version":1,"id":"store-2"}`))
-	requireFinding(t, storeChecks(t, bucket.Store)["store.identity"], Error, "is store-2, but namespace \"default\" uses store-1")
+	requireFinding(t, storeCheck(t, bucket.Store), Error, "is store-2, but namespace \"default\" uses store-1")
 }
 
 func TestTheStoreIsReadOnly(t *testing.T) {
@@ -106,42 +103,37 @@ func TestTheStoreIsReadOnly(t *testing.T) {
 	// Files below a file cannot be created, not even by root, whom permissions do not stop.
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "default"), 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "default", strings.TrimSuffix(probeFolder, "/")), nil, 0o600))
-	found := storeChecks(t, store)
-	requireFinding(t, found[checkAccess], Error, "cannot write")
-	requireFinding(t, found["store.identity"], Skipped, "requires store.access")
+	requireFinding(t, storeCheck(t, store), Error, "cannot write")
 }
 
 func TestTheStoreIsDown(t *testing.T) {
 	bucket := blobstest.New(t)
 	bucket.Fail(errors.New("connection refused"))
-	requireFinding(t, storeChecks(t, bucket.Store)[checkAccess], Error, "connection refused")
+	requireFinding(t, storeCheck(t, bucket.Store), Error, "connection refused")
 	bucket.Fail(fs.ErrPermission)
-	requireFinding(t, storeChecks(t, bucket.Store)[checkAccess], Error, "cannot write")
+	requireFinding(t, storeCheck(t, bucket.Store), Error, "cannot write")
+}
+
+func storeOf(t *testing.T, blobURL string) Finding {
+	t.Helper()
+	d, err := ForClient(client.Config{Address: "127.0.0.1:1", BlobURL: blobURL})
+	require.NoError(t, err)
+	return examine(t, check(d, "store.access"))["store.access"]
 }
 
 func TestTheURLOfTheStoreIsInvalid(t *testing.T) {
-	d, err := ForClient(client.Config{Address: "127.0.0.1:1", BlobURL: "s4://bucket?secret=abc"})
-	require.NoError(t, err)
-	defer d.Close()
-	found := examine(t, d.access())[checkAccess]
+	found := storeOf(t, "s4://bucket?secret=abc")
 	requireFinding(t, found, Error, "s4")
 	require.NotContains(t, found.Measured, "abc")
 }
 
 func TestTheFolderOfTheStoreIsMissing(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "missing")
-	d, err := ForClient(client.Config{Address: "127.0.0.1:1", BlobURL: "file://" + filepath.ToSlash(folder)})
-	require.NoError(t, err)
-	defer d.Close()
-	requireFinding(t, examine(t, d.access())[checkAccess], Error, "the folder does not exist")
+	requireFinding(t, storeOf(t, "file://"+filepath.ToSlash(folder)), Error, "the folder does not exist")
 	require.NoDirExists(t, folder)
 }
 
 func TestNoStoreIsSet(t *testing.T) {
 	t.Setenv("BLOB_URL", "")
-	d, err := ForClient(client.Config{Address: "127.0.0.1:1"})
-	require.NoError(t, err)
-	found := examine(t, d.access(), d.disk())
-	requireFinding(t, found[checkAccess], Skipped, "no blob store is set")
-	requireFinding(t, found["disk.space"], Skipped, "no local folder is used")
+	requireFinding(t, storeOf(t, ""), Skipped, "no blob store is set")
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
-	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 const (
@@ -20,31 +19,36 @@ const (
 	probeFolder = "cursors/"
 )
 
-// access writes, reads, lists and deletes a blob.
-func (d *Deployment) access() Check {
-	return Check{
-		Name: checkAccess,
-		Why:  "logs and large messages are in the blob store; without it, contexts cannot open, close or continue as new",
-		Run: func(ctx context.Context) Result {
-			if d.Store == nil {
-				return skipped("no blob store is set (--blob-url or BLOB_URL)")
-			}
-			store, err := d.Store(ctx)
-			if err != nil {
-				return failure("correct --blob-url or BLOB_URL", "%s", text(err))
-			}
-			d.setStore(store)
-			slowest, step, err := probe(ctx, store)
-			if err != nil {
-				return failure("grant this process the permission to read, write and list objects of the blob store, and to delete those below cursors/; "+
-					"check that the store is reachable and has space", "cannot %s: %s", step, text(err))
-			}
-			if slowest > maxStoreLatency {
-				return warning("use a blob store near the workers", "%s takes %v, more than %v", step, latency(slowest), maxStoreLatency)
-			}
-			return ok("write, read, list and delete take at most %v", latency(slowest))
-		},
+// access writes, reads, lists and deletes a blob, and compares the store with that of the namespace.
+func (d *Deployment) access(ctx context.Context) Result {
+	if d.Store == nil {
+		return skipped("no blob store is set (--blob-url or BLOB_URL)")
 	}
+	store, err := d.Store(ctx)
+	if err != nil {
+		return failure("correct --blob-url or BLOB_URL", "%s", text(err))
+	}
+	if d.IsClient {
+		defer store.Close()
+	}
+	slowest, step, err := probe(ctx, store)
+	if err != nil {
+		return failure("grant this process the permission to read, write and list objects of the blob store, and to delete those below cursors/; "+
+			"check that the store is reachable and has space", "cannot %s: %s", step, text(err))
+	}
+	id, err := store.ReadIdentity(ctx)
+	const fix = "set --blob-url or BLOB_URL to the store of the workers"
+	switch {
+	case err != nil:
+		return failure("check that the blob store is reachable", "%s", text(err))
+	case d.storeID != "" && id == "":
+		return failure(fix, "the blob store has no identity, but namespace %q uses store %s", d.Namespace, d.storeID)
+	case d.storeID != "" && id != d.storeID:
+		return failure(fix, "the blob store is %s, but namespace %q uses %s", id, d.Namespace, d.storeID)
+	case slowest > maxStoreLatency:
+		return warning("use a blob store near the workers", "%s takes %v, more than %v", step, latency(slowest), maxStoreLatency)
+	}
+	return ok("write, read, list and delete take at most %v", latency(slowest))
 }
 
 // probe returns the slowest step, or the one that failed. It deletes its blob if it can.
@@ -95,28 +99,4 @@ func isListed(ctx context.Context, store *blobs.Store, want string) error {
 		}
 	}
 	return fmt.Errorf("blob %s was written but is not listed", want)
-}
-
-func (d *Deployment) identity() Check {
-	return Check{
-		Name:  "store.identity",
-		Why:   "workers and clients of a namespace share one blob store; workers with another one do not start, and clients with another one cannot change contexts",
-		Needs: []string{checkNamespace, checkAccess},
-		Run: func(ctx context.Context) Result {
-			got, err := d.store.ReadIdentity(ctx)
-			if err != nil {
-				return failure("check that the blob store is reachable", "%s", text(err))
-			}
-			want := d.described.GetNamespaceInfo().GetData()[wire.MemoStore]
-			switch {
-			case want == "":
-				return skipped("the namespace has not recorded its blob store; the first worker does")
-			case got == "":
-				return failure("set --blob-url or BLOB_URL to the store of the workers", "the blob store has no identity, but namespace %q uses store %s", d.Namespace, want)
-			case got != want:
-				return failure("set --blob-url or BLOB_URL to the store of the workers", "the blob store is %s, but namespace %q uses %s", got, d.Namespace, want)
-			}
-			return ok("the blob store is that of the namespace, %s", got)
-		},
-	}
 }

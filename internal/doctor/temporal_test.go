@@ -3,7 +3,6 @@ package doctor
 import (
 	"context"
 	"errors"
-	"maps"
 	"testing"
 	"time"
 
@@ -15,12 +14,11 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
-	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 // temporalChecks are the checks that the in-memory [server] supports.
 func temporalChecks(d *Deployment) []Check {
-	return []Check{d.connection(), d.version(), d.namespace(), d.retention(), d.attributes(), d.polling(), d.workerVersions(), d.clock()}
+	return append(d.ConnectionChecks()[:3], check(d, checkPolling))
 }
 
 func TestAServerWithoutProblems(t *testing.T) {
@@ -51,7 +49,7 @@ func TestAServerThatDeniesAccessIsReachable(t *testing.T) {
 	d.Dial = func(context.Context) (sdkclient.Client, error) {
 		return nil, serviceerror.NewPermissionDenied("no", "")
 	}
-	found := examine(t, d.connection())[CheckConnection]
+	found := examine(t, check(d, CheckConnection))[CheckConnection]
 	requireFinding(t, found, Error, "temporal:7233 denies access")
 	require.Contains(t, found.Fix, "credentials")
 	require.False(t, found.IsUnreachable())
@@ -61,7 +59,7 @@ func TestAServerThatDeniesAnOperation(t *testing.T) {
 	s := newServer()
 	s.denied = serviceerror.NewPermissionDenied("no", "")
 	d := s.deployment()
-	found := examine(t, d.connection(), d.version())["temporal.version"]
+	found := examine(t, check(d, CheckConnection))[CheckConnection]
 	requireFinding(t, found, Error, "get system info: no")
 	require.Contains(t, found.Fix, "credentials")
 }
@@ -71,7 +69,7 @@ func TestRepeatedChecksUseTheSameTaskQueue(t *testing.T) {
 	s := newServer()
 	for range 2 {
 		d := s.deployment()
-		examine(t, d.connection(), d.clock())
+		examine(t, temporalChecks(d)...)
 	}
 	require.Len(t, s.started, 2)
 	require.Equal(t, s.started[0].TaskQueue, s.started[1].TaskQueue)
@@ -82,14 +80,10 @@ func TestErrorsOfTheServerContainNoSecrets(t *testing.T) {
 	d.Dial = func(context.Context) (sdkclient.Client, error) {
 		return nil, errors.New("Authorization: Bearer abcdefghijklmnop1234567890")
 	}
-	require.NotContains(t, examine(t, d.connection())[CheckConnection].Measured, "abcdefghijklmnop")
+	require.NotContains(t, examine(t, check(d, CheckConnection))[CheckConnection].Measured, "abcdefghijklmnop")
 }
 
 func TestProblemsOfTheServer(t *testing.T) {
-	withoutModel := maps.Clone(newServer().attributes)
-	delete(withoutModel, wire.AttributeModel)
-	otherType := maps.Clone(newServer().attributes)
-	otherType[wire.AttributeTurns] = enums.INDEXED_VALUE_TYPE_TEXT
 	tests := []struct {
 		name     string
 		breaks   func(*server)
@@ -98,11 +92,9 @@ func TestProblemsOfTheServer(t *testing.T) {
 		measured string
 		fix      string
 	}{
-		{"an old version", func(s *server) { s.version = "1.28.2" }, "temporal.version", Warning, "server 1.28.2", "1.29.0 or later"},
+		{"an old version", func(s *server) { s.version = "1.28.2" }, CheckConnection, Warning, "server 1.28.2", "1.29.0 or later"},
 		{"a missing namespace", func(s *server) { s.namespace = "other" }, checkNamespace, Error, `namespace "default" does not exist`, "namespace create -n default"},
-		{"a short retention", func(s *server) { s.retention = 24 * time.Hour }, "temporal.retention", Warning, "kept for 24h0m0s, less than 72h0m0s", "namespace update -n default --retention"},
-		{"a missing search attribute", func(s *server) { s.attributes = withoutModel }, "temporal.attributes", Warning, "not registered: ContextModel", "search-attribute create --namespace default"},
-		{"a search attribute of another type", func(s *server) { s.attributes = otherType }, "temporal.attributes", Error, "ContextTurns is of type Text", "search-attribute remove -n default"},
+		{"a short retention", func(s *server) { s.retention = 24 * time.Hour }, checkNamespace, Warning, "for 24h0m0s, less than 72h0m0s", "namespace update -n default --retention"},
 		{"no worker", func(s *server) { s.pollers = nil }, checkPolling, Error, `polled task queue "contexts" for workflow tasks`, "start a worker"},
 		{"no worker for activities", func(s *server) { s.pollers[enums.TASK_QUEUE_TYPE_ACTIVITY] = nil }, checkPolling, Error, "for activity tasks", "start a worker"},
 		{"a worker that stopped", func(s *server) {
@@ -110,7 +102,7 @@ func TestProblemsOfTheServer(t *testing.T) {
 		}, checkPolling, Error, "for workflow tasks within 2m0s", "start a worker"},
 		{"two versions", func(s *server) {
 			s.pollers[enums.TASK_QUEUE_TYPE_ACTIVITY] = []*taskqueuepb.PollerInfo{poller("2@b", "0.3.0"), poller("3@c", "79054025255fb1a26e4bc422aef54eb4")}
-		}, "workers.versions", Warning, "3 versions: 0.2.0 (1@a); 0.3.0 (2@b); unknown version (3@c)", "complete the upgrade"},
+		}, checkPolling, Warning, "1@a (0.2.0), 2@b (0.3.0), 3@c (unknown version)", "complete the upgrade"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -129,7 +121,7 @@ func TestClockSkew(t *testing.T) {
 		severity Severity
 		measured string
 	}{
-		{0, OK, "agree within"},
+		{0, OK, "0s ahead"},
 		{time.Second, OK, "1s ahead of that of the Temporal server"},
 		{3 * time.Second, Warning, "3s ahead of that of the Temporal server, more than 2s"},
 		{-3 * time.Second, Warning, "3s behind that of the Temporal server"},

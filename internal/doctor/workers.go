@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,70 +57,34 @@ func versionOf(p *taskqueuepb.PollerInfo) string {
 // KindName returns the word for a kind of tasks in messages, such as workflow.
 func KindName(kind enums.TaskQueueType) string { return strings.ToLower(kind.String()) }
 
-func (d *Deployment) polling() Check {
-	return Check{
-		Name:  checkPolling,
-		Why:   "without a worker, contexts accept input but do not answer",
-		Needs: []string{checkNamespace},
-		Run: func(ctx context.Context) Result {
-			fix := fmt.Sprintf("start a worker with --namespace %s --task-queue %s, or set --task-queue to that of the workers", d.Namespace, d.TaskQueue)
-			all := map[string]Poller{}
-			for _, kind := range []enums.TaskQueueType{enums.TASK_QUEUE_TYPE_WORKFLOW, enums.TASK_QUEUE_TYPE_ACTIVITY} {
-				pollers, err := Pollers(ctx, d.client(), d.TaskQueue, kind)
-				if err != nil {
-					return failed("list workers", err)
-				}
-				if len(pollers) == 0 {
-					return failure(fix, "no worker has polled task queue %q for %s tasks within %v", d.TaskQueue, KindName(kind), PollTimeout)
-				}
-				for _, p := range pollers {
-					all[p.Identity] = p
-				}
-			}
-			for _, identity := range slices.Sorted(maps.Keys(all)) {
-				d.pollers = append(d.pollers, all[identity])
-			}
-			return ok("task queue %q: %s", d.TaskQueue, strings.Join(identities(d.pollers), ", "))
-		},
+func (d *Deployment) polling(ctx context.Context) Result {
+	all, versions := map[string]string{}, map[string]bool{}
+	for _, kind := range []enums.TaskQueueType{enums.TASK_QUEUE_TYPE_WORKFLOW, enums.TASK_QUEUE_TYPE_ACTIVITY} {
+		pollers, err := Pollers(ctx, d.temporal, d.TaskQueue, kind)
+		if err != nil {
+			return failed("list workers", err)
+		}
+		if len(pollers) == 0 {
+			return failure(fmt.Sprintf("start a worker with --namespace %s --task-queue %s, or set --task-queue to that of the workers", d.Namespace, d.TaskQueue),
+				"no worker has polled task queue %q for %s tasks within %v", d.TaskQueue, KindName(kind), PollTimeout)
+		}
+		for _, p := range pollers {
+			all[p.Identity] = cmp.Or(p.Version, "unknown version")
+			versions[all[p.Identity]] = true
+		}
 	}
+	var workers []string
+	for _, identity := range slices.Sorted(maps.Keys(all)) {
+		workers = append(workers, fmt.Sprintf("%s (%s)", identity, all[identity]))
+	}
+	measured := fmt.Sprintf("task queue %q: %s", d.TaskQueue, strings.Join(workers, ", "))
+	if len(versions) > 1 {
+		return warning("complete the upgrade: replace the older workers; one that stopped is listed for 2 minutes", "%s", measured)
+	}
+	return ok("%s", measured)
 }
 
-func identities(pollers []Poller) (names []string) {
-	for _, p := range pollers {
-		names = append(names, p.Identity)
-	}
-	return names
-}
-
-func (d *Deployment) workerVersions() Check {
-	return Check{
-		Name:  "workers.versions",
-		Why:   "workers of different versions behave differently, and an older worker may be unable to run what a newer one started",
-		Needs: []string{checkPolling},
-		Run: func(context.Context) Result {
-			versions := map[string][]string{}
-			for _, p := range d.pollers {
-				v := p.Version
-				if v == "" {
-					v = "unknown version"
-				}
-				versions[v] = append(versions[v], p.Identity)
-			}
-			known := slices.Sorted(maps.Keys(versions))
-			if len(known) == 1 {
-				return ok("%s", known[0])
-			}
-			var parts []string
-			for _, v := range known {
-				parts = append(parts, fmt.Sprintf("%s (%s)", v, strings.Join(versions[v], ", ")))
-			}
-			return warning("complete the upgrade: replace the older workers; one that stopped is listed for 2 minutes",
-				"%d versions: %s", len(known), strings.Join(parts, "; "))
-		},
-	}
-}
-
-// Report is the activity type with which a worker checks its own machine and providers. Its input is a
+// Report is the activity type with which a worker checks its own connections and providers. Its input is a
 // [ReportInput], its result the findings.
 const Report = "Doctor"
 
@@ -134,30 +99,22 @@ const (
 	reportCompletion = 35 * time.Second
 )
 
-func (d *Deployment) report() Check {
-	return Check{
-		Name:    "workers.report",
-		Why:     "providers, keys and disks are those of the workers, so a worker checks its own",
-		Needs:   []string{checkPolling},
-		Timeout: reportTimeout,
-		Run: func(ctx context.Context) Result {
-			found, _, err := d.execute(ctx, d.askWorker)
-			var refused *temporal.ApplicationError
-			switch {
-			case errors.As(err, &refused) && strings.Contains(refused.Message(), "unable to find activityType"):
-				return skipped("the worker that received the request does not support reports: it is older than 0.2.0, or was built with package worker/contexts")
-			case err != nil:
-				return failure("see the log of the workers", "no worker reports: %s", text(err))
-			}
-			worker := ""
-			for _, f := range found {
-				worker = f.Worker
-			}
-			r := ok("from worker %s", worker)
-			r.Reported = found
-			return r
-		},
+func (d *Deployment) report(ctx context.Context) Result {
+	found, err := d.execute(ctx, d.askWorker)
+	var refused *temporal.ApplicationError
+	switch {
+	case errors.As(err, &refused) && strings.Contains(refused.Message(), "unable to find activityType"):
+		return skipped("the worker that received the request does not support reports: it is older than 0.2.0, or was built with package worker/contexts")
+	case err != nil:
+		return failure("see the log of the workers", "no worker reports: %s", text(err))
 	}
+	worker := ""
+	for _, f := range found {
+		worker = f.Worker
+	}
+	r := ok("from worker %s", worker)
+	r.Reported = found
+	return r
 }
 
 func (d *Deployment) askWorker(ctx workflow.Context) (found []Finding, err error) {

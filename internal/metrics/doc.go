@@ -4,7 +4,7 @@
 //	m.Requests.Add(1, "openai", "gpt-4o", "completed")
 //	m.FirstToken.Observe(time.Since(sent).Seconds(), "openai", "gpt-4o")
 //
-// Label values follow the order of the labels in the definition. They are bounded: no label value is
-// the name of a context or an id, and each label has at most [MaxNames] values. Further values, for
-// example models that events name, are reported as [Other].
+// Label values follow the order of the labels in the definition. No label value is the name of a context or
+// an id. The OpenTelemetry SDK bounds the series of an instrument: beyond 2,000, observations have the label
+// otel_metric_overflow instead of their own.
 package metrics

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 )
 
@@ -38,30 +39,63 @@ func (d Definition) PrometheusName() string {
 }
 
 // Counter is a sum that only grows.
-type Counter struct{ labels *labels }
+type Counter struct {
+	labels     labels
+	instrument metric.Float64Counter // nil: records nothing
+}
 
 // Add adds an amount of 0 or more.
 func (c *Counter) Add(amount float64, values ...string) {
 	c.labels.check(values)
-	if amount > 0 {
-		c.labels.of(values).Observe(amount)
+	if c.instrument != nil && amount > 0 {
+		c.instrument.Add(context.Background(), amount, c.labels.with(values))
 	}
 }
 
 // Gauge is a sum that grows and shrinks.
-type Gauge struct{ labels *labels }
+type Gauge struct {
+	labels     labels
+	instrument metric.Float64UpDownCounter // nil: records nothing
+}
 
 // Add adds an amount, which may be negative.
-func (g *Gauge) Add(amount float64, values ...string) { g.labels.of(values).Observe(amount) }
+func (g *Gauge) Add(amount float64, values ...string) {
+	g.labels.check(values)
+	if g.instrument != nil {
+		g.instrument.Add(context.Background(), amount, g.labels.with(values))
+	}
+}
 
 // Histogram is a distribution.
-type Histogram struct{ labels *labels }
+type Histogram struct {
+	labels     labels
+	instrument metric.Float64Histogram // nil: records nothing
+}
 
 // Observe records a value.
-func (h *Histogram) Observe(value float64, values ...string) { h.labels.of(values).Observe(value) }
+func (h *Histogram) Observe(value float64, values ...string) {
+	h.labels.check(values)
+	if h.instrument != nil {
+		h.instrument.Record(context.Background(), value, h.labels.with(values))
+	}
+}
 
-// Of returns the series of label values, for several observations.
-func (h *Histogram) Of(values ...string) Series { return h.labels.of(values) }
+// labels are the names of the labels of an instrument.
+type labels []string
+
+func (l labels) check(values []string) {
+	if len(values) != len(l) {
+		panic("metrics: got the values " + strings.Join(values, ", ") + " for the labels " + strings.Join(l, ", "))
+	}
+}
+
+func (l labels) with(values []string) metric.MeasurementOption {
+	attributes := make([]attribute.KeyValue, len(values))
+	for i, value := range values {
+		attributes[i] = attribute.String(l[i], value)
+	}
+	return metric.WithAttributeSet(attribute.NewSet(attributes...))
+}
 
 // Reading is a number that is read in the background.
 type Reading struct {
@@ -114,18 +148,12 @@ const scope = "github.com/seed-9ed7edd4/chronicle"
 
 type builder struct {
 	meter       metric.Meter // nil: instruments record nothing
-	batches     *Batches
-	names       *bounds
 	definitions []Definition
 }
 
-func (b *builder) labels(d Definition, k kind) *labels {
-	if len(d.Labels) > maxLabels {
-		panic("metrics: " + d.Name + " has more labels than maxLabels")
-	}
+func (b *builder) define(d Definition, k kind) {
 	d.kind = k
 	b.definitions = append(b.definitions, d)
-	return &labels{keys: d.Labels, names: b.names, batches: b.batches}
 }
 
 // must panics if OpenTelemetry rejects a definition. TestOpenTelemetryAcceptsTheDefinitions ensures that it does not.
@@ -137,31 +165,25 @@ func must[T any](instrument T, err error) T {
 }
 
 func (b *builder) counter(d Definition) Counter {
-	labels := b.labels(d, counter)
+	b.define(d, counter)
+	c := Counter{labels: d.Labels}
 	if b.meter != nil {
-		instrument := must(b.meter.Float64Counter(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.Description)))
-		labels.series = func(of metric.MeasurementOption) Series {
-			options := []metric.AddOption{of}
-			return Sum(func(amount float64) { instrument.Add(context.Background(), amount, options...) })
-		}
+		c.instrument = must(b.meter.Float64Counter(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.Description)))
 	}
-	return Counter{labels}
+	return c
 }
 
 func (b *builder) gauge(d Definition) Gauge {
-	labels := b.labels(d, gauge)
+	b.define(d, gauge)
+	g := Gauge{labels: d.Labels}
 	if b.meter != nil {
-		instrument := must(b.meter.Float64UpDownCounter(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.Description)))
-		labels.series = func(of metric.MeasurementOption) Series {
-			options := []metric.AddOption{of}
-			return Sum(func(amount float64) { instrument.Add(context.Background(), amount, options...) })
-		}
+		g.instrument = must(b.meter.Float64UpDownCounter(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.Description)))
 	}
-	return Gauge{labels}
+	return g
 }
 
 func (b *builder) reading(d Definition) Reading {
-	b.labels(d, gauge)
+	b.define(d, gauge)
 	r := Reading{meter: b.meter}
 	if b.meter != nil {
 		r.instrument = must(b.meter.Float64ObservableGauge(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.Description)))
@@ -170,25 +192,21 @@ func (b *builder) reading(d Definition) Reading {
 }
 
 func (b *builder) histogram(d Definition) Histogram {
-	labels := b.labels(d, histogram)
+	b.define(d, histogram)
+	h := Histogram{labels: d.Labels}
 	if b.meter != nil {
-		instrument := must(b.meter.Float64Histogram(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.Description),
+		h.instrument = must(b.meter.Float64Histogram(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.Description),
 			metric.WithExplicitBucketBoundaries(d.Buckets...)))
-		labels.series = func(of metric.MeasurementOption) Series {
-			options := []metric.RecordOption{of}
-			return Values(func(value float64) { instrument.Record(context.Background(), value, options...) })
-		}
 	}
-	return Histogram{labels}
+	return h
 }
 
 // New returns the instruments of a provider. Nil: they record nothing. The provider never releases them, so a program
 // should call New only when it starts.
 func New(provider metric.MeterProvider) *Metrics {
-	b := &builder{names: &bounds{seen: map[string]map[string]bool{}}}
+	b := &builder{}
 	if provider != nil {
 		b.meter = provider.Meter(scope)
-		b.batches = must(NewBatches(b.meter))
 	}
 	m := define(b)
 	m.definitions = b.definitions

@@ -41,19 +41,3 @@ func TestDocumentationListsEveryPreset(t *testing.T) {
 		assert.Contains(t, string(text), "`"+id+"`", "docs/operations.md does not list a preset")
 	}
 }
-
-func TestTheExampleIsShort(t *testing.T) {
-	paths, err := filepath.Glob("examples/support/*.go")
-	require.NoError(t, err)
-	lines := 0
-	for _, path := range paths {
-		if strings.HasSuffix(path, "_test.go") {
-			continue
-		}
-		source, err := os.ReadFile(path)
-		require.NoError(t, err)
-		lines += strings.Count(string(source), "\n")
-	}
-	require.Positive(t, lines)
-	require.Less(t, lines, 150, "lines of Go in examples/support")
-}

@@ -3,6 +3,8 @@ package telemetry
 import (
 	"maps"
 	"regexp"
+
+	"go.temporal.io/sdk/client"
 )
 
 const tagTaskQueue = "task_queue"
@@ -16,4 +18,11 @@ func bounded(tags map[string]string) map[string]string {
 		tags[tagTaskQueue] = processID.ReplaceAllString(queue, "/PROCESS")
 	}
 	return tags
+}
+
+// temporalHandler records no ids of processes in the metrics of the Temporal SDK.
+type temporalHandler struct{ client.MetricsHandler }
+
+func (h temporalHandler) WithTags(tags map[string]string) client.MetricsHandler {
+	return temporalHandler{h.MetricsHandler.WithTags(bounded(tags))}
 }

@@ -51,7 +51,6 @@ type Options struct {
 // Telemetry is a running exporter.
 type Telemetry struct {
 	provider *sdkmetric.MeterProvider // nil: no metrics are exported
-	batches  *metrics.Batches         // of the Temporal SDK
 	tracers  *sdktrace.TracerProvider // nil: there are no traces
 	content  bool                     // see TracesContent
 	server   *http.Server             // nil: no Prometheus endpoint
@@ -97,9 +96,6 @@ func Start(ctx context.Context, o Options) (_ *Telemetry, err error) {
 		t.provider = sdkmetric.NewMeterProvider(append(readers, sdkmetric.WithResource(about), sdkmetric.WithView(temporalLatencies),
 			// Exemplars would need the context of a span, and no instrument is called with one.
 			sdkmetric.WithExemplarFilter(exemplar.AlwaysOffFilter))...)
-		if t.batches, err = metrics.NewBatches(t.provider.Meter(temporalScope)); err != nil {
-			return nil, err
-		}
 	}
 	if len(spans) > 0 || o.TraceIDs {
 		t.tracers = sdktrace.NewTracerProvider(append(spans, sdktrace.WithResource(about))...)
@@ -156,7 +152,7 @@ func exporters(ctx context.Context, o Options) ([]sdktrace.TracerProviderOption,
 	if err != nil {
 		return nil, fmt.Errorf("export traces by OTLP: %w (check the OTEL_EXPORTER_OTLP_ variables)", err)
 	}
-	return []sdktrace.TracerProviderOption{sdktrace.WithSpanProcessor(&spanBatches{next: sdktrace.NewBatchSpanProcessor(exporter)})}, nil
+	return []sdktrace.TracerProviderOption{sdktrace.WithBatcher(exporter)}, nil
 }
 
 func (t *Telemetry) listen(ctx context.Context, o Options) (sdkmetric.Reader, error) {
@@ -240,13 +236,10 @@ func (t *Telemetry) TemporalMetrics() client.MetricsHandler {
 	if t.provider == nil {
 		return nil
 	}
-	return &temporalHandler{
-		base: opentelemetry.NewMetricsHandler(opentelemetry.MetricsHandlerOptions{
-			Meter: t.provider.Meter(temporalScope), UseMonotonicCounters: true,
-			OnError: func(error) {}, // of one instrument, which then records nothing
-		}),
-		batches: t.batches,
-	}
+	return temporalHandler{opentelemetry.NewMetricsHandler(opentelemetry.MetricsHandlerOptions{
+		Meter: t.provider.Meter(temporalScope), UseMonotonicCounters: true,
+		OnError: func(error) {}, // of one instrument, which then records nothing
+	})}
 }
 
 // Address returns the address of the Prometheus endpoint; empty: none.

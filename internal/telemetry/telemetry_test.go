@@ -45,8 +45,8 @@ func TestNothingStartsUnlessAsked(t *testing.T) {
 
 func TestInvalidSettingsAreExplained(t *testing.T) {
 	for want, o := range map[string]telemetry.Options{
-		`chronicle.toml:3: worker.metrics 256.0.0.1:1: `: {
-			Listen: "256.0.0.1:1", ListenLabel: "chronicle.toml:3: worker.metrics", Getenv: environment(nil),
+		`chronicle.toml: worker.metrics 256.0.0.1:1: `: {
+			Listen: "256.0.0.1:1", ListenLabel: "chronicle.toml: worker.metrics", Getenv: environment(nil),
 		},
 		`OTEL_METRICS_EXPORTER "prometheus": want otlp or none`: {Getenv: environment(map[string]string{
 			"OTEL_METRICS_EXPORTER": "prometheus",

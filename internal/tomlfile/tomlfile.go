@@ -1,124 +1,76 @@
-// Package tomlfile decodes TOML configuration files.
+// Package tomlfile decodes TOML configuration files strictly.
 package tomlfile
 
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/BurntSushi/toml"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// number matches the errors of numbers that Go types cannot represent, and their digits.
-var number = regexp.MustCompile(`\S+ is out of (the safe \S+ range|range for \S+)$`)
-
-// Decode decodes text into a struct. Errors name the line or the key, but no value: it may be a
-// misplaced secret. The error for a value of the wrong type is an [Error] with its line.
-func Decode(text string, into any) (toml.MetaData, error) {
-	var tree map[string]any
-	_, err := toml.Decode(text, &tree)
-	if err == nil {
-		if err := check(nil, "", reflect.TypeOf(into).Elem(), tree); err != nil {
-			return toml.MetaData{}, &Error{NewLines(text).Of(err.key...), err}
-		}
-	}
-	var meta toml.MetaData
-	if err == nil {
-		meta, err = toml.Decode(text, into)
-	}
+// Decode decodes the text of a file into a struct or a map. An unknown key of a struct is an error that suggests a known one. Errors
+// begin with the name of the file, and contain no strings of the text: they may be misplaced secrets. With parts,
+// other keys at the top level are ignored.
+func Decode(name, text string, into any, parts ...string) error {
+	meta, err := toml.Decode(text, into)
 	if err != nil {
 		// The method Error of the error names the line; its other formats repeat the content of the line.
-		err = errors.New(number.ReplaceAllString(strings.TrimPrefix(err.Error(), "toml: "), "the number is out of range"))
+		err = errors.New(strings.TrimPrefix(err.Error(), "toml: "))
 	}
-	return meta, err
-}
-
-// mismatch is a value of the wrong type.
-type mismatch struct {
-	key               []string // of the value, or of the list that contains it
-	path, want, found string
-}
-
-func (m *mismatch) Error() string { return fmt.Sprintf("%s: want %s, got %s", m.path, m.want, m.found) }
-
-// check returns the first value whose type differs from that of its field. It ignores unknown keys.
-func check(key []string, path string, want reflect.Type, value any) *mismatch {
-	switch want.Kind() {
-	case reflect.Interface:
-		return nil
-	case reflect.Pointer:
-		return check(key, path, want.Elem(), value)
-	case reflect.Struct, reflect.Map:
-		table, ok := value.(map[string]any)
-		if !ok {
-			return &mismatch{key, path, "a table", Kind(value)}
+	for _, key := range meta.Keys() {
+		if err == nil && (len(parts) == 0 || slices.Contains(parts, key[0])) {
+			err = check(key, meta.Type(key...), reflect.TypeOf(into).Elem())
 		}
-		for _, name := range slices.Sorted(maps.Keys(table)) {
-			if of := typeOf(want, name); of != nil {
-				within := strings.TrimPrefix(path+"."+quoted(name), ".")
-				if err := check(append(slices.Clip(key), name), within, of, table[name]); err != nil {
-					return err
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// check returns an error for the first name of a key that a type does not have, and for a map that is not a table,
+// which the decoder skips.
+func check(key toml.Key, kind string, in reflect.Type) error {
+	for i, name := range key {
+		switch in = element(in); in.Kind() {
+		case reflect.Map:
+			in = in.Elem()
+		case reflect.Struct:
+			var known []string
+			var next reflect.Type
+			for _, field := range reflect.VisibleFields(in) {
+				if tag := field.Tag.Get("toml"); tag != "" {
+					known = append(known, tag)
+				}
+				if field.Tag.Get("toml") == name {
+					next = field.Type
 				}
 			}
-		}
-		return nil
-	case reflect.Slice:
-		list := reflect.ValueOf(value)
-		isTables := want.Elem().Kind() == reflect.Struct
-		switch {
-		case isTables && list.Kind() != reflect.Slice:
-			return &mismatch{key, path, fmt.Sprintf("tables [[%s]]", path), Kind(value)}
-		case list.Kind() != reflect.Slice:
-			return &mismatch{key, path, "a list", Kind(value)}
-		}
-		for i := range list.Len() {
-			if err := check(key, fmt.Sprintf("%s[%d]", path, i+1), want.Elem(), list.Index(i).Interface()); err != nil {
-				return err
+			if next == nil {
+				return fmt.Errorf("unknown key %q %s", key[:i+1].String(), event.Suggest(name, known...))
 			}
+			in = next
+		default:
+			return nil
 		}
-		return nil
 	}
-	name, kinds := "a string", []reflect.Kind{reflect.String}
-	switch want.Kind() {
-	case reflect.Bool:
-		name, kinds = "true or false", []reflect.Kind{reflect.Bool}
-	case reflect.Int, reflect.Int64:
-		name, kinds = "an integer", []reflect.Kind{reflect.Int64}
-	case reflect.Float64:
-		name, kinds = "a number", []reflect.Kind{reflect.Float64, reflect.Int64}
-	}
-	if !slices.Contains(kinds, reflect.TypeOf(value).Kind()) {
-		return &mismatch{key, path, name, Kind(value)}
+	if element(in).Kind() == reflect.Map && kind != "Hash" {
+		return fmt.Errorf("%s: want a table", key)
 	}
 	return nil
 }
 
-// typeOf returns nil for an unknown key of a struct.
-func typeOf(t reflect.Type, key string) reflect.Type {
-	if t.Kind() == reflect.Map {
-		return t.Elem()
+// element returns the type of the elements of lists.
+func element(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
 	}
-	for _, field := range reflect.VisibleFields(t) {
-		if field.Tag.Get("toml") == key {
-			return field.Type
-		}
-	}
-	return nil
-}
-
-var isBare = regexp.MustCompile(`^[A-Za-z0-9_-]+$`).MatchString
-
-func quoted(key string) string {
-	if isBare(key) {
-		return key
-	}
-	return strconv.Quote(key)
+	return t
 }
 
 // Kind describes the type of a decoded value.
@@ -128,14 +80,12 @@ func Kind(value any) string {
 		return "a table"
 	case string:
 		return "a string"
-	case int64:
-		return "an integer"
-	case float64:
-		return "a floating-point number"
+	case int64, float64:
+		return "a number"
 	case bool:
 		return "a boolean"
-	case time.Time:
-		return "a date or time"
+	case []any, []map[string]any:
+		return "a list"
 	}
-	return "a list"
+	return "a date or time"
 }

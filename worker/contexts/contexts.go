@@ -137,12 +137,6 @@ func NewWorker(temporal client.Client, options Options) *Worker {
 		options.Models.UseStore(blobReader(options.Archive.Store()))
 	}
 	cache := activities.NewSessionCache(options.CacheBytes)
-	// Spare pollers save time: the server writes a task without a waiting poller to its database.
-	pollers := worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{
-		InitialNumberOfPollers: 32,
-		MinimumNumberOfPollers: 32,
-		MaximumNumberOfPollers: 64,
-	})
 	common := worker.Options{
 		// The response to a heartbeat reports the cancellation of an activity, so this bounds the delay of
 		// a cancellation.
@@ -161,8 +155,10 @@ func NewWorker(temporal client.Client, options Options) *Worker {
 	}
 	main := common
 	main.Interceptors = append(slices.Clone(common.Interceptors), workflows.Interceptor())
-	main.WorkflowTaskPollerBehavior = pollers
-	main.ActivityTaskPollerBehavior = pollers
+	// Spare pollers save time: the server writes a task without a waiting poller to its database. Their number is
+	// fixed, because pollers that adapt it wake up ten times a second, two thirds of the CPU of an idle worker.
+	main.MaxConcurrentWorkflowTaskPollers = 64 // half of them for contexts that are not cached
+	main.MaxConcurrentActivityTaskPollers = 32
 	// The default of 1 s is too short to decode large sessions when many tasks share few cores (60
 	// contexts of 7 MB on two cores exceed 5 s), and the failed task would only be retried.
 	main.DeadlockDetectionTimeout = 30 * time.Second

@@ -1,13 +1,17 @@
-package main_test
+// Package deploy_test tests the configuration of NATS.
+package deploy_test
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,8 +19,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
-	main "github.com/seed-9ed7edd4/chronicle/deploy/local"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/child"
 	"github.com/seed-9ed7edd4/chronicle/stream"
 )
 
@@ -49,26 +53,57 @@ func serveNATS(args []string) error {
 	return nil
 }
 
-// startNATS starts the NATS of docker-compose.yml with data in dir.
-func startNATS(t *testing.T, dir string) *main.NATS {
+// natsServer is a running NATS server.
+type natsServer struct {
+	url       string
+	passwords map[string]string // files, by user
+	stop      func()
+}
+
+// startNATS runs nats.sh with passwords and the log in dir.
+func startNATS(t *testing.T, dir string) *natsServer {
 	t.Helper()
 	executable, err := os.Executable()
 	require.NoError(t, err)
-	bin := t.TempDir()
+	bin, ports := t.TempDir(), t.TempDir()
 	script := fmt.Sprintf("#!/bin/sh\nexport %s=1\nexec '%s' \"$@\"\n", asNATS, executable)
 	require.NoError(t, os.WriteFile(filepath.Join(bin, "nats-server"), []byte(script), 0o755))
-	n, err := main.StartNATS(t.Context(), filepath.Join("..", "..", "docker-compose.yml"), bin, dir)
+	n := &natsServer{passwords: map[string]string{"worker": filepath.Join(dir, "worker"), "viewer": filepath.Join(dir, "viewer")}}
+	log, err := os.OpenFile(filepath.Join(dir, "nats.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = n.Stop() })
+	defer log.Close()
+	cmd := exec.Command("sh", "nats.sh", "--addr", "127.0.0.1", "--port", "-1", "--ports_file_dir", ports)
+	cmd.Env = []string{
+		"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "NATS_CONFIG=nats.conf",
+		"WORKER_PASSWORD_FILE=" + n.passwords["worker"], "VIEWER_PASSWORD_FILE=" + n.passwords["viewer"],
+	}
+	cmd.Stdout, cmd.Stderr = log, log
+	server, err := child.Start(cmd, child.Options{OwnGroup: true})
+	require.NoError(t, err)
+	n.stop = sync.OnceFunc(func() { _ = server.Stop(10 * time.Second) })
+	t.Cleanup(n.stop)
+	require.Eventually(t, func() bool {
+		files, err := filepath.Glob(filepath.Join(ports, "*.ports"))
+		if err != nil || len(files) == 0 {
+			return false
+		}
+		text, err := os.ReadFile(files[0])
+		var found struct{ Nats []string }
+		if err != nil || json.Unmarshal(text, &found) != nil {
+			return false
+		}
+		n.url = found.Nats[0]
+		return true
+	}, 10*time.Second, 10*time.Millisecond)
 	return n
 }
 
 func TestNATSHasAPasswordForEachRole(t *testing.T) {
 	dir := t.TempDir()
 	n := startNATS(t, dir)
-	require.Equal(t, []string{"viewer", "worker"}, slices.Sorted(maps.Keys(n.Passwords)))
+	require.Equal(t, []string{"viewer", "worker"}, slices.Sorted(maps.Keys(n.passwords)))
 	contents := map[string]string{}
-	for user, file := range n.Passwords {
+	for user, file := range n.passwords {
 		content, err := os.ReadFile(file)
 		require.NoError(t, err)
 		require.Regexp(t, `^[0-9a-f]{64}$`, string(content))
@@ -78,11 +113,11 @@ func TestNATSHasAPasswordForEachRole(t *testing.T) {
 		contents[user] = string(content)
 	}
 	require.NotEqual(t, contents["worker"], contents["viewer"])
-	require.NoError(t, n.Stop())
+	n.stop()
 
-	require.NoError(t, os.WriteFile(n.Passwords["viewer"], nil, 0o600)) // as after a full disk
+	require.NoError(t, os.WriteFile(n.passwords["viewer"], nil, 0o600)) // as after a full disk
 	n = startNATS(t, dir)
-	for user, file := range n.Passwords {
+	for user, file := range n.passwords {
 		content, err := os.ReadFile(file)
 		require.NoError(t, err)
 		require.Equal(t, user == "worker", contents[user] == string(content), "the password of a %s", user)
@@ -94,9 +129,9 @@ func TestNATSHasAPasswordForEachRole(t *testing.T) {
 	}
 }
 
-func connect(t *testing.T, n *main.NATS, user, namespace string) *stream.Conn {
+func connect(t *testing.T, n *natsServer, user, namespace string) *stream.Conn {
 	t.Helper()
-	conn, err := stream.Connect(n.URL, stream.Options{Namespace: namespace, Auth: stream.Auth{User: user, PasswordFile: n.Passwords[user]}})
+	conn, err := stream.Connect(n.url, stream.Options{Namespace: namespace, Auth: stream.Auth{User: user, PasswordFile: n.passwords[user]}})
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	require.NoError(t, conn.ConnectError())
@@ -178,16 +213,16 @@ func TestRolesOfNATSMayDoNothingElse(t *testing.T) {
 	for _, user := range []string{"worker", "viewer"} {
 		require.False(t, isAllowed(t, n, user, func(c *nats.Conn) error { _, err := c.SubscribeSync(">"); return err }), user)
 	}
-	_, err := nats.Connect(n.URL)
+	_, err := nats.Connect(n.url)
 	require.ErrorIs(t, err, nats.ErrAuthorization)
 }
 
 // isAllowed reports whether the server allows what do does on a connection of its own.
-func isAllowed(t *testing.T, n *main.NATS, user string, do func(*nats.Conn) error) bool {
+func isAllowed(t *testing.T, n *natsServer, user string, do func(*nats.Conn) error) bool {
 	t.Helper()
-	password, err := os.ReadFile(n.Passwords[user])
+	password, err := os.ReadFile(n.passwords[user])
 	require.NoError(t, err)
-	conn, err := nats.Connect(n.URL, nats.UserInfo(user, string(password)), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+	conn, err := nats.Connect(n.url, nats.UserInfo(user, string(password)), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	require.NoError(t, err)
 	defer conn.Close()
 	require.NoError(t, do(conn))
