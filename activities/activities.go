@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"sync/atomic"
+	"time"
 
 	"go.opentelemetry.io/otel/metric"
 	"go.temporal.io/sdk/client"
@@ -24,7 +25,7 @@ type Options struct {
 	Hooks     []hook.Hook     // in order, see [hook.Validate]; nil: none
 	Sender    Sender          // for [Activities.Send]
 	Stream    Stream          // nil: no deltas and no stop messages
-	Cache     *SessionCache   // of this process's workflows; nil: Generate queries workflows
+	Sessions  *Sessions       // of the attempts that this process's workflows schedule; nil: Generate queries workflows
 	Budgets   []LabelBudget   // of the requests with a label; nil: none
 	Reduce    reducer.Reducer // nil: [reducer.Reduce]
 	// SearchAttributes means that the namespace has the search attributes of package wire. Setting
@@ -34,13 +35,16 @@ type Options struct {
 	// ContinueAfter is the number of history events after which runs continue as new, or earlier
 	// if the server suggests it. 0: 4,096.
 	ContinueAfter int
-	DefaultModel  string // name that the Temporal UI shows for contexts without a model; optional
-	// WorkerQueue is a task queue that only this process polls, for [Activities.Generate] with
-	// Adopt. Empty: when a run continues as new, its request is sent again.
-	WorkerQueue string
-	HandBack    <-chan struct{}      // closed when the worker hands requests back; nil: never
-	Rules       reducer.Rules        // of new runs; zero: [reducer.CurrentRules]
-	Meters      metric.MeterProvider // records metrics; nil: none. For its views, see worker/contexts.Options.
+	// DefaultProviderID and DefaultModel receive the requests of contexts without a provider config.
+	DefaultProviderID, DefaultModel string
+	// Failover is the heartbeat timeout of attempts and tool calls: after such a silence of a worker, another one
+	// repeats the attempt. Workers send three heartbeats in that time. 0: [DefaultFailover].
+	Failover time.Duration
+	// IdleClose is how long a context without input stays open. 0: for ever.
+	IdleClose time.Duration
+	HandBack  <-chan struct{}      // closed when the worker hands requests back; nil: never
+	Rules     reducer.Rules        // of new runs; zero: [reducer.CurrentRules]
+	Meters    metric.MeterProvider // records metrics; nil: none. For its views, see worker/contexts.Options.
 	// TraceContent adds the arguments and results of tool calls to spans.
 	TraceContent bool
 }
@@ -49,9 +53,9 @@ type Options struct {
 type Activities struct {
 	options Options
 	log     *eventlog.Log
-	running *attempts
 	ledgers *ledgers
 	metrics *metrics.Metrics
+	loads   chan struct{} // contains an element for each running load
 
 	observers map[string]*observer // by name
 }
@@ -78,8 +82,8 @@ func New(options Options) *Activities {
 		}
 	}
 	return &Activities{
-		options: options, observers: observers, log: eventlog.New(options.Temporal, options.Namespace, options.Archive), running: newAttempts(),
-		ledgers: newLedgers(options.Temporal), metrics: metrics.New(options.Meters),
+		options: options, observers: observers, log: eventlog.New(options.Temporal, options.Namespace, options.Archive),
+		ledgers: newLedgers(options.Temporal), metrics: metrics.New(options.Meters), loads: make(chan struct{}, maxLoads),
 	}
 }
 
@@ -89,8 +93,8 @@ type StopInput struct {
 	Stop        Stop   `json:"stop"`
 }
 
-// Stop sends a stop message, and reports whether the worker that runs the request acknowledged it.
-// It is false before the first attempt, between attempts and without NATS. The error is always nil.
+// Stop sends a stop message, and reports whether the worker that runs the attempt acknowledged it.
+// It is false before the attempt begins, after its end and without NATS. The error is always nil.
 func (a *Activities) Stop(ctx context.Context, in StopInput) (acknowledged bool, err error) {
 	return a.options.Stream.Stop(ctx, in.ContextName, in.Stop), nil
 }

@@ -46,7 +46,7 @@ func withHeartbeats(ctx context.Context) (work context.Context, stop func()) {
 	work, cancel := context.WithDeadline(context.WithoutCancel(ctx), activity.GetInfo(ctx).Deadline)
 	var beats sync.WaitGroup
 	beats.Go(func() {
-		ticker := time.NewTicker(heartbeatInterval)
+		ticker := time.NewTicker(heartbeatInterval(activity.GetInfo(ctx)))
 		defer ticker.Stop()
 		cancelled := ctx.Done()
 		for {

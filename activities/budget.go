@@ -1,7 +1,6 @@
 package activities
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -48,94 +47,101 @@ func (e *exceededError) Error() string {
 	return fmt.Sprintf("budget exceeded: %s (%s)", e.BudgetExceeded, advice)
 }
 
-func (a *attempt) exceeded(e event.BudgetExceeded) error {
-	e.RequestID = a.in.RequestID
+func exceeded(e event.BudgetExceeded) error {
 	return &ModelError{Kind: "budget", Failure: event.FailureBudgetExceeded, Err: &exceededError{e}}
 }
 
-func unpriced(budget string, model Model) error {
-	providerID, name := model.ID()
+func (p *prepared) unpriced(budget string) error {
 	return &ModelError{Kind: "budget", Failure: event.FailureConfiguration, Err: fmt.Errorf(
 		"budget %s: the price of %s %s is unknown (let the worker's operator add it to the --providers or --config file, or limit tokens instead of the cost)",
-		budget, providerID, name)}
+		budget, p.providerID, p.modelName)}
 }
 
-// reservations are the reservations that a request needs.
+// reservations are what a request needs in the budgets of labels.
 type reservations struct {
-	hasBudget bool // of the context or of a label
-	budgets   []LabelBudget
-	wanted    event.Amount
+	budgets []LabelBudget
+	wanted  event.Amount
 }
 
-// reservations returns the reservations that the request needs in the budgets of labels, and limits the
-// output of the request. It returns an error if the budget of the context does not allow the request.
-func (a *attempt) reservations(ctx context.Context, session reducer.Session, model Model, request *ModelRequest) (r reservations, err error) {
-	own, ofLabels := session.Reduced.Config.Budget, budgetsOf(a.options.Budgets, request.Settings.Labels)
-	if own == nil && len(ofLabels) == 0 {
+// reservations returns what the request needs in the budgets of labels, and limits the output of the request. It
+// returns an error if the budget of the context does not allow the request.
+func (g *generation) reservations(ctx context.Context, p *prepared) (r reservations, err error) {
+	own := p.session.Reduced.Config.Budget
+	r.budgets = budgetsOf(g.options.Budgets, p.request.Settings.Labels)
+	if own == nil && len(r.budgets) == 0 {
 		return r, nil
 	}
-	request.MaxOutput = maxBudgetedOutput
-	usage, err := model.Reservation(ctx, *request)
+	p.request.MaxOutput = maxBudgetedOutput
+	usage, err := p.model.Reservation(ctx, p.request)
 	if err != nil {
 		return r, err
 	}
-	r = reservations{true, ofLabels, event.AmountOf(usage)}
+	r.wanted = event.AmountOf(usage)
 	if own != nil {
 		if own.CostMicros != nil && usage.CostMicros == nil {
-			return r, unpriced(event.BudgetOfContext, model)
+			return r, p.unpriced(event.BudgetOfContext)
 		}
-		if a.lost != nil && !session.HasEnd(a.lost.Attempt) {
-			session.Usage = session.Usage.Add(a.lost.Usage)
-		}
-		if exceeded := reducer.Afford(session, r.wanted); exceeded != nil {
-			return r, a.exceeded(*exceeded)
+		if e := reducer.Afford(p.session, r.wanted); e != nil {
+			e.RequestID = g.in.RequestID
+			return r, exceeded(*e)
 		}
 	}
-	for _, b := range ofLabels {
+	for _, b := range r.budgets {
 		if b.Limit.CostMicros != nil && usage.CostMicros == nil {
-			return r, unpriced(b.name(), model)
+			return r, p.unpriced(b.name())
 		}
 	}
 	return r, nil
 }
 
-// reserve makes reservations. It returns an error if a budget does not allow one. The caller calls settle
-// with the actual usage. While only reservations of lost attempts prevent a reservation, it waits, at
-// most maxWait in total.
-func (a *attempt) reserve(ctx context.Context, r reservations, maxWait time.Duration) (settle func(event.Usage), err error) {
-	waiting, cancel := context.WithTimeout(ctx, maxWait)
-	defer cancel()
-	reserved := 0
-	settle = func(used event.Usage) {
+// reserve makes reservations, or returns an error if a budget does not allow one. The result settles them with the
+// actual usage. While only reservations of lost attempts prevent a reservation, it waits, which does not count
+// towards the deadline.
+func (g *generation) reserve(ctx context.Context, p prepared, r reservations) (prepared, error) {
+	if len(r.budgets) == 0 {
+		return p, nil
+	}
+	key, reserved := g.reservationKey(), 0
+	p.settle = func(used event.Usage) {
 		for _, b := range r.budgets[:reserved] {
-			a.ledgers.settle(ctx, b.id(), wire.Settle{Key: a.reservationKey(a.attempted.Attempt, ""), Used: event.AmountOf(used)})
+			g.ledgers.settle(ctx, b.id(), wire.Settle{Key: key, Used: event.AmountOf(used)})
 		}
 	}
+	began, maxWait := time.Now(), milliseconds(g.in.TimeoutMs)+lostGrace
+	g.life.reserve(key, g.serverNow().Add(time.Until(p.deadline)+maxWait))
+	waiting, cancel := context.WithTimeout(ctx, maxWait)
+	defer cancel()
 	for _, b := range r.budgets {
-		if err := a.reserveOf(ctx, waiting, b, r.wanted); err != nil {
-			settle(event.Usage{})
-			return nil, err
+		g.settleLost(ctx, b)
+		wanted := reducer.Reservation{Key: key, Wanted: r.wanted, Limit: b.Limit}
+		if err := g.reserveOf(ctx, waiting, b, wanted); err != nil {
+			return p, err
 		}
 		reserved++
 	}
-	a.isBudgeted = r.hasBudget
-	return settle, nil
+	p.deadline = p.deadline.Add(time.Since(began))
+	g.life.reserve(key, g.serverNow().Add(time.Until(p.deadline)))
+	return p, nil
 }
 
-// reserveOf reserves the wanted amount. If only reservations of lost attempts prevent that, it retries
-// until the context waiting is done.
-func (a *attempt) reserveOf(ctx, waiting context.Context, b LabelBudget, wanted event.Amount) error {
-	if a.lost != nil {
-		lost := wire.Settle{Key: a.reservationKey(a.lost.Attempt, a.lost.RunID), Used: event.AmountOf(a.lost.Usage)}
-		if !a.lost.Ended && !a.lost.Deadline.IsZero() {
-			lost.LostUntil = a.lost.Deadline.Add(lostGrace)
-		}
-		a.ledgers.settle(ctx, b.id(), lost)
+// settleLost settles the reservation of the attempt before this one, if it was lost.
+func (g *generation) settleLost(ctx context.Context, b LabelBudget) {
+	if g.in.Previous == nil || g.in.Previous.Heartbeat == nil || g.in.Previous.Heartbeat.Reservation == "" {
+		return
 	}
+	lost := g.in.Previous.Heartbeat
+	settle := wire.Settle{Key: lost.Reservation, Used: event.AmountOf(lost.Usage)}
+	if !lost.Deadline.IsZero() {
+		settle.LostUntil = lost.Deadline.Add(lostGrace)
+	}
+	g.ledgers.settle(ctx, b.id(), settle)
+}
+
+// reserveOf makes a reservation. If only reservations of lost attempts prevent that, it retries until the context
+// waiting is done.
+func (g *generation) reserveOf(ctx, waiting context.Context, b LabelBudget, wanted reducer.Reservation) error {
 	for {
-		day, answer, err := a.ledgers.reserve(ctx, b.id(), a.info.TaskQueue, reducer.Reservation{
-			Key: a.reservationKey(a.attempted.Attempt, ""), Wanted: wanted, Limit: b.Limit,
-		})
+		day, answer, err := g.ledgers.reserve(ctx, b.id(), g.info.TaskQueue, wanted)
 		switch {
 		case err != nil:
 			return fmt.Errorf("reserve the budget %s: %w", b.name(), err)
@@ -145,14 +151,17 @@ func (a *attempt) reserveOf(ctx, waiting context.Context, b LabelBudget, wanted 
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		default:
-			return a.exceeded(event.BudgetExceeded{Budget: b.name(), Day: day, Limit: b.Limit, Used: answer.Used, Wanted: wanted})
+			return exceeded(event.BudgetExceeded{
+				RequestID: g.in.RequestID, Budget: b.name(), Day: day, Limit: b.Limit, Used: answer.Used, Wanted: wanted.Wanted,
+			})
 		}
 	}
 }
 
-// reservationKey contains the run, because a reset run sends its requests again.
-func (a *attempt) reservationKey(number int, runID string) string {
-	return fmt.Sprintf("%s/%d@%s", a.in.RequestID, number, cmp.Or(runID, a.info.WorkflowExecution.RunID))
+// reservationKey contains the run, because a reset run sends its requests again, and the attempt of the activity,
+// because a reservation that an attempt has released stays denied.
+func (g *generation) reservationKey() string {
+	return fmt.Sprintf("%s/%d.%d@%s", g.in.RequestID, g.in.Attempt, g.info.Attempt, g.info.WorkflowExecution.RunID)
 }
 
 // budgetsOf returns the budgets that apply to labels, each with its value set, in the order of the

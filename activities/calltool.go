@@ -144,7 +144,7 @@ func (a *Activities) outcomeOfCall(ctx context.Context, in CallToolInput, result
 	case !result.IsError:
 		return result, nil
 	case errors.Is(cause, errShutdown) && in.MaxAttempts > 0:
-		return result, retriedCall("the worker shut down", "handed-back")
+		return result, retried("handed-back", "the worker shut down", 0)
 	case errors.Is(cause, errShutdown):
 		return failed(event.OutcomeUnknown), nil
 	case errors.Is(cause, errToolTimeout):
@@ -152,7 +152,7 @@ func (a *Activities) outcomeOfCall(ctx context.Context, in CallToolInput, result
 	case cause != nil:
 		return result, temporal.NewCanceledError()
 	case result.Retryable && attempt < in.MaxAttempts:
-		return result, retriedCall(event.RedactOutput(plainText(result.Error), 1000), failedTool)
+		return result, retried(failedTool, event.RedactOutput(plainText(result.Error), 1000), 0)
 	}
 	return result, nil
 }
@@ -160,18 +160,12 @@ func (a *Activities) outcomeOfCall(ctx context.Context, in CallToolInput, result
 // failedTool is the type of the error of a call that is repeated because its tool failed.
 const failedTool = "tool"
 
-// retriedCall returns an error that may quote the result of a tool. It is benign, so that the SDK logs it at the debug
-// level only.
-func retriedCall(text, kind string) error {
-	return temporal.NewApplicationErrorWithOptions(text, kind, temporal.ApplicationErrorOptions{Category: temporal.ApplicationErrorCategoryBenign})
-}
-
 // beatDuring sends heartbeats until end is called, and calls cancel on hand-back.
 func (a *Activities) beatDuring(ctx context.Context, cancel context.CancelCauseFunc) (end func()) {
 	ended := make(chan struct{})
 	var beats sync.WaitGroup
 	beats.Go(func() {
-		ticker := time.NewTicker(heartbeatInterval)
+		ticker := time.NewTicker(heartbeatInterval(activity.GetInfo(ctx)))
 		defer ticker.Stop()
 		handBack := a.options.HandBack
 		for {

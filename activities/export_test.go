@@ -9,21 +9,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-func (c *SessionCache) Get(runID string) (reducer.Session, bool) { return c.get(runID) }
-
-// CacheSize returns the counted size in bytes.
-func CacheSize(c *SessionCache) int64 { return c.size }
-
-// Spilled returns the number of sessions in the spill file.
-func Spilled(c *SessionCache) (n int) {
-	for _, e := range c.runs {
-		if e.spilled != nil {
-			n++
-		}
-	}
-	return n
-}
-
 var WithHeartbeats = withHeartbeats
 
 type Ledgers = ledgers
@@ -54,9 +39,17 @@ func (b *batch) Add(e eventlog.Recorded) bool { return b.add(e) }
 
 var IsDuringTurn = isDuringTurn
 
-var Describe = GenerateInput.describe
+var HeartbeatInterval = heartbeatInterval
+
+var (
+	Due      = AttemptInput.due
+	Describe = AttemptInput.describe
+)
 
 // Traceable returns the text of an error in spans.
 func Traceable(options Options, err error) string { return New(options).traceable(err).Error() }
+
+// ProblemOf returns the text of a failure in spans.
+func ProblemOf(options Options, result AttemptResult) string { return New(options).problemOf(result) }
 
 var FailedTool = failedTool

@@ -3,182 +3,221 @@ package activities
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime/debug"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 	"github.com/seed-9ed7edd4/chronicle/internal/tracing"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-const (
-	HeartbeatTimeout  = 3 * time.Second // silence after which Temporal gives a request to another worker
-	heartbeatInterval = time.Second     // also of stop checks, in case a stop message was lost
-)
-
-// GenerateInput is the input of [Activities.Generate].
-type GenerateInput struct {
-	ContextName  string `json:"contextName"`
-	RequestID    string `json:"requestId"`
-	FirstAttempt int    `json:"firstAttempt"`    // of this activity; attempts are numbered across the request's activities
-	MaxAttempts  int    `json:"maxAttempts"`     // of this activity
-	Steps        int    `json:"steps,omitempty"` // as in [reducer.StartRequest]
-	Limit        string `json:"limit,omitempty"` // as in [reducer.StartRequest]
-	Fallback     bool   `json:"fallback,omitempty"`
-	// MayCompact and Compaction are as in [reducer.StartRequest]. With a Compaction, the attempt
-	// summarises the messages that [reducer.MessagesOf] returns, and its text is the summary.
-	MayCompact bool                `json:"mayCompact,omitempty"`
-	Compaction *reducer.Compaction `json:"compaction,omitempty"`
-	Through    string              `json:"throughEventId"`     // newest event at scheduling; older sessions are stale
-	ThroughAt  time.Time           `json:"throughAt,omitzero"` // when that event was recorded; zero: unknown
-	// TimeoutMs bounds each attempt. Later settings do not change it: the timeouts of the activity
-	// depend on it.
-	TimeoutMs int64       `json:"timeoutMs"`
-	Links     []TraceLink `json:"links,omitempty"` // of the span of the first attempt
-	// Lost is an attempt of an earlier activity whose worker did not report the end. Nil: none.
-	Lost *LostAttempt `json:"lost,omitempty"`
-	// Adopt waits for attempt FirstAttempt, which the previous run started in this process.
-	Adopt bool `json:"adopt,omitempty"`
-}
-
-// TraceLink refers to a span that the span of an attempt is linked to.
-type TraceLink struct {
-	Trace  string `json:"trace"`  // W3C traceparent
-	Reason string `json:"reason"` // attribute of the link, see docs/operations.md
-}
-
-// Attempted describes an attempt. Unknown fields are zero.
-type Attempted struct {
-	Attempt    int    `json:"attempt"`
-	Sent       bool   `json:"sent,omitempty"`           // to the provider
-	Through    string `json:"throughEventId,omitempty"` // newest event in the attempt
-	ProviderID string `json:"providerId,omitempty"`
-	Model      string `json:"model,omitempty"`
-}
-
-// GenerateResult is the result of an attempt that returns no error.
-type GenerateResult struct {
-	Attempted
-	Outcome       reducer.Outcome      `json:"outcome"`
-	Text          string               `json:"text,omitempty"`
-	Reasoning     string               `json:"reasoning,omitempty"`     // the part that the settings keep
-	ProviderState *event.ProviderState `json:"providerState,omitempty"` // of a complete answer; nil: none
-	Calls         []CalledTool         `json:"calls,omitempty"`         // if the outcome is [reducer.Called]
-	Reason        event.Reason         `json:"reason,omitempty"`
-	DurationMs    int64                `json:"durationMs,omitempty"`
-	event.Usage
-	FinishReason string              `json:"finishReason,omitempty"`
-	Overflow     *reducer.Overflow   `json:"overflow,omitempty"` // if the outcome is [reducer.TooLong]
-	Omitted      int                 `json:"omitted,omitempty"`  // messages that a summary omits, see [event.Compacted]
-	Lost         *LostAttempt        `json:"lost,omitempty"`     // a preceding attempt, whose end may not be recorded; nil: none
-	Hooks        []event.HookApplied `json:"hooks,omitempty"`
-	Offered      *event.ToolsOffered `json:"offered,omitempty"` // all tools of the worker, if the log lacks this set; otherwise nil
-	Trace        string              `json:"trace,omitempty"`   // traceparent of the attempt, unless it completed the answer
-}
-
-// Failure is the detail of the application error that a failed attempt returns.
-type Failure struct {
-	Attempted
-	Kind       event.FailureKind `json:"kind,omitempty"`
-	Retryable  bool              `json:"retryable,omitempty"` // the same request may succeed later
-	DurationMs int64             `json:"durationMs,omitempty"`
-	event.Usage
-	Overflow *reducer.Overflow     `json:"overflow,omitempty"` // if the provider rejected the request as too long
-	Suspects []reducer.Suspect     `json:"suspects,omitempty"` // content that the provider may have refused, as in [reducer.RequestEnded]
-	Exceeded *event.BudgetExceeded `json:"exceeded,omitempty"` // a budget that prevented the attempt; nil: none
-	Repairs  bool                  `json:"repairs,omitempty"`  // the next attempt repairs the answer, and does not count as a retry
-	Lost     *LostAttempt          `json:"lost,omitempty"`     // as in [GenerateResult]
-	Hooks    []event.HookApplied   `json:"hooks,omitempty"`    // as in [GenerateResult]
-	Offered  *event.ToolsOffered   `json:"offered,omitempty"`  // as in [GenerateResult]; nil if Temporal retries the attempt
-	Trace    string                `json:"trace,omitempty"`    // as in [GenerateResult]
-}
-
-// LostAttempt is the last heartbeat of an attempt. If Ended is false, the attempt is lost: its worker
-// stopped sending heartbeats before it saw the end. Until the next attempt is sent, the heartbeats of that
-// next attempt repeat this heartbeat, with the number of the next attempt in Unsent.
-type LostAttempt struct {
-	Attempted
-	event.Usage
-	Unsent int    `json:"unsent,omitempty"`
-	Ended  bool   `json:"ended,omitempty"` // its worker saw the end, and counted the attempt in metrics
-	Trace  string `json:"trace,omitempty"` // as in [GenerateResult]
-	// RunID is the run that started it, and Deadline its timeout by the clock of the server. Both are zero
-	// if the worker has no budgets of labels.
-	RunID    string    `json:"runId,omitempty"`
-	Deadline time.Time `json:"deadline,omitzero"`
-}
-
 var (
-	errShutdown = errors.New("the worker is shutting down")
-	errTimeout  = errors.New("the attempt took longer than the timeout of the context")
-	errTooLong  = errors.New("the answer exceeds the maximum length")
-	errObsolete = errors.New("the session has another request or none")
-	errOrphaned = errors.New("the run continued as new, and the next run did not adopt the request")
+	errShutdown  = errors.New("the worker is shutting down")
+	errTimeout   = errors.New("the attempt took longer than the timeout of the context")
+	errTooLong   = errors.New("the answer exceeds the maximum length")
+	errCancelled = errors.New("the workflow cancelled the attempt")
+	errAbandoned = errors.New("the server does not wait for the attempt any more")
 )
 
-type stopped struct{ reason event.Reason }
+type stopped struct {
+	reason event.Reason
+	at     time.Time
+}
 
 func (s stopped) Error() string { return "stopped: " + string(s.reason) }
 
-// Generate debounces a request, sends it to the model and publishes the answer's deltas.
-// Interrupted and handed back attempts are results; an interrupted one has the text so far. A
-// failed attempt returns an error whose detail is a [Failure]; if the error is retryable, Temporal
-// schedules the next attempt.
-func (a *Activities) Generate(ctx context.Context, in GenerateInput) (GenerateResult, error) {
-	info := activity.GetInfo(ctx)
-	number := in.FirstAttempt + int(info.Attempt) - 1
-	key := attemptKey{in.ContextName, in.RequestID, number}
-	handedBack := GenerateResult{
-		Attempted: Attempted{Attempt: number}, Outcome: reducer.HandedBack, Lost: in.lostBefore(ctx, number), Trace: tracing.Traceparent(ctx),
-	}
+// Generate waits until an attempt is due, sends it to the model and publishes the answer's deltas. What happens after
+// it was sent is a result. An error means that it was not sent, and Temporal repeats it.
+func (a *Activities) Generate(ctx context.Context, in AttemptInput) (AttemptResult, error) {
 	span := trace.SpanFromContext(ctx)
-	in.describe(span, number, info.Attempt == 1, a.running.traceOf(attemptKey{in.ContextName, in.RequestID, number - 1}), handedBack.Lost)
-	if in.Adopt && info.Attempt == 1 {
-		running := a.running.find(key)
-		if running == nil {
-			return handedBack, nil
-		}
-		tracing.Link(span, tracing.LinkContinues, running.trace)
-		return running.wait(ctx, running.addWaiter(info.WorkflowExecution))
+	in.describe(span)
+	if last, ok := sentBefore(ctx); ok {
+		return AttemptResult{Outcome: reducer.Lost, ProviderID: last.ProviderID, Model: last.Model, Usage: last.Usage, Trace: last.Trace}, nil
 	}
-	select {
-	case <-a.options.HandBack:
-		return handedBack, nil
-	default:
+	g := &generation{
+		Activities: a, in: in, info: activity.GetInfo(ctx), startedAt: time.Now(), trace: tracing.Traceparent(ctx),
+		measured: &measurement{Metrics: a.metrics},
 	}
-	started := &attempt{Activities: a, in: in, key: key, info: info, startedAt: time.Now(), done: make(chan struct{})}
-	started.attempted.Attempt, started.trace = number, handedBack.Trace
-	started.measured.Metrics = a.metrics
-	started.committed = logEnd{event.Counter(in.Through), in.ThroughAt}
-	started.lost = handedBack.Lost
-	if in.Compaction == nil {
-		started.repair = a.repairBefore(ctx, key, in.Fallback)
+	ctx, g.life = a.startLife(ctx, g.info, g.trace)
+	defer g.life.end()
+	g.measured.Running.Add(1)
+	defer g.measured.Running.Add(-1)
+	result, err := g.run(ctx)
+	g.measured.ended(in, result)
+	a.traceResult(span, result)
+	if err != nil {
+		return AttemptResult{}, err
 	}
-	// The attempt outlives the activity if the run continues as new.
-	detached, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	started.cancel = cancel
-	w := started.addWaiter(info.WorkflowExecution)
-	a.running.add(started)
-	go started.run(detached)
-	return started.wait(ctx, w)
+	if result.Outcome != reducer.Completed {
+		result.Trace = g.trace
+	}
+	return result, nil
 }
 
-// lostBefore returns the attempt in the last heartbeat, or else that of an earlier activity, if it was
-// sent.
-func (in GenerateInput) lostBefore(ctx context.Context, number int) *LostAttempt {
-	lost := in.Lost
-	if activity.HasHeartbeatDetails(ctx) {
-		lost = &LostAttempt{}
-		if activity.GetHeartbeatDetails(ctx, lost) != nil {
-			return nil
+// sentBefore returns the last heartbeat of an earlier attempt of the activity that has sent the request.
+func sentBefore(ctx context.Context) (last Heartbeat, ok bool) {
+	if activity.HasHeartbeatDetails(ctx) && activity.GetHeartbeatDetails(ctx, &last) == nil {
+		return last, last.Sent
+	}
+	return last, false
+}
+
+// generation is what all steps of an attempt know. The steps pass values on: prepare returns a [prepared], send
+// an [answered], and conclude the result.
+type generation struct {
+	*Activities
+	in        AttemptInput
+	info      activity.Info
+	startedAt time.Time
+	trace     string // traceparent; empty: it is not traced
+	measured  *measurement
+	life      *life
+}
+
+func (g *generation) run(ctx context.Context) (result AttemptResult, err error) {
+	var p prepared
+	defer func() {
+		if problem := recover(); problem != nil {
+			activity.GetLogger(ctx).Error("attempt panicked", "request", g.in.RequestID, "attempt", g.in.Attempt,
+				"panic", event.Redact(fmt.Sprint(problem), 2000), "stack", string(debug.Stack()))
+			result, err = g.end(ctx, p, answered{err: fmt.Errorf("generate: panic: %v", problem)})
 		}
+	}()
+	broadcast := g.options.Stream.Broadcast(
+		StreamAttempt{ContextName: g.in.ContextName, RequestID: g.in.RequestID, Number: g.in.Attempt, After: g.in.Through}, g.life.stop)
+	defer broadcast.Close()
+	if p, err = g.admit(ctx); err == nil && p.overflow == nil {
+		err = g.life.send(ctx, p)
 	}
-	if lost == nil || !lost.Sent || lost.Attempt >= number {
-		return nil
+	if err != nil || p.overflow != nil {
+		p.settle(event.Usage{})
+		return g.end(ctx, p, answered{err: err})
 	}
-	before := *lost
-	before.Unsent = 0
-	return &before
+	broadcast.SetThrough(throughOf(p.session))
+	return g.guarded(ctx, p, broadcast.Publish), nil
+}
+
+// guarded sends the request, with the hooks beside and after the answer, and settles its usage.
+func (g *generation) guarded(ctx context.Context, p prepared, publish func(Delta)) AttemptResult {
+	ctx, cancel := context.WithDeadlineCause(ctx, p.deadline, errTimeout)
+	defer cancel()
+	streaming, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	publish, passed := p.guard.deltas(publish, g.in.Compaction != nil)
+	defer p.guard.startBeside(ctx, stop, passed)()
+	r := g.send(streaming, p, publish)
+	p.settle(r.Usage)
+	return g.conclude(ctx, p, r)
+}
+
+// admit waits until the attempt is due, prepares it, and reserves its usage.
+func (g *generation) admit(ctx context.Context) (prepared, error) {
+	p := prepared{settle: func(event.Usage) {}}
+	var err error
+	if p.session, err = g.session(ctx); err != nil {
+		return p, err
+	}
+	if err = g.awaitDue(ctx, p.session); err != nil {
+		return p, err
+	}
+	p.dueAt = time.Now()
+	p.deadline = p.dueAt.Add(milliseconds(g.in.TimeoutMs))
+	timed, cancel := context.WithDeadlineCause(ctx, p.deadline, errTimeout)
+	defer cancel()
+	var r reservations
+	if err = g.prepare(timed, &p); err == nil {
+		r, err = g.measure(timed, &p)
+	}
+	if err != nil || p.overflow != nil {
+		return p, g.timedOut(timed, p, err)
+	}
+	return g.reserve(ctx, p, r)
+}
+
+// awaitDue waits for the quiet period or the delay of a retry.
+func (g *generation) awaitDue(ctx context.Context, session reducer.Session) error {
+	if !g.in.SendAt.IsZero() {
+		pause.For(ctx, g.in.due().Sub(g.serverNow()))
+	}
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	if g.in.Steps == 0 && g.in.Previous == nil && !session.TriggerAt.IsZero() {
+		waited := max(0, g.serverNow().Sub(session.TriggerAt))
+		g.metrics.Debounce.Observe(waited.Seconds())
+		activity.GetLogger(ctx).Debug("request debounced", "request", g.in.RequestID, "attempt", g.in.Attempt,
+			"through", throughOf(session), "waited_ms", waited.Milliseconds())
+	}
+	return nil
+}
+
+// due returns the time of the sending, at random within the jitter.
+func (in AttemptInput) due() time.Time {
+	return in.SendAt.Add(-milliseconds(rand.Int64N(in.JitterMs + 1)))
+}
+
+// serverNow is the time of the server, whose clock dates events.
+func (g *generation) serverNow() time.Time { return g.info.StartedTime.Add(time.Since(g.startedAt)) }
+
+func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+
+// answered is the answer of a model, or its beginning with an error.
+type answered struct {
+	Answer
+	err     error
+	refused *reducer.Overflow // of an input that the provider rejected as too long; nil: not rejected, or unknown
+}
+
+// send sends the request, and bounds the answer.
+func (g *generation) send(ctx context.Context, p prepared, publish func(Delta)) (r answered) {
+	streaming, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	g.measured.sent(g.in, p)
+	size, reasoned, keep := 0, 0, p.request.Settings.Reasoning
+	r.Answer, r.err = p.model.Stream(streaming, p.request, func(delta Delta) {
+		g.measured.delta()
+		if delta.IsReasoning {
+			if reasoned += len(delta.Text); keep == event.ReasoningOff || reasoned > event.MaxReasoningBytes {
+				return
+			}
+		} else if size += len(delta.Text); size > event.MaxAnswerBytes {
+			stop(errTooLong)
+			return
+		}
+		publish(delta)
+	})
+	g.measured.streamed(context.Cause(ctx))
+	r.refused = refusedLength(ctx, p, r.err)
+	if r.err = g.timedOut(ctx, p, r.err); r.err != nil && context.Cause(streaming) == errTooLong {
+		r.err = errTooLong
+	}
+	return r
+}
+
+// timedOut returns the error of an attempt that reached its timeout instead of another error, unless a hook
+// refused it.
+func (g *generation) timedOut(ctx context.Context, p prepared, err error) error {
+	var failed *ModelError
+	if err == nil || errors.As(err, &failed) && failed.Failure == event.FailureRefusedByHook || !errors.Is(context.Cause(ctx), errTimeout) {
+		return err
+	}
+	return &ModelError{
+		Kind: "timeout", Failure: event.FailureTimeout, Retryable: true,
+		Err: fmt.Errorf("%s: timeout: %w (%v)", p.providerID, errTimeout, milliseconds(g.in.TimeoutMs)),
+	}
+}
+
+// retried returns an error of an attempt that Temporal repeats, after a delay; 0: that of its retry policy. It may
+// quote the result of a tool, so it is benign: the SDK logs it at the debug level only.
+func retried(kind, text string, delay time.Duration) error {
+	return temporal.NewApplicationErrorWithOptions(text, kind, temporal.ApplicationErrorOptions{
+		Category: temporal.ApplicationErrorCategoryBenign, NextRetryDelay: delay,
+	})
 }

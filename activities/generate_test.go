@@ -2,7 +2,6 @@ package activities_test
 
 import (
 	"encoding/json"
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -20,37 +19,29 @@ import (
 
 func TestAnswerIsTheResult(t *testing.T) {
 	w := newWorld(t, newSession(), llmtest.Answer("Hel", "lo"))
-	result, err := w.generate()
-	require.NoError(t, err)
-	require.Equal(t, activities.GenerateResult{
-		Attempted: sent, Outcome: reducer.Completed, Text: "Hello", Usage: event.Usage{InputTokens: 7, OutputTokens: 2}, FinishReason: "stop",
-	}, result)
+	require.Equal(t, activities.AttemptResult{
+		Outcome: reducer.Completed, ProviderID: "openai", Model: "scripted", Text: "Hello", Usage: event.Usage{InputTokens: 7, OutputTokens: 2}, FinishReason: "stop",
+	}, w.generated())
 	require.Equal(t, "Hello", w.model.Requests()[0].LastUser())
 }
 
-// newStep returns a session whose request waits for an attempt after a tool call, under the delivery
-// policy queue.
+// newStep returns a session with an attempt after a tool call, under the delivery policy queue.
 func newStep() reducer.Session {
 	s := newSession(event.SetDeliveryPolicy{Policy: event.PolicyQueue})
-	s, _ = reducer.Step(s, reducer.RequestEnded{
-		At: time.Now(), Outcome: reducer.Called, Calls: []reducer.CalledTool{{ID: "call_1", Name: "weather"}},
-		Attempted: reducer.Attempted{RequestID: s.Request.ID, Attempt: 1, Through: reducer.ThroughOf(s), ProviderID: "openai", Model: "m"},
+	s, _ = reducer.Step(s, reducer.AttemptEnded{
+		At: time.Now(), RequestID: s.Request.ID, Attempt: 1, Outcome: reducer.Called, Calls: []reducer.CalledTool{{ID: "call_1", Name: "weather"}},
 	})
 	s, _ = reducer.Step(s, reducer.ToolEnded{At: time.Now(), RequestID: s.Request.ID, CallID: "call_1", Outcome: reducer.CallReturned})
 	return s
 }
 
 func TestEveryAttemptOfAStepBeginsWithAResetDelta(t *testing.T) {
-	again, _ := reducer.Step(newStep(), reducer.RequestEnded{
-		At: time.Now(), Outcome: reducer.HandedBack, Attempted: reducer.Attempted{RequestID: "demo:r0001", Attempt: 2},
-	})
+	again, _ := reducer.Step(newStep(), reducer.AttemptEnded{At: time.Now(), RequestID: "demo:r0001", Attempt: 2, Outcome: reducer.HandedBack})
 	for name, s := range map[string]reducer.Session{"the first one": newStep(), "after a hand-back": again} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, s, llmtest.Answer("Sunny"))
-			w.in.FirstAttempt, w.in.Steps, w.in.Limit = s.Request.FirstAttempt, s.Request.Steps, s.Request.Limit
 			sub := w.connect()
-			_, err := w.generate()
-			require.NoError(t, err)
+			w.generated()
 			var deltas []stream.Delta
 			for len(deltas) < 2 {
 				select {
@@ -62,7 +53,7 @@ func TestEveryAttemptOfAStepBeginsWithAResetDelta(t *testing.T) {
 					t.Fatal("a delta is missing")
 				}
 			}
-			want := event.TextDelta{RequestID: "demo:r0001", Attempt: s.Request.FirstAttempt, Reset: true}
+			want := event.TextDelta{RequestID: "demo:r0001", Attempt: s.Request.Attempt, Reset: true}
 			require.Equal(t, stream.Delta{TextDelta: want, After: s.LastEventID()}, deltas[0])
 			want.Index, want.Delta, want.Reset, want.ThroughEventID = 1, "Sunny", false, s.Request.Limit
 			require.Equal(t, stream.Delta{TextDelta: want, After: s.LastEventID()}, deltas[1])
@@ -70,121 +61,92 @@ func TestEveryAttemptOfAStepBeginsWithAResetDelta(t *testing.T) {
 	}
 }
 
-func TestCachedSessionIsUsedIfItIsCommitted(t *testing.T) {
-	session := newSession()
-	lost := newSession()
-	lost.Reduced.Messages[0].Content = "lost"
-	unknown := session
-	unknown.LastEventAt = time.Time{}
-	for name, test := range map[string]struct {
-		here    reducer.Session
-		queries int
-	}{
-		"committed":                              {session, 0},
-		"behind":                                 {reducer.NewSession("demo"), 1},
-		"ahead of the server":                    {withInput(session, "lost"), 2},
-		"of a task that was lost":                {lost, 2},
-		"with an unknown time of its last event": {unknown, 2},
+func TestAnAttemptIsSentWhenItIsDue(t *testing.T) {
+	w := newWorld(t, newSession(), llmtest.Answer("Hi"))
+	w.in.SendAt = time.Now().Add(300 * time.Millisecond)
+	w.generated()
+	require.False(t, time.Now().Before(w.in.SendAt))
+}
+
+func TestTheJitterSpreadsAttempts(t *testing.T) {
+	in := activities.AttemptInput{SendAt: time.Now(), JitterMs: 1000}
+	times := map[time.Time]bool{}
+	for range 100 {
+		due := activities.Due(in)
+		require.False(t, due.After(in.SendAt))
+		require.False(t, due.Before(in.SendAt.Add(-time.Second)))
+		times[due] = true
+	}
+	require.Greater(t, len(times), 50)
+}
+
+func TestAnAttemptThatIsStoppedBeforeItWasSentIsWithdrawn(t *testing.T) {
+	for name, stop := range map[string]stream.Stop{
+		"by a person":                   stopFor(event.ReasonCancelled),
+		"for newer input":               stopFor(event.ReasonNewUserInput),
+		"for newer input, while unsent": {RequestID: "demo:r0001", Attempt: 1, Reason: event.ReasonNewUserInput, Unsent: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, session, llmtest.Answer("Hi"))
-			cache := activities.NewSessionCache(0)
-			cache.Entry(runID).Put(test.here)
-			w.reset(cache)
-			_, err := w.generate()
-			require.NoError(t, err)
-			require.Equal(t, test.queries, w.server.queries)
-			require.Equal(t, "Hello", w.model.Requests()[0].LastUser())
+			w := newWorld(t, newSession())
+			w.connect()
+			w.in.SendAt = time.Now().Add(time.Hour)
+			session := w.server.session
+			stopped := make(chan error, 1)
+			w.server.session = func(n int) (reducer.Session, error) {
+				go func() { stopped <- w.stream.Stop(t.Context(), "demo", stop) }()
+				return session(n)
+			}
+			result := w.generated()
+			require.NoError(t, <-stopped)
+			require.Equal(t, activities.AttemptResult{Outcome: reducer.Withdrawn, Reason: stop.Reason}, result)
 		})
 	}
 }
 
-func TestCachedInputIsSentOnceItIsCommitted(t *testing.T) {
-	session := newSession()
-	newer := withInput(session, "and you?")
-	w := newWorld(t, session, llmtest.Answer("Both."))
-	cache := activities.NewSessionCache(0)
-	cache.Entry(runID).Put(newer)
-	w.reset(cache)
-	w.server.session = func(int) (reducer.Session, error) { return newer, nil }
-	result, err := w.generate()
-	require.NoError(t, err)
-	require.Equal(t, newer.LastEventID(), result.Through)
-	require.Equal(t, 1, w.server.queries, "a stop check")
-	require.Equal(t, "and you?", w.model.Requests()[0].LastUser())
-}
-
-func TestRequestIncludesInputOfItsQuietPeriod(t *testing.T) {
-	w := newWorld(t, newSession(), llmtest.Answer("Both."))
-	first := newSession(debounce(20, 60_000))
-	first.TriggerAt = time.Now().Add(time.Hour) // as if input kept arriving
-	second := withInput(first, "and you?")
-	first.Reduced.Config.Delivery.MaxWaitMs = 300 // less than the interval of heartbeats, which query, too
-	second.TriggerAt = time.Now().Add(-time.Hour)
-	w.server.session = func(query int) (reducer.Session, error) {
-		if query == 1 {
-			return first, nil
-		}
-		return second, nil
-	}
-	result, err := w.generate()
-	require.NoError(t, err)
-	require.Equal(t, second.LastEventID(), result.Through)
-	require.Equal(t, "and you?", w.model.Requests()[0].LastUser())
-}
-
-func TestDebounceEndsAfterTheMaximumWait(t *testing.T) {
-	s := newSession(debounce(60_000, 300))
-	s.TriggerAt = time.Now().Add(time.Hour) // as if input kept arriving
-	w := newWorld(t, s, llmtest.Answer("Hi"))
-	result, err := w.generate()
-	require.NoError(t, err)
-	require.Equal(t, reducer.Completed, result.Outcome)
-	require.Equal(t, 2, w.server.queries)
-}
-
-func TestStopDuringTheDebounceSendsNoRequest(t *testing.T) {
-	s := newSession(debounce(60_000, 60_000))
-	s.TriggerAt = time.Now()
-	w := newWorld(t, s)
-	w.connect()
-	stopped := make(chan error, 1)
-	w.server.session = func(int) (reducer.Session, error) {
-		go func() {
-			stopped <- w.stream.Stop(t.Context(), "demo", stream.Stop{RequestID: "demo:r0001", Reason: event.ReasonCancelled})
-		}()
-		return s, nil
-	}
-	result, err := w.generate()
-	require.NoError(t, err)
-	require.NoError(t, <-stopped)
-	require.Equal(t, activities.GenerateResult{
-		Attempted: activities.Attempted{Attempt: 1}, Outcome: reducer.Interrupted, Reason: event.ReasonCancelled,
-	}, result)
-	require.Empty(t, w.server.started)
-}
-
 func TestStoppedAttemptKeepsItsText(t *testing.T) {
-	for name, stop := range map[string]stream.Stop{
-		"cancelled":       {RequestID: "demo:r0001", Reason: event.ReasonCancelled},
-		"for newer input": {RequestID: "demo:r0001", Reason: event.ReasonNewUserInput, Through: "demo:0003"},
-	} {
-		t.Run(name, func(t *testing.T) {
+	for _, reason := range []event.Reason{event.ReasonCancelled, event.ReasonNewUserInput} {
+		t.Run(string(reason), func(t *testing.T) {
 			w := newWorld(t, newSession(), llmtest.Answer("One", " two").HoldAfter(1, llmtest.NewGate()))
 			sub := w.connect()
 			stopped := make(chan error, 1)
 			go func() {
 				awaitDelta(t, sub, "One")
-				stopped <- w.stream.Stop(t.Context(), "demo", stop)
+				stopped <- w.stream.Stop(t.Context(), "demo", stopFor(reason))
 			}()
-			result, err := w.generate()
-			require.NoError(t, err)
+			result := w.generated()
 			require.NoError(t, <-stopped)
-			require.Equal(t, activities.GenerateResult{
-				Attempted: sent, Outcome: reducer.Interrupted, Reason: stop.Reason, Text: "One",
+			require.Equal(t, activities.AttemptResult{
+				Outcome: reducer.Interrupted, ProviderID: "openai", Model: "scripted", Reason: reason, Text: "One",
 				Usage: event.Usage{InputTokens: 8, OutputTokens: 1, Estimated: true},
 			}, result)
 			require.NoError(t, w.model.Aborted(t.Context(), 1))
+		})
+	}
+}
+
+func TestOtherStopMessagesDoNotStopAnAttempt(t *testing.T) {
+	for name, test := range map[string]struct {
+		stop           stream.Stop
+		isAcknowledged bool
+	}{
+		"of unsent attempts": {stream.Stop{RequestID: "demo:r0001", Attempt: 1, Reason: event.ReasonNewUserInput, Unsent: true}, true},
+		"of another attempt": {stream.Stop{RequestID: "demo:r0001", Attempt: 2, Reason: event.ReasonCancelled}, false},
+		"of another request": {stream.Stop{RequestID: "demo:r0002", Attempt: 1, Reason: event.ReasonCancelled}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			gate := llmtest.NewGate()
+			w := newWorld(t, newSession(), llmtest.Answer("One", " two").HoldAfter(1, gate))
+			sub := w.connect()
+			stopped := make(chan error, 1)
+			go func() {
+				awaitDelta(t, sub, "One")
+				stopped <- w.stream.Stop(t.Context(), "demo", test.stop)
+				gate.Open()
+			}()
+			result := w.generated()
+			require.Equal(t, test.isAcknowledged, <-stopped == nil)
+			require.Equal(t, reducer.Completed, result.Outcome)
+			require.Equal(t, "One two", result.Text)
 		})
 	}
 }
@@ -194,8 +156,8 @@ func TestReasoningIsStreamedAndKept(t *testing.T) {
 	sub := w.connect()
 	result, err := w.generate()
 	require.NoError(t, err)
-	require.Equal(t, activities.GenerateResult{
-		Attempted: sent, Outcome: reducer.Completed, Text: "Hello", Reasoning: "Hm, yes", Usage: event.Usage{InputTokens: 7, OutputTokens: 2}, FinishReason: "stop",
+	require.Equal(t, activities.AttemptResult{
+		ProviderID: "openai", Model: "scripted", Outcome: reducer.Completed, Text: "Hello", Reasoning: "Hm, yes", Usage: event.Usage{InputTokens: 7, OutputTokens: 2}, FinishReason: "stop",
 	}, result)
 	require.Equal(t, []string{"-Hm, ", "-yes", "Hel", "lo"}, deltas(t, sub, 4))
 }
@@ -227,13 +189,13 @@ func TestAnAttemptThatStopsWhileReasoningKeepsIt(t *testing.T) {
 	stopped := make(chan error, 1)
 	go func() {
 		deltas(t, sub, 1)
-		stopped <- w.stream.Stop(t.Context(), "demo", stream.Stop{RequestID: "demo:r0001", Reason: event.ReasonCancelled})
+		stopped <- w.stream.Stop(t.Context(), "demo", stopFor(event.ReasonCancelled))
 	}()
 	result, err := w.generate()
 	require.NoError(t, err)
 	require.NoError(t, <-stopped)
-	require.Equal(t, activities.GenerateResult{
-		Attempted: sent, Outcome: reducer.Interrupted, Reason: event.ReasonCancelled, Reasoning: "Hm",
+	require.Equal(t, activities.AttemptResult{
+		ProviderID: "openai", Model: "scripted", Outcome: reducer.Interrupted, Reason: event.ReasonCancelled, Reasoning: "Hm",
 		Usage: event.Usage{InputTokens: 8, OutputTokens: 1, ReasoningTokens: 1, Estimated: true},
 	}, result)
 }
@@ -309,47 +271,6 @@ func TestAnAnswerWithReasoningAndStateFitsIntoAnEvent(t *testing.T) {
 	}
 }
 
-func TestInputThatTheModelWasShownDoesNotStopTheAttempt(t *testing.T) {
-	gate := llmtest.NewGate()
-	w := newWorld(t, newSession(), llmtest.Answer("One", " two").HoldAfter(1, gate))
-	sub := w.connect()
-	stopped := make(chan error, 1)
-	go func() {
-		awaitDelta(t, sub, "One")
-		stopped <- w.stream.Stop(t.Context(), "demo", stream.Stop{
-			RequestID: "demo:r0001", Reason: event.ReasonNewUserInput, Through: "demo:0002",
-		})
-		gate.Open()
-	}()
-	result, err := w.generate()
-	require.NoError(t, err)
-	require.NoError(t, <-stopped, "it is acknowledged")
-	require.Equal(t, reducer.Completed, result.Outcome)
-	require.Equal(t, "One two", result.Text)
-}
-
-func TestObsoleteRequestIsNotSent(t *testing.T) {
-	s := newSession()
-	s.Request = nil
-	w := newWorld(t, s)
-	result, err := w.generate()
-	require.NoError(t, err)
-	require.Equal(t, reducer.Interrupted, result.Outcome)
-	require.False(t, result.Sent)
-}
-
-func TestStopInTheSessionNeedsNoStopMessage(t *testing.T) {
-	s := newSession()
-	request := *s.Request
-	request.Stop = event.ReasonCancelled
-	s.Request = &request
-	w := newWorld(t, s)
-	result, err := w.generate()
-	require.NoError(t, err)
-	require.Equal(t, event.ReasonCancelled, result.Reason)
-	require.Equal(t, reducer.Interrupted, result.Outcome)
-}
-
 func TestShutdownHandsTheRequestBack(t *testing.T) {
 	w := newWorld(t, newSession(), llmtest.Answer("One", " two").HoldAfter(1, llmtest.NewGate()))
 	w.handBack = make(chan struct{})
@@ -358,44 +279,54 @@ func TestShutdownHandsTheRequestBack(t *testing.T) {
 		awaitDelta(t, sub, "One")
 		close(w.handBack)
 	}()
-	result, err := w.generate()
-	require.NoError(t, err)
-	require.Equal(t, activities.GenerateResult{
-		Attempted: sent, Outcome: reducer.HandedBack, Usage: event.Usage{InputTokens: 8, OutputTokens: 1, Estimated: true},
-	}, result)
+	require.Equal(t, activities.AttemptResult{
+		Outcome: reducer.HandedBack, ProviderID: "openai", Model: "scripted", Usage: event.Usage{InputTokens: 8, OutputTokens: 1, Estimated: true},
+	}, w.generated())
 }
 
 func TestNoRequestIsSentDuringShutdown(t *testing.T) {
-	w := newWorld(t, newSession())
-	w.handBack = make(chan struct{})
-	close(w.handBack)
-	w.reset(nil)
-	result, err := w.generate()
-	require.NoError(t, err)
-	require.Equal(t, activities.GenerateResult{Attempted: activities.Attempted{Attempt: 1}, Outcome: reducer.HandedBack}, result)
-	require.Empty(t, w.server.started, "an attempt that is not sent is not announced")
+	for maxAttempts := 1; maxAttempts <= 2; maxAttempts++ {
+		w := newWorld(t, newSession())
+		w.handBack = make(chan struct{})
+		close(w.handBack)
+		w.in.SendAt, w.in.MaxAttempts = time.Now().Add(time.Hour), maxAttempts
+		w.reset(nil)
+		result, err := w.generate()
+		if maxAttempts == 1 {
+			require.NoError(t, err)
+			require.Equal(t, activities.AttemptResult{Outcome: reducer.HandedBack}, result)
+			continue
+		}
+		failed := unsent(t, err)
+		require.Equal(t, "the worker is shutting down", failed.Message())
+		require.Equal(t, time.Millisecond, failed.NextRetryDelay(), "another worker takes over at once")
+	}
 }
 
-func TestSlowAnswerIsAnnounced(t *testing.T) {
-	gate := llmtest.NewGate()
-	w := newWorld(t, newSession(), llmtest.Answer("One", " two").HoldAfter(1, gate))
-	w.connect()
-	w.server.onSignal = gate.Open
-	result, err := w.generate()
-	require.NoError(t, err)
-	require.Equal(t, "One two", result.Text)
-	require.Equal(t, []wire.RequestStarted{{
-		RequestID: "demo:r0001", Attempt: 1, Through: sent.Through, ProviderID: sent.ProviderID, Model: sent.Model,
-	}}, w.server.started)
+func TestAPanicIsAResultOnceTheAttemptWasSent(t *testing.T) {
+	for name, model := range map[string]*caller{"sent": {panics: true}, "unsent": nil} {
+		t.Run(name, func(t *testing.T) {
+			options := activities.Options{Models: panicking{}}
+			if model != nil {
+				options.Models = model
+			}
+			result, err := answeredWith(t, options)
+			if model == nil {
+				require.Equal(t, "generate: panic: no model", unsent(t, err).Message())
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, reducer.Failed, result.Outcome)
+			require.Equal(t, event.FailureUnavailable, result.Kind)
+			require.True(t, result.Retryable)
+			require.Equal(t, "generate: panic: a bug", result.Error)
+		})
+	}
 }
 
-func TestFailedAnnouncementDoesNotDelayTheAnswer(t *testing.T) {
-	w := newWorld(t, newSession(), llmtest.Answer("Hi"))
-	w.server.signalErr = errors.New("away")
-	result, err := w.generate()
-	require.NoError(t, err)
-	require.Equal(t, "Hi", result.Text)
-}
+type panicking struct{}
+
+func (panicking) Resolve(reducer.ProviderConfig) (activities.Model, error) { panic("no model") }
 
 func TestStopReportsAMissingAcknowledgement(t *testing.T) {
 	for name, connected := range map[string]bool{"without NATS": false, "without an attempt": true} {

@@ -10,10 +10,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/hook"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
 func TestAHookThatFailsIsClosedOrOpen(t *testing.T) {
@@ -45,16 +45,18 @@ func TestAHookThatFailsIsClosedOrOpen(t *testing.T) {
 			}
 			w := newWorld(t, newSession())
 			w.use(h)
-			_, err := w.generate()
-			failed, _ := failure(t, err)
 			isBroken := strings.HasPrefix(test.want, "broken: ")
-			require.Equal(t, isBroken, failed.NonRetryable())
-			require.Equal(t, "hook guard: "+test.want, failed.Message())
-			var details activities.Failure
-			require.NoError(t, failed.Details(&details))
-			require.Equal(t, event.FailureHookFailed, details.Kind)
-			require.Equal(t, !isBroken, details.Retryable)
-			require.Empty(t, details.Hooks)
+			if !isBroken {
+				_, err := w.generate()
+				require.Equal(t, "hook guard: "+test.want, unsent(t, err).Message())
+			}
+			w.in.MaxAttempts = 1
+			failed := w.failure()
+			require.Equal(t, "hook guard: "+test.want, failed.Error)
+			require.Equal(t, event.FailureHookFailed, failed.Kind)
+			require.Equal(t, !isBroken, failed.Retryable)
+			require.Equal(t, !isBroken, failed.Final, "Temporal has retried it")
+			require.Empty(t, failed.Hooks)
 			require.Empty(t, w.model.Requests())
 
 			h.OnFailure = hook.Open
@@ -92,20 +94,18 @@ func TestAHookIsRetriedInsteadOfAnAttemptThatWasSent(t *testing.T) {
 					}}
 				}
 				w.use(h)
-				result, err := w.generate()
+				result := w.generated()
 				require.Equal(t, 4, calls)
 				if failures == 3 {
-					require.NoError(t, err)
+					require.Equal(t, reducer.Completed, result.Outcome)
 					require.Equal(t, "Hi", result.Text)
 					return
 				}
-				failed, _ := failure(t, err)
-				require.True(t, failed.NonRetryable(), "another attempt would cost again")
-				require.Equal(t, "hook guard: down", failed.Message())
-				var details activities.Failure
-				require.NoError(t, failed.Details(&details))
-				require.Equal(t, event.FailureHookFailed, details.Kind)
-				require.True(t, details.Retryable)
+				require.Equal(t, reducer.Failed, result.Outcome)
+				require.Equal(t, "hook guard: down", result.Error)
+				require.Equal(t, event.FailureHookFailed, result.Kind)
+				require.True(t, result.Retryable)
+				require.True(t, result.Final, "another attempt would cost again")
 			})
 		}
 	}
@@ -118,10 +118,9 @@ func TestABrokenHookAfterTheAnswerIsNotRetried(t *testing.T) {
 		calls++
 		return hook.Verdict{}, fmt.Errorf("%w: status 404", hook.ErrBroken)
 	}})
-	_, err := w.generate()
-	failed, _ := failure(t, err)
-	require.True(t, failed.NonRetryable())
-	require.Equal(t, "hook guard: broken: status 404", failed.Message())
+	failed := w.failure()
+	require.False(t, failed.Retryable)
+	require.Equal(t, "hook guard: broken: status 404", failed.Error)
 	require.Equal(t, 1, calls)
 }
 
@@ -132,8 +131,7 @@ func TestHooksCountTowardsTheTimeoutOfTheAttempt(t *testing.T) {
 		return hook.Verdict{}, nil
 	}})
 	_, err := w.generate()
-	failed, _ := failure(t, err)
-	require.Equal(t, "timeout", failed.Type())
+	require.Equal(t, "timeout", unsent(t, err).Type())
 	require.Empty(t, w.model.Requests())
 }
 
@@ -145,8 +143,6 @@ func TestNoPartOfAnUncheckedAnswerIsInAnError(t *testing.T) {
 	} {
 		w := newWorld(t, newSession(event.SetRequestSettings{ResponseFormat: &format}), llmtest.Answer(answer))
 		w.use(hook.Hook{Name: "pii", After: saysAfter(hook.Verdict{})})
-		_, err := w.generate()
-		failed, _ := failure(t, err)
-		require.Equal(t, "openai: invalid answer: it does not have the response format", failed.Message())
+		require.Equal(t, "openai: invalid answer: it does not have the response format", w.failure().Error)
 	}
 }

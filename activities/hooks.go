@@ -21,7 +21,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/schema"
 	"github.com/seed-9ed7edd4/chronicle/internal/tracing"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
-	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 // guard runs the hooks for an attempt and collects their reports. Nil: there are no hooks.
@@ -48,25 +47,17 @@ const hookError = "hook"
 
 var errHookTimeout = errors.New("the hook did not answer in time")
 
-func (a *attempt) newGuard(request hook.Request) *guard {
-	hooks := slices.DeleteFunc(slices.Clone(a.options.Hooks), func(h hook.Hook) bool { return h.Before == nil && h.After == nil })
+func newGuard(hooks []hook.Hook, request hook.Request, retry reducer.RetryConfig, m *metrics.Metrics) *guard {
+	hooks = slices.DeleteFunc(slices.Clone(hooks), func(h hook.Hook) bool { return h.Before == nil && h.After == nil })
 	if len(hooks) == 0 {
 		return nil
 	}
-	request.ContextName, request.RequestID, request.Attempt = a.in.ContextName, a.in.RequestID, a.attempted.Attempt
-	request.ProviderID, request.Model = a.attempted.ProviderID, a.attempted.Model
-	if a.in.Compaction != nil {
-		request.Purpose = event.PurposeCompaction
-	}
-	request.Messages = slices.Clone(request.Messages) // the original belongs to the cache of sessions
-	return &guard{hooks: hooks, request: request, retry: a.retry, metrics: a.metrics}
+	request.Messages = slices.Clone(request.Messages) // the original belongs to the session
+	return &guard{hooks: hooks, request: request, retry: retry, metrics: m}
 }
 
 // before runs the hooks before the request, and applies their changes to it.
 func (g *guard) before(ctx context.Context) error {
-	if g == nil {
-		return nil
-	}
 	for _, h := range g.hooks {
 		if h.Before == nil || h.Beside {
 			continue
@@ -230,6 +221,14 @@ func (g *guard) ask(ctx context.Context, h hook.Hook, stage event.HookStage, che
 	}
 }
 
+func delayAfter(retry reducer.RetryConfig, failures int) time.Duration {
+	delay := float64(retry.InitialDelayMs)
+	for range failures - 1 {
+		delay = min(delay*retry.BackoffFactor, float64(retry.MaxDelayMs))
+	}
+	return time.Duration(delay * float64(time.Millisecond))
+}
+
 func (g *guard) warn(ctx context.Context, h hook.Hook, stage event.HookStage, err error) {
 	activity.GetLogger(ctx).Warn("hook failed", "request", g.request.RequestID, "attempt", g.request.Attempt, "hook", h.Name, "stage", stage, "error", event.Redact(err.Error(), maxHookError))
 }
@@ -363,87 +362,17 @@ func (a *Activities) checksAnswers() bool {
 	return slices.ContainsFunc(a.options.Hooks, func(h hook.Hook) bool { return h.After != nil || h.Beside })
 }
 
-// conclude returns the outcome of an attempt, with the answer as the hooks left it.
-func (a *attempt) conclude(ctx context.Context, answer Answer, err error) (GenerateResult, error) {
-	if refusal := a.guard.failure(); refusal != nil {
-		return a.withoutAnswer(ctx, answer, refusal)
-	}
-	result, err := a.outcome(ctx, answer, err)
-	isEmpty := result.Outcome == reducer.HandedBack || result.Outcome == reducer.Interrupted && result.Text == "" && result.Reasoning == ""
-	if err != nil || isEmpty || !a.checksAnswers() {
-		return result, err
-	}
-	response := hook.Response{Text: result.Text, Reasoning: result.Reasoning, Partial: result.Outcome == reducer.Interrupted}
-	for _, c := range result.Calls {
-		response.Calls = append(response.Calls, hook.Call{Name: c.Name, Arguments: c.Arguments, Error: c.Error})
-	}
-	checked, err := a.guard.after(ctx, response)
-	if err != nil {
-		return a.withoutAnswer(ctx, answer, err)
-	}
-	result.Hooks = a.guard.reported()
-	if checked.Text != response.Text {
-		result.Text, _ = truncate(checked.Text, event.MaxAnswerBytes, wire.MaxEventBytes-envelopeBytes)
-		result.Reasoning, result.ProviderState = "", nil
-	}
-	return result, nil
-}
-
-// withoutAnswer returns the outcome of an attempt whose answer a hook refused or failed to check.
-func (a *attempt) withoutAnswer(ctx context.Context, answer Answer, err error) (GenerateResult, error) {
-	result, err := a.outcome(ctx, Answer{Usage: answer.Usage}, err)
-	if err == nil && result.Outcome == reducer.Interrupted {
-		a.guard.refuseUnchecked()
-		result.Hooks = a.guard.reported()
-	}
-	return result, err
-}
-
-// runBefore runs the hooks before the request. It cancels them at the deadline and when new input
-// arrives.
-func (a *attempt) runBefore(ctx context.Context, deadline time.Time, messages []reducer.Message, settings event.RequestSettings) ([]reducer.Message, event.RequestSettings, error) {
-	a.guard = a.newGuard(hook.Request{
-		Messages: messages, Settings: settings, Tools: a.tools.list(), Repair: (*hook.Repair)(a.repair.of(a.messages)),
-	})
-	if a.guard == nil {
-		return messages, settings, nil
-	}
-	ctx, cancel := context.WithDeadlineCause(ctx, deadline, errTimeout)
-	defer cancel()
-	a.setStopHooks(cancel)
-	defer a.setStopHooks(nil)
-	err := a.guard.before(ctx)
-	return a.guard.request.Messages, a.guard.request.Settings, err
-}
-
-func (a *attempt) setStopHooks(stop context.CancelFunc) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.stopHooks = stop
-}
-
-// hasNewInput reports whether the request lacks input that arrived while its hooks ran.
-func (a *attempt) hasNewInput() bool {
-	return a.guard != nil && a.lacksInput()
-}
-
-func (a *attempt) lacksInput() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.newestInput > event.Counter(a.attempted.Through)
-}
-
-// deltas returns a function that publishes deltas as the hooks allow, and a function to call when
-// the hooks beside the answer have let it pass.
-func (a *attempt) deltas() (publish func(Delta), passed func()) {
-	switch untilVerdict, forever := a.guard.withholds(); {
-	case forever || a.in.Compaction != nil:
+// deltas returns a function that passes deltas to publish as the hooks allow, and a function to call when the hooks
+// beside the answer have let it pass.
+func (g *guard) deltas(publish func(Delta), isSummary bool) (take func(Delta), passed func()) {
+	switch untilVerdict, forever := g.withholds(); {
+	case forever || isSummary:
 		return func(Delta) {}, func() {}
 	case untilVerdict:
-		g := &gate{publish: a.broadcast.Publish}
-		return g.take, g.open
+		held := &gate{publish: publish}
+		return held.take, held.open
 	default:
-		return a.broadcast.Publish, func() {}
+		return publish, func() {}
 	}
 }
 

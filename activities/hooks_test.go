@@ -80,18 +80,13 @@ func TestHooksChangeTheRequestInOrder(t *testing.T) {
 			}}}, nil
 		}},
 	)
-	reported := false
-	w.server.onSignal = func() { reported = len(w.model.Requests()) == 0 }
-	result, err := w.generate()
-	require.NoError(t, err)
-	require.True(t, reported, "the workflow knows the changes before the model does")
+	result := w.generated()
 	want := []event.HookApplied{
 		{RequestID: "demo:r0001", Attempt: 1, Hook: "pii", Stage: event.HookBefore, Outcome: event.HookChanged, Reason: "a name", Change: &change},
 		{RequestID: "demo:r0001", Attempt: 1, Hook: "marks", Stage: event.HookBefore, Outcome: event.HookChanged,
 			Change: &event.HookChange{Messages: []event.ReplacedMessage{{EventID: "demo:0002", Content: "[name]!"}}}},
 	}
 	require.Equal(t, want, result.Hooks)
-	require.Equal(t, want, w.server.started[0].Hooks)
 	require.Equal(t, "demo demo:r0001 1 openai scripted", fmt.Sprint(seen.ContextName, " ", seen.RequestID, " ", seen.Attempt, " ", seen.ProviderID, " ", seen.Model))
 	require.Equal(t, "Be brief.\n\nNo names.", seen.Messages[0].Content)
 }
@@ -100,41 +95,30 @@ func TestARefusedRequestIsNotSent(t *testing.T) {
 	w := newWorld(t, newSession())
 	w.use(hook.Hook{Name: "guard", Before: says(hook.Refuse("it contains password=hunter2"))},
 		hook.Hook{Name: "never", Before: func(context.Context, hook.Request) (hook.Verdict, error) { panic("asked") }})
-	_, err := w.generate()
-	failed, attempt := failure(t, err)
-	require.True(t, failed.NonRetryable())
-	require.Equal(t, "hook guard: it contains password=[removed]", failed.Message())
-	require.False(t, attempt.Sent)
-	var details activities.Failure
-	require.NoError(t, failed.Details(&details))
+	details := w.failure()
+	require.Equal(t, "hook guard: it contains password=[removed]", details.Error)
 	require.Equal(t, event.FailureRefusedByHook, details.Kind)
 	require.False(t, details.Retryable)
 	require.Equal(t, []event.HookApplied{{
 		RequestID: "demo:r0001", Attempt: 1, Hook: "guard", Stage: event.HookBefore, Outcome: event.HookRefused, Reason: "it contains password=[removed]",
 	}}, details.Hooks)
 	require.Empty(t, w.model.Requests())
-	require.Empty(t, w.server.started)
 }
 
 func TestALongReasonIsTruncatedOnce(t *testing.T) {
 	w := newWorld(t, newSession())
 	w.use(hook.Hook{Name: "guard", Before: says(hook.Refuse(strings.Repeat("x", 500)))})
-	_, err := w.generate()
-	failed, _ := failure(t, err)
+	failed := w.failure()
 	want := strings.Repeat("x", 400) + "… (500 bytes in total)"
-	require.Equal(t, "hook guard: "+want, failed.Message())
-	var details activities.Failure
-	require.NoError(t, failed.Details(&details))
-	require.Equal(t, want, details.Hooks[0].Reason)
+	require.Equal(t, "hook guard: "+want, failed.Error)
+	require.Equal(t, want, failed.Hooks[0].Reason)
 }
 
 func TestTheChangesOfARequestAreBounded(t *testing.T) {
 	w := newWorld(t, newSession())
 	large := says(hook.Verdict{Change: &hook.Change{HookChange: event.HookChange{Instructions: strings.Repeat("x", 15<<10)}}})
 	w.use(hook.Hook{Name: "a", Before: large}, hook.Hook{Name: "b", Before: large}, hook.Hook{Name: "c", Before: large})
-	_, err := w.generate()
-	failed, _ := failure(t, err)
-	require.Contains(t, failed.Message(), "hook c: broken: invalid verdict: all changes of the request have 46137 bytes of JSON (at most 32768)")
+	require.Contains(t, w.failure().Error, "hook c: broken: invalid verdict: all changes of the request have 46137 bytes of JSON (at most 32768)")
 }
 
 func TestAHookBesideTheAnswerStopsIt(t *testing.T) {
@@ -144,13 +128,9 @@ func TestAHookBesideTheAnswerStopsIt(t *testing.T) {
 	w.use(hook.Hook{Name: "guard", Beside: true, Withhold: true, Before: func(ctx context.Context, _ hook.Request) (hook.Verdict, error) {
 		return hook.Refuse("off topic"), gate.Reached(ctx)
 	}})
-	_, err := w.generate()
-	failed, attempt := failure(t, err)
-	require.True(t, failed.NonRetryable())
-	require.Equal(t, "hook guard: off topic", failed.Message())
-	require.Equal(t, sent, attempt)
-	var details activities.Failure
-	require.NoError(t, failed.Details(&details))
+	details := w.failure()
+	require.False(t, details.Retryable)
+	require.Equal(t, "hook guard: off topic", details.Error)
 	require.Equal(t, 8, details.InputTokens, "the usage is that of the beginning of the answer")
 	require.Equal(t, event.HookBeside, details.Hooks[0].Stage)
 	require.NoError(t, w.model.Aborted(t.Context(), 1))
@@ -164,8 +144,7 @@ func TestAnAnswerWaitsForTheHookBesideIt(t *testing.T) {
 		_, err := w.model.Request(ctx, 1)
 		return hook.Verdict{}, err
 	}})
-	result, err := w.generate()
-	require.NoError(t, err)
+	result := w.generated()
 	require.Equal(t, "One two", result.Text)
 	require.Empty(t, result.Hooks)
 	require.Equal(t, "One two", w.published(sub))
@@ -177,9 +156,7 @@ func TestAHookBesideTheAnswerCannotChangeIt(t *testing.T) {
 		_, err := w.model.Request(ctx, 1)
 		return hook.Verdict{Change: &hook.Change{HookChange: event.HookChange{Instructions: "x"}}}, err
 	}})
-	_, err := w.generate()
-	failed, _ := failure(t, err)
-	require.Equal(t, "hook guard: broken: invalid verdict: a Beside hook cannot change the request (it was already sent)", failed.Message())
+	require.Equal(t, "hook guard: broken: invalid verdict: a Beside hook cannot change the request (it was already sent)", w.failure().Error)
 }
 
 func TestAHookChangesTheAnswer(t *testing.T) {
@@ -190,8 +167,7 @@ func TestAHookChangesTheAnswer(t *testing.T) {
 	}}, hook.Hook{Name: "marks", Withhold: true, After: func(_ context.Context, _ hook.Request, r hook.Response) (hook.Verdict, error) {
 		return hook.ReplaceText(r.Text+"!", ""), nil
 	}})
-	result, err := w.generate()
-	require.NoError(t, err)
+	result := w.generated()
 	require.Equal(t, reducer.Completed, result.Outcome)
 	require.Equal(t, "I am [name]!", result.Text)
 	require.Empty(t, result.Reasoning)
@@ -212,20 +188,18 @@ func TestAChangedAnswerMustHaveTheResponseFormat(t *testing.T) {
 	} {
 		w := newWorld(t, newSession(inPerson), llmtest.Answer(answer))
 		w.use(hook.Hook{Name: "pii", After: saysAfter(hook.ReplaceText(changed, ""))})
-		result, err := w.generate()
+		result := w.generated()
+		require.Equal(t, want, result.Error)
 		if want == "" {
-			require.NoError(t, err)
 			require.Equal(t, changed, result.Text)
 			continue
 		}
-		failed, _ := failure(t, err)
-		require.Equal(t, want, failed.Message())
-		require.True(t, failed.NonRetryable())
+		require.Equal(t, reducer.Failed, result.Outcome)
+		require.False(t, result.Retryable)
 
 		w = newWorld(t, newSession(inPerson), llmtest.Answer(answer))
 		w.use(hook.Hook{Name: "pii", OnFailure: hook.Open, After: saysAfter(hook.ReplaceText(changed, ""))})
-		result, err = w.generate()
-		require.NoError(t, err)
+		result = w.generated()
 		require.Equal(t, answer, result.Text)
 		require.Equal(t, event.HookFailed, result.Hooks[0].Outcome)
 	}
@@ -241,11 +215,12 @@ func TestARefusedAnswerIsNotRecorded(t *testing.T) {
 		seen = r
 		return hook.Refuse("no questions"), nil
 	}}
-	_, err := answeredWith(t, activities.Options{Models: model, Hooks: []hook.Hook{guard}}, event.SetTools{Tools: event.ToolList{ask}})
-	failed, _ := failure(t, err)
-	require.True(t, failed.NonRetryable())
-	var details activities.Failure
-	require.NoError(t, failed.Details(&details))
+	details, err := answeredWith(t, activities.Options{Models: model, Hooks: []hook.Hook{guard}}, event.SetTools{Tools: event.ToolList{ask}})
+	require.NoError(t, err)
+	require.Equal(t, reducer.Failed, details.Outcome)
+	require.False(t, details.Retryable)
+	require.Empty(t, details.Text)
+	require.Empty(t, details.Calls)
 	require.Equal(t, event.FailureRefusedByHook, details.Kind)
 	require.Equal(t, event.Usage{InputTokens: 7, OutputTokens: 2}, details.Usage)
 	require.Equal(t, hook.Response{Text: "Let me look", Calls: []hook.Call{{Name: "ask", Arguments: []byte(`{"question":"who?"}`)}}}, seen)
@@ -255,13 +230,14 @@ func TestARefusedAnswerIsNotRecorded(t *testing.T) {
 func TestARefusalAfterTheTimeoutIsFinal(t *testing.T) {
 	model := &caller{answer: activities.Answer{Text: "One", FinishReason: "stop"}}
 	guard := hook.Hook{Name: "guard", After: func(context.Context, hook.Request, hook.Response) (hook.Verdict, error) {
-		<-model.ctx.Done()
+		deadline, _ := model.ctx.Deadline()
+		<-time.After(time.Until(deadline))
 		return hook.Refuse("no"), nil
 	}}
-	_, err := answeredWith(t, activities.Options{Models: model, Hooks: []hook.Hook{guard}}, event.SetTimeout{TimeoutMs: 1000})
-	failed, _ := failure(t, err)
-	require.Equal(t, "hook guard: no", failed.Message())
-	require.True(t, failed.NonRetryable())
+	result, err := answeredWith(t, activities.Options{Models: model, Hooks: []hook.Hook{guard}}, event.SetTimeout{TimeoutMs: 1000})
+	require.NoError(t, err)
+	require.Equal(t, "hook guard: no", result.Error)
+	require.False(t, result.Retryable)
 }
 
 // The log contains the beginning of invalid arguments.
@@ -273,9 +249,9 @@ func TestHooksSeeTheErrorOfAnInvalidCall(t *testing.T) {
 		}
 		return hook.Verdict{}, nil
 	}}
-	_, err := answeredWith(t, activities.Options{Models: model, Hooks: []hook.Hook{guard}}, event.SetTools{Tools: event.ToolList{ask}})
-	failed, _ := failure(t, err)
-	require.Equal(t, "hook pii: a name", failed.Message())
+	result, err := answeredWith(t, activities.Options{Models: model, Hooks: []hook.Hook{guard}}, event.SetTools{Tools: event.ToolList{ask}})
+	require.NoError(t, err)
+	require.Equal(t, "hook pii: a name", result.Error)
 }
 
 func TestHooksCheckAPartialAnswer(t *testing.T) {
@@ -328,12 +304,11 @@ func TestHooksCheckAPartialAnswer(t *testing.T) {
 			stopped := make(chan error, 1)
 			go func() {
 				awaitDelta(t, sub, "One")
-				err := w.stream.Stop(t.Context(), "demo", stream.Stop{RequestID: "demo:r0001", Reason: event.ReasonCancelled})
+				err := w.stream.Stop(t.Context(), "demo", stopFor(event.ReasonCancelled))
 				stopped <- errors.Join(err, w.model.Aborted(t.Context(), 1))
 				close(isStopped)
 			}()
-			result, err := w.generate()
-			require.NoError(t, err)
+			result := w.generated()
 			require.NoError(t, <-stopped)
 			require.True(t, partial)
 			require.Equal(t, reducer.Interrupted, result.Outcome)
@@ -348,19 +323,18 @@ func TestHooksCheckAPartialAnswer(t *testing.T) {
 	}
 }
 
-func TestARequestIsInterruptedWhileAHookRuns(t *testing.T) {
+func TestAnAttemptStopsWhileAHookRuns(t *testing.T) {
 	for name, stop := range map[string]func(w *world) error{
-		"by a person": func(w *world) error {
-			return w.stream.Stop(t.Context(), "demo", stream.Stop{RequestID: "demo:r0001", Reason: event.ReasonCancelled})
-		},
-		"by a shutdown": func(w *world) error {
+		"for a person":    func(w *world) error { return w.stream.Stop(t.Context(), "demo", stopFor(event.ReasonCancelled)) },
+		"for newer input": func(w *world) error { return w.stream.Stop(t.Context(), "demo", stopFor(event.ReasonNewUserInput)) },
+		"for a shutdown": func(w *world) error {
 			close(w.handBack)
 			return nil
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, newSession())
-			w.handBack = make(chan struct{})
+			w.handBack, w.in.MaxAttempts = make(chan struct{}), 1
 			w.connect()
 			ended := make(chan error, 1)
 			stopped := make(chan error, 1)
@@ -370,43 +344,16 @@ func TestARequestIsInterruptedWhileAHookRuns(t *testing.T) {
 				ended <- nil
 				return hook.Verdict{}, ctx.Err()
 			}})
-			result, err := w.generate()
-			require.NoError(t, err)
+			result := w.generated()
 			require.NoError(t, <-stopped)
 			require.NoError(t, <-ended)
-			require.False(t, result.Sent)
 			require.Empty(t, result.Hooks, "the hook did not fail")
-			want := reducer.Interrupted
-			if name == "by a shutdown" {
+			want := reducer.Withdrawn
+			if name == "for a shutdown" {
 				want = reducer.HandedBack
 			}
 			require.Equal(t, want, result.Outcome)
 			require.Empty(t, w.model.Requests())
 		})
 	}
-}
-
-func TestInputThatArrivesWhileAHookRunsIsPartOfTheRequest(t *testing.T) {
-	session := newSession()
-	newer := withInput(session, "and you?")
-	w := newWorld(t, session, llmtest.Answer("Both."))
-	w.connect()
-	var checked []string
-	w.use(hook.Hook{Name: "slow", Timeout: time.Minute, Before: func(ctx context.Context, r hook.Request) (hook.Verdict, error) {
-		checked = append(checked, r.Messages[len(r.Messages)-1].Content)
-		if len(checked) > 1 {
-			return hook.Verdict{}, nil
-		}
-		w.server.mu.Lock()
-		w.server.session = func(int) (reducer.Session, error) { return newer, nil }
-		w.server.mu.Unlock()
-		err := w.stream.Stop(ctx, "demo", stream.Stop{RequestID: "demo:r0001", Reason: event.ReasonNewUserInput, Through: newer.LastEventID()})
-		<-ctx.Done()
-		return hook.Verdict{}, err
-	}})
-	result, err := w.generate()
-	require.NoError(t, err)
-	require.Equal(t, []string{"Hello", "and you?"}, checked)
-	require.Equal(t, newer.LastEventID(), result.Through)
-	require.Len(t, w.model.Requests(), 1)
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
@@ -39,6 +38,7 @@ type bank struct {
 	late     time.Duration // how far the clock is ahead
 	stops    stops         // receives the handler of stop messages; nil: none are sent
 	model    *caller       // of the newest attempt
+	wait     chan struct{} // holds answers until it is closed; nil: none
 }
 
 // stops is a stream that passes the handler of stop messages on.
@@ -49,7 +49,6 @@ func (s stops) Broadcast(_ activities.StreamAttempt, onStop func(activities.Stop
 	return noDeltas{}
 }
 
-func (stops) Connected() bool                                    { return true }
 func (stops) Progress(string, event.ToolProgress)                {}
 func (stops) Stop(context.Context, string, activities.Stop) bool { return false }
 
@@ -119,9 +118,9 @@ func (h reservedHandle) Get(_ context.Context, out any) error {
 	return nil
 }
 
-func (b *bank) SignalWorkflow(ctx context.Context, id, run, name string, input any) error {
+func (b *bank) SignalWorkflow(_ context.Context, id, run, name string, input any) error {
 	if name != wire.SignalSettle {
-		return b.server.SignalWorkflow(ctx, id, run, name, input)
+		panic(name + " " + run)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -152,13 +151,13 @@ func (b *bank) used(t *testing.T, id string) int64 {
 }
 
 // generate makes an attempt with labels, for a model that needs and uses tokens.
-func (b *bank) generate(budgets []activities.LabelBudget, needs, uses int, change ...func(*activities.GenerateInput, *testsuite.TestActivityEnvironment)) error {
+func (b *bank) generate(budgets []activities.LabelBudget, needs, uses int, change ...func(*activities.AttemptInput)) (activities.AttemptResult, error) {
 	session, _ := b.session(0)
 	suite := &testsuite.WorkflowTestSuite{}
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := suite.NewTestActivityEnvironment()
 	env.SetTestTimeout(time.Minute)
-	model := &caller{needs: event.Usage{InputTokens: needs}, answer: activities.Answer{Text: "Hi", FinishReason: "stop", Usage: event.Usage{InputTokens: uses}}}
+	model := &caller{wait: b.wait, needs: event.Usage{InputTokens: needs}, answer: activities.Answer{Text: "Hi", FinishReason: "stop", Usage: event.Usage{InputTokens: uses}}}
 	b.mu.Lock()
 	b.model = model
 	b.mu.Unlock()
@@ -171,14 +170,36 @@ func (b *bank) generate(budgets []activities.LabelBudget, needs, uses int, chang
 		activities.SetReserveTimeout(registered, b.timeout)
 	}
 	env.RegisterActivity(registered)
-	in := activities.GenerateInput{
-		ContextName: "demo", RequestID: "demo:r0001", FirstAttempt: 1, MaxAttempts: 4, Through: session.LastEventID(), ThroughAt: session.LastEventAt, TimeoutMs: 30_000,
-	}
+	in := inputOf(session)
+	in.TimeoutMs = 30_000
 	for _, c := range change {
-		c(&in, env)
+		c(&in)
 	}
-	_, err := env.ExecuteActivity(acts.Generate, in)
-	return err
+	var result activities.AttemptResult
+	value, err := env.ExecuteActivity(acts.Generate, in)
+	if err == nil {
+		err = value.Get(&result)
+	}
+	return result, err
+}
+
+// answers requires an answer.
+func (b *bank) answers(t *testing.T, budgets []activities.LabelBudget, needs, uses int, change ...func(*activities.AttemptInput)) {
+	t.Helper()
+	result, err := b.generate(budgets, needs, uses, change...)
+	require.NoError(t, err)
+	require.Equal(t, reducer.Completed, result.Outcome, result.Error)
+}
+
+// denies requires that an attempt fails for good before it is sent.
+func (b *bank) denies(t *testing.T, budgets []activities.LabelBudget, needs, uses int, change ...func(*activities.AttemptInput)) activities.AttemptResult {
+	t.Helper()
+	result, err := b.generate(budgets, needs, uses, change...)
+	require.NoError(t, err)
+	require.Equal(t, reducer.Failed, result.Outcome)
+	require.False(t, result.Retryable)
+	require.Nil(t, b.model.ctx, "it was sent")
+	return result
 }
 
 func labelled(labels map[string]string) reducer.Session {
@@ -192,19 +213,18 @@ func limited(label, value string, tokens int64) activities.LabelBudget {
 func TestTheUsageOfALabelIsReservedAndSettled(t *testing.T) {
 	b := newBank(labelled(map[string]string{"team": "support", "user": "ann"}))
 	budgets := []activities.LabelBudget{limited("team", "", 1), limited("team", "support", 100), limited("user", "", 1000), limited("room", "", 0)}
-	require.NoError(t, b.generate(budgets, 100, 30))
+	b.answers(t, budgets, 100, 30)
 	require.Equal(t, int64(30), b.used(t, "budget:team=support"))
 	require.Equal(t, int64(30), b.used(t, "budget:user=ann"))
 	require.Len(t, b.ledgers, 2)
 
-	err := b.generate(budgets, 71, 30)
-	failed, details := unsent(t, err)
+	details := b.denies(t, budgets, 71, 30)
 	require.Equal(t, event.FailureBudgetExceeded, details.Kind)
 	require.Equal(t, &event.BudgetExceeded{
 		RequestID: "demo:r0001", Budget: "team=support", Day: bankDay, Limit: event.Budget{Tokens: new(int64(100))},
 		Used: event.Amount{Tokens: 30}, Wanted: event.Amount{Tokens: 71},
 	}, details.Exceeded)
-	require.Contains(t, failed.Message(), "budget exceeded: team=support on 2026-01-02: limit 100 tokens, used 30, wanted 71 (lower maxTokens, wait until")
+	require.Contains(t, details.Error, "budget exceeded: team=support on 2026-01-02: limit 100 tokens, used 30, wanted 71 (lower maxTokens, wait until")
 	require.Equal(t, int64(30), b.used(t, "budget:team=support"))
 }
 
@@ -215,14 +235,15 @@ func TestConcurrentAttemptsUseABudgetUpAndNoMore(t *testing.T) {
 	var answered atomic.Int64
 	for i := range 50 {
 		all.Go(func() {
-			err := b.generate([]activities.LabelBudget{limited("team", "", 1050)}, 100, 100, func(in *activities.GenerateInput, _ *testsuite.TestActivityEnvironment) {
-				in.FirstAttempt = i + 1
+			result, err := b.generate([]activities.LabelBudget{limited("team", "", 1050)}, 100, 100, func(in *activities.AttemptInput) {
+				in.RequestID = event.FormatRequestID("demo", i+1)
 			})
-			if err == nil {
+			assert.NoError(t, err)
+			if result.Outcome == reducer.Completed {
 				answered.Add(1)
 				return
 			}
-			assert.ErrorContains(t, err, "budget exceeded: team=support on 2026-01-02: limit 1050 tokens")
+			assert.Contains(t, result.Error, "budget exceeded: team=support on 2026-01-02: limit 1050 tokens")
 		})
 	}
 	all.Wait()
@@ -232,31 +253,29 @@ func TestConcurrentAttemptsUseABudgetUpAndNoMore(t *testing.T) {
 
 func TestAnAttemptThatOneBudgetDeniesUsesNoOther(t *testing.T) {
 	b := newBank(labelled(map[string]string{"team": "support", "user": "ann"}))
-	err := b.generate([]activities.LabelBudget{limited("team", "", 100), limited("user", "", 10)}, 50, 30)
-	_, details := unsent(t, err)
+	details := b.denies(t, []activities.LabelBudget{limited("team", "", 100), limited("user", "", 10)}, 50, 30)
 	require.Equal(t, "user=ann", details.Exceeded.Budget)
 	require.Zero(t, b.used(t, "budget:team=support"))
 }
 
 func TestRequestsWithoutALimitedLabelReserveNothing(t *testing.T) {
 	b := newBank(labelled(map[string]string{"team": "sales", "other": "x"}))
-	require.NoError(t, b.generate([]activities.LabelBudget{limited("team", "support", 0)}, 50, 30))
+	b.answers(t, []activities.LabelBudget{limited("team", "support", 0)}, 50, 30)
 	require.Zero(t, b.updates)
 }
 
 func TestALimitOfTheCostOfALabelRequiresAPrice(t *testing.T) {
 	b := newBank(labelled(map[string]string{"team": "support", "user": "ann"}))
-	err := b.generate([]activities.LabelBudget{limited("team", "", 100), {Label: "user", Limit: event.Budget{CostMicros: new(int64(5))}}}, 50, 30)
-	failed, details := unsent(t, err)
+	details := b.denies(t, []activities.LabelBudget{limited("team", "", 100), {Label: "user", Limit: event.Budget{CostMicros: new(int64(5))}}}, 50, 30)
 	require.Equal(t, event.FailureConfiguration, details.Kind)
-	require.Contains(t, failed.Message(), "budget user=ann: the price of openai scripted is unknown")
+	require.Contains(t, details.Error, "budget user=ann: the price of openai scripted is unknown")
 	require.Zero(t, b.used(t, "budget:team=support"))
 }
 
 func TestAReservationIsRepeatedWhenTheWorkflowCompletes(t *testing.T) {
 	b := newBank(labelled(map[string]string{"team": "support"}))
 	b.failures = 2
-	require.NoError(t, b.generate([]activities.LabelBudget{limited("team", "", 100)}, 50, 30))
+	b.answers(t, []activities.LabelBudget{limited("team", "", 100)}, 50, 30)
 	require.Equal(t, 3, b.updates)
 	require.Equal(t, int64(30), b.used(t, "budget:team=support"))
 }
@@ -265,33 +284,48 @@ func TestAnAttemptIsRetriedIfTheBudgetCannotBeReached(t *testing.T) {
 	b := newBank(labelled(map[string]string{"team": "support"}))
 	b.failures = 1 << 30 // until the timeout
 	b.timeout, b.released = 10*time.Millisecond, make(chan struct{}, 1)
-	err := b.generate([]activities.LabelBudget{limited("team", "", 100)}, 50, 30)
-	var failed *temporal.ApplicationError
-	require.ErrorAs(t, err, &failed)
-	require.False(t, failed.NonRetryable())
-	require.Contains(t, failed.Message(), "reserve the budget team=support: the workflow has completed")
+	_, err := b.generate([]activities.LabelBudget{limited("team", "", 100)}, 50, 30)
+	require.Contains(t, unsent(t, err).Message(), "reserve the budget team=support: the workflow has completed")
 	<-b.released
 }
 
 func TestAReservationThatIsAcceptedAfterItsTimeoutIsReleased(t *testing.T) {
 	b := newBank(labelled(map[string]string{"team": "support"}))
 	b.isSlow, b.timeout, b.released = true, 10*time.Millisecond, make(chan struct{}, 1)
-	require.Error(t, b.generate([]activities.LabelBudget{limited("team", "", 100)}, 50, 30))
+	_, err := b.generate([]activities.LabelBudget{limited("team", "", 100)}, 50, 30)
+	unsent(t, err)
 	require.Len(t, b.released, 1, "before the next attempt")
 	require.Equal(t, 1, b.updates)
 	require.Zero(t, b.used(t, "budget:team=support"))
 }
 
+// lostWith sets the last heartbeat of a lost attempt before an attempt.
+func lostWith(heartbeat activities.Heartbeat) func(*activities.AttemptInput) {
+	return func(in *activities.AttemptInput) {
+		in.Previous = &activities.PreviousAttempt{Outcome: reducer.Lost, Heartbeat: &heartbeat}
+	}
+}
+
 func TestALostAttemptIsSettledByTheNextOne(t *testing.T) {
 	b := newBank(labelled(map[string]string{"team": "support"}))
-	key := "demo:r0001/1@earlier-run" // the run continued as new before the worker died
+	key := "demo:r0001/1.1@earlier-run"
 	b.ledgers["budget:team=support"] = reducer.Ledger{Day: bankDay, Reserved: map[string]event.Amount{key: {Tokens: 80}}}
-	err := b.generate([]activities.LabelBudget{limited("team", "", 100)}, 50, 30, func(in *activities.GenerateInput, env *testsuite.TestActivityEnvironment) {
-		in.FirstAttempt = 2
-		env.SetHeartbeatDetails(activities.LostAttempt{Attempted: sent, Usage: event.Usage{InputTokens: 20}, RunID: "earlier-run"})
-	})
-	require.NoError(t, err)
+	b.answers(t, []activities.LabelBudget{limited("team", "", 100)}, 50, 30, lostWith(activities.Heartbeat{Sent: true, Usage: event.Usage{InputTokens: 20}, Reservation: key}))
 	require.Equal(t, int64(50), b.used(t, "budget:team=support"))
+}
+
+// A worker that dies leaves its reservation to the next attempt.
+func TestHeartbeatsNameTheReservation(t *testing.T) {
+	b := newBank(labelled(map[string]string{"team": "support"}))
+	gate := make(chan struct{})
+	b.beat = func(activities.Heartbeat) { close(gate); b.beat = nil }
+	b.wait = gate
+	began := time.Now()
+	b.answers(t, []activities.LabelBudget{limited("team", "", 100)}, 50, 30)
+	beat := b.beats[0]
+	require.True(t, beat.Sent)
+	require.Equal(t, "demo:r0001/1.1@"+runID, beat.Reservation)
+	require.WithinDuration(t, began.Add(30*time.Second), beat.Deadline, 5*time.Second)
 }
 
 func TestAnAttemptWaitsForTheReservationOfALostOne(t *testing.T) {
@@ -322,50 +356,36 @@ func TestAnAttemptWaitsForTheReservationOfALostOne(t *testing.T) {
 				b.late = time.Hour
 				settled <- nil
 			}()
-			err := b.generate([]activities.LabelBudget{limited("team", "", 100)}, 50, 30, func(in *activities.GenerateInput, env *testsuite.TestActivityEnvironment) {
-				in.FirstAttempt = 2
-				env.SetHeartbeatDetails(activities.LostAttempt{
-					Attempted: sent, Usage: event.Usage{InputTokens: 20}, RunID: "run", Deadline: time.Now().Add(time.Hour),
-				})
-			})
-			require.NoError(t, <-settled)
-			if c.denied {
-				require.ErrorContains(t, err, "budget exceeded: team=support")
+			lost := lostWith(activities.Heartbeat{Sent: true, Usage: event.Usage{InputTokens: 20}, Reservation: key, Deadline: time.Now().Add(time.Hour)})
+			if budgets := []activities.LabelBudget{limited("team", "", 100)}; c.denied {
+				require.Contains(t, b.denies(t, budgets, 50, 30, lost).Error, "budget exceeded: team=support")
 			} else {
-				require.NoError(t, err)
+				b.answers(t, budgets, 50, 30, lost)
 			}
+			require.NoError(t, <-settled)
 			require.Equal(t, c.used, b.used(t, id))
 		})
 	}
 }
 
-// A request that waits for a budget includes messages that arrive in the meantime.
-func TestAnAttemptThatWaitsForABudgetIncludesNewInput(t *testing.T) {
+// A request that waits for a budget includes messages that arrive in the meantime, in its next attempt.
+func TestAnAttemptThatWaitsForABudgetIsWithdrawnForNewInput(t *testing.T) {
 	const id, key = "budget:team=support", "demo:r0001/1@run"
-	session := labelled(map[string]string{"team": "support"})
-	later := withInput(session, "And now?")
-	b := newBank(session)
-	b.session = func(n int) (reducer.Session, error) {
-		if n < 2 {
-			return session, nil
-		}
-		return later, nil
-	}
+	b := newBank(labelled(map[string]string{"team": "support"}))
 	b.denied, b.stops = make(chan struct{}, 100), make(stops, 1)
 	b.ledgers[id] = reducer.Ledger{Day: bankDay, Reserved: map[string]event.Amount{key: {Tokens: 80}}}
-	settled := make(chan error, 1)
 	go func() {
 		<-b.denied
-		(<-b.stops)(activities.Stop{RequestID: "demo:r0001", Reason: event.ReasonNewUserInput, Through: later.Trigger})
-		settled <- b.SignalWorkflow(context.Background(), id, "", wire.SignalSettle, wire.Settle{Key: key, Used: event.Amount{Tokens: 10}})
+		(<-b.stops)(activities.Stop{RequestID: "demo:r0001", Attempt: 1, Reason: event.ReasonNewUserInput, Unsent: true})
 	}()
-	require.NoError(t, b.generate([]activities.LabelBudget{limited("team", "", 100)}, 50, 30, func(in *activities.GenerateInput, env *testsuite.TestActivityEnvironment) {
-		in.FirstAttempt = 2
-		env.SetHeartbeatDetails(activities.LostAttempt{Attempted: sent, RunID: "run", Deadline: time.Now().Add(time.Hour)})
+	result, err := b.generate([]activities.LabelBudget{limited("team", "", 100)}, 50, 30, lostWith(activities.Heartbeat{
+		Sent: true, Reservation: key, Deadline: time.Now().Add(time.Hour),
 	}))
-	require.NoError(t, <-settled)
-	require.Equal(t, "And now?", b.model.request.Messages[len(b.model.request.Messages)-1].Content)
-	require.Equal(t, int64(10+30), b.used(t, id))
+	require.NoError(t, err)
+	require.Equal(t, reducer.Withdrawn, result.Outcome)
+	require.Equal(t, event.ReasonNewUserInput, result.Reason)
+	require.Nil(t, b.model.ctx, "it was sent")
+	require.Equal(t, int64(80), b.ledgers[id].Used().Tokens, "that of the lost attempt")
 }
 
 // held returns ledgers whose first update waits until the gate opens.

@@ -3,36 +3,35 @@ package activities
 import (
 	"errors"
 	"strings"
-	"sync/atomic"
 	"time"
-
-	"go.temporal.io/sdk/temporal"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/metrics"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// measurement measures one attempt. The goroutine of the attempt owns it, except stoppedAt.
+// measurement measures one attempt. The goroutine of the attempt owns it.
 type measurement struct {
 	*metrics.Metrics
 	providerID, model string
-	sentAt, newestAt  time.Time    // newestAt is zero before the first delta
-	stoppedAt         atomic.Int64 // of the first stop message, in nanoseconds; 0: none
+	sentAt, newestAt  time.Time // newestAt is zero before the first delta
 }
 
-func (m *measurement) sent(a *attempt) {
-	m.providerID, m.model = a.attempted.ProviderID, a.attempted.Model
+func (m *measurement) sent(in AttemptInput, p prepared) {
+	m.providerID, m.model = p.providerID, p.modelName
 	m.sentAt = time.Now()
-	isFirst := a.attempted.Attempt == a.in.FirstAttempt
-	switch lost := a.lost; {
-	case lost != nil && !lost.Ended:
+	previous := in.Previous
+	if in.Fallback && (previous == nil || !previous.Fallback) {
+		m.Fallbacks.Add(1, m.providerID, m.model)
+	}
+	switch {
+	case previous == nil:
+	case previous.Outcome == reducer.Lost && previous.Heartbeat != nil && previous.Heartbeat.Sent:
+		lost := previous.Heartbeat
 		m.Requests.Add(1, lost.ProviderID, lost.Model, string(event.AttemptLost))
 		m.use(lost.ProviderID, lost.Model, lost.Usage)
-	case !isFirst:
+	case previous.Outcome == reducer.Failed && previous.Fallback == in.Fallback:
 		m.Retries.Add(1, m.providerID, m.model)
-	case a.in.Fallback:
-		m.Fallbacks.Add(1, m.providerID, m.model)
 	}
 }
 
@@ -47,12 +46,11 @@ func (m *measurement) delta() {
 	m.Deltas.Add(1)
 }
 
-func (m *measurement) stopped() { m.stoppedAt.CompareAndSwap(0, time.Now().UnixNano()) }
-
-// streamed is called when the stream of the provider has ended.
-func (m *measurement) streamed() {
-	if at := m.stoppedAt.Load(); at != 0 {
-		m.Abort.Observe(time.Since(time.Unix(0, at)).Seconds())
+// streamed is called when the stream of the provider has ended, with the cause of the end of the attempt; nil: none.
+func (m *measurement) streamed(cause error) {
+	var stop stopped
+	if errors.As(cause, &stop) {
+		m.Abort.Observe(time.Since(stop.at).Seconds())
 	}
 }
 
@@ -79,37 +77,33 @@ func outcomeName(outcome reducer.Outcome) string {
 }
 
 // ended records the end of the attempt, which may not have been sent.
-func (m *measurement) ended(a *attempt, result GenerateResult, err error) {
-	outcome, usage := outcomeName(result.Outcome), result.Usage
-	var failure Failure
-	if err != nil {
-		failed := new(temporal.ApplicationError)
-		if errors.As(err, &failed) && failed.HasDetails() {
-			_ = failed.Details(&failure) // they are a [Failure]
-		}
-		outcome, usage = string(reducer.Failed), failure.Usage
-		m.Failures.Add(1, failure.ProviderID, failure.Model, string(failure.Kind))
-		if failure.Exceeded != nil {
-			label, _, _ := strings.Cut(failure.Exceeded.Budget, "=")
-			m.BudgetsExceeded.Add(1, label)
-		}
+func (m *measurement) ended(in AttemptInput, result AttemptResult) {
+	if result.Outcome == reducer.Failed {
+		m.Failures.Add(1, result.ProviderID, result.Model, string(result.Kind))
 	}
-	if result.Outcome == reducer.TooLong || failure.Overflow != nil {
-		m.TooLong.Add(1, a.attempted.ProviderID, a.attempted.Model)
+	if result.Exceeded != nil {
+		label, _, _ := strings.Cut(result.Exceeded.Budget, "=")
+		m.BudgetsExceeded.Add(1, label)
 	}
-	if result.Outcome == reducer.Interrupted {
+	if result.Overflow != nil {
+		m.TooLong.Add(1, result.ProviderID, result.Model)
+	}
+	isWithdrawn := result.Outcome == reducer.Withdrawn && result.Reason != event.ReasonNewUserInput
+	if result.Outcome == reducer.Interrupted || isWithdrawn {
 		m.Interruptions.Add(1, string(result.Reason))
 	}
 	if m.sentAt.IsZero() {
 		return
 	}
+	outcome := outcomeName(result.Outcome)
 	m.Requests.Add(1, m.providerID, m.model, outcome)
 	m.Duration.Observe(time.Since(m.sentAt).Seconds(), m.providerID, m.model, outcome)
-	m.use(m.providerID, m.model, usage)
-	for _, quirk := range usage.Quirks {
+	m.use(m.providerID, m.model, result.Usage)
+	for _, quirk := range result.Usage.Quirks {
 		m.Quirks.Add(1, quirk)
 	}
-	if a.lost != nil && !a.lost.Ended && (result.Outcome == reducer.Completed || result.Outcome == reducer.Called) {
+	isLost := in.Previous != nil && in.Previous.Outcome == reducer.Lost
+	if isLost && (result.Outcome == reducer.Completed || result.Outcome == reducer.Called) {
 		m.Recovered.Add(1, m.providerID, m.model)
 	}
 }

@@ -1,7 +1,6 @@
 package activities_test
 
 import (
-	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -12,8 +11,6 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
-	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
@@ -23,16 +20,17 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// outcomes returns a function that returns the counted attempts by outcome, and the recovered answers.
-func (w *world) outcomes() func() (requests map[string]int, recovered int) {
+// outcomes returns a function that returns the counted attempts by outcome, the recovered answers, and the name of
+// the counter of retries or fallbacks.
+func (w *world) outcomes() func() (requests map[string]int, recovered int, others string) {
 	reader := sdkmetric.NewManualReader()
 	w.meters = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
 	w.reset(nil)
-	return func() (map[string]int, int) {
+	return func() (requests map[string]int, recovered int, others string) {
 		w.t.Helper()
 		var data metricdata.ResourceMetrics
 		require.NoError(w.t, reader.Collect(w.t.Context(), &data))
-		requests, recovered := map[string]int{}, 0
+		requests = map[string]int{}
 		for _, scope := range data.ScopeMetrics {
 			for _, m := range scope.Metrics {
 				sum, _ := m.Data.(metricdata.Sum[float64])
@@ -43,89 +41,53 @@ func (w *world) outcomes() func() (requests map[string]int, recovered int) {
 						requests[outcome.AsString()] += int(point.Value)
 					case "chronicle_recovered_answers":
 						recovered += int(point.Value)
+					case "chronicle_retries", "chronicle_fallbacks":
+						others += strings.TrimPrefix(m.Name, "chronicle_")
 					}
 				}
 			}
 		}
-		return requests, recovered
+		return requests, recovered, others
 	}
 }
 
-func TestAFailedAttemptIsNotCountedAsLost(t *testing.T) {
-	gate := llmtest.NewGate()
+func TestAttemptsAreCountedByTheirOutcome(t *testing.T) {
+	sent := &activities.Heartbeat{Sent: true, ProviderID: "openai", Model: "scripted"}
 	for name, test := range map[string]struct {
-		session reducer.Session
-		first   llmtest.Step
+		previous  *activities.PreviousAttempt
+		fallback  bool
+		step      llmtest.Step
+		want      map[string]int
+		recovered int
+		others    string // counters of retries and fallbacks
 	}{
-		"after a heartbeat": {newSession(), llmtest.Answer("One", " two").HoldAfter(1, gate).Finish("MALFORMED_FUNCTION_CALL")},
-		"under a budget":    {newSession(tokens(10_000)), llmtest.Error(503, "overloaded", "busy")},
-		"repaired":          {newSession(inPerson), llmtest.Answer(`{"nick":"A"}`)},
+		"an answer":          {nil, false, llmtest.Answer("Hi"), map[string]int{"completed": 1}, 0, ""},
+		"a failure":          {nil, false, llmtest.Error(503, "overloaded", "busy"), map[string]int{"failed": 1}, 0, ""},
+		"a retry":            {&activities.PreviousAttempt{Outcome: reducer.Failed}, false, llmtest.Answer("Hi"), map[string]int{"completed": 1}, 0, "retries"},
+		"a fallback":         {&activities.PreviousAttempt{Outcome: reducer.Failed}, true, llmtest.Answer("Hi"), map[string]int{"completed": 1}, 0, "fallbacks"},
+		"a fallback's retry": {&activities.PreviousAttempt{Outcome: reducer.Failed, Fallback: true}, true, llmtest.Answer("Hi"), map[string]int{"completed": 1}, 0, "retries"},
+		"after a lost attempt": {&activities.PreviousAttempt{Outcome: reducer.Lost, Heartbeat: sent}, false, llmtest.Answer("Hi"),
+			map[string]int{string(event.AttemptLost): 1, "completed": 1}, 1, ""},
+		"a failure after it": {&activities.PreviousAttempt{Outcome: reducer.Lost, Heartbeat: sent}, false, llmtest.Error(503, "overloaded", "busy"),
+			map[string]int{string(event.AttemptLost): 1, "failed": 1}, 0, ""},
+		"after a lost attempt without a heartbeat": {&activities.PreviousAttempt{Outcome: reducer.Lost}, false, llmtest.Answer("Hi"), map[string]int{"completed": 1}, 1, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, test.session, test.first, llmtest.Answer(`{"name":"Ann"}`))
+			w := newWorld(t, newSession(), test.step)
+			w.useSession(newSession(event.SetProviderConfig{ProviderID: "openai", Model: "scripted", BaseURL: w.model.URL, AsFallback: true}))
 			counted := w.outcomes()
-			var details any
-			w.env.SetOnActivityHeartbeatListener(func(_ *activity.Info, values converter.EncodedValues) {
-				if err := values.Get(&details); err != nil {
-					t.Error(err)
-				}
-				gate.Open()
-			})
-			_, err := w.generate()
-			failure(t, err)
-
-			w.in.FirstAttempt = 2
-			w.env.SetHeartbeatDetails(details)
-			_, err = w.generate()
-			require.NoError(t, err)
-			requests, recovered := counted()
-			require.Equal(t, map[string]int{"failed": 1, "completed": 1}, requests)
-			require.Zero(t, recovered, "no worker died")
+			w.in.Previous, w.in.Fallback = test.previous, test.fallback
+			w.generated()
+			requests, recovered, others := counted()
+			require.Equal(t, test.want, requests)
+			require.Equal(t, test.recovered, recovered)
+			require.Equal(t, test.others, others)
 		})
 	}
 }
 
-func TestALostAttemptIsCountedByTheNextOne(t *testing.T) {
-	w := newWorld(t, newSession(), llmtest.Answer("Hello"))
-	counted := w.outcomes()
-	w.in.FirstAttempt = 2
-	w.env.SetHeartbeatDetails(json.RawMessage(`{"attempt":1,"sent":true,"throughEventId":"demo:0002","providerId":"openai","model":"scripted"}`))
-	_, err := w.generate()
-	require.NoError(t, err)
-	requests, recovered := counted()
-	require.Equal(t, map[string]int{string(event.AttemptLost): 1, "completed": 1}, requests)
-	require.Equal(t, 1, recovered)
-}
-
-func TestALostAttemptIsCountedOnce(t *testing.T) {
-	w := newWorld(t, newSession(), llmtest.Error(503, "overloaded", "busy"), llmtest.Answer("Hello"))
-	counted := w.outcomes()
-	var details any = activities.LostAttempt{Attempted: sent}
-	w.env.SetOnActivityHeartbeatListener(func(_ *activity.Info, values converter.EncodedValues) {
-		if err := values.Get(&details); err != nil {
-			t.Error(err)
-		}
-	})
-	w.in.FirstAttempt = 2
-	w.env.SetHeartbeatDetails(details)
-	_, err := w.generate()
-	failure(t, err)
-
-	w.in.FirstAttempt = 3
-	w.env.SetHeartbeatDetails(details)
-	_, err = w.generate()
-	require.NoError(t, err)
-	requests, _ := counted()
-	require.Equal(t, map[string]int{string(event.AttemptLost): 1, "failed": 1, "completed": 1}, requests)
-}
-
 func TestSpansQuoteContentOnlyIfAskedFor(t *testing.T) {
-	failed := func(kind event.FailureKind) error {
-		return temporal.NewApplicationError("it said secret words", "model", activities.Failure{Kind: kind})
-	}
 	for want, err := range map[string]error{
-		"it said secret words":  failed(event.FailureUnavailable),
-		"bad_response":          failed(event.FailureBadResponse),
 		"the tool failed":       temporal.NewApplicationError("it said secret words", activities.FailedTool),
 		"the worker shut down":  temporal.NewApplicationError("the worker shut down", "handed-back"),
 		"dial: it said nothing": errors.New("dial: it said nothing"),
@@ -134,21 +96,22 @@ func TestSpansQuoteContentOnlyIfAskedFor(t *testing.T) {
 		require.Equal(t, want, text)
 		require.Equal(t, err.Error(), activities.Traceable(activities.Options{TraceContent: true}, err))
 	}
+	for want, kind := range map[string]event.FailureKind{"it said secret words": event.FailureUnavailable, "bad_response": event.FailureBadResponse} {
+		failed := activities.AttemptResult{Kind: kind, Error: "it said secret words"}
+		require.Equal(t, want, activities.ProblemOf(activities.Options{}, failed))
+		require.Equal(t, failed.Error, activities.ProblemOf(activities.Options{TraceContent: true}, failed))
+	}
 }
 
-func TestALinkToTheAttemptBeforeSaysHowItEnded(t *testing.T) {
+func TestTheSpanOfAnAttemptLinksToOthers(t *testing.T) {
 	spans := tracetest.NewInMemoryExporter()
-	tracers := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
-	for reason, isEnded := range map[string]bool{tracing.LinkRetries: true, tracing.LinkReplaces: false} {
-		_, span := tracers.Tracer("").Start(t.Context(), reason)
-		activities.Describe(activities.GenerateInput{}, span, 2, false, "", &activities.LostAttempt{
-			Attempted: sent, Ended: isEnded, Trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
-		})
-		span.End()
-	}
-	require.Len(t, spans.GetSpans(), 2)
-	for _, span := range spans.GetSpans() {
-		require.Len(t, span.Links, 1)
-		require.Equal(t, []attribute.KeyValue{tracing.Reason.String(span.Name)}, span.Links[0].Attributes)
-	}
+	_, span := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans)).Tracer("").Start(t.Context(), "attempt")
+	activities.Describe(activities.AttemptInput{ContextName: "demo", RequestID: "demo:r0001", Attempt: 2, Links: []activities.TraceLink{
+		{Trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", Reason: tracing.LinkReplaces},
+	}}, span)
+	span.End()
+	require.Len(t, spans.GetSpans(), 1)
+	require.Contains(t, spans.GetSpans()[0].Attributes, tracing.Attempt.Int(2))
+	require.Len(t, spans.GetSpans()[0].Links, 1)
+	require.Equal(t, []attribute.KeyValue{tracing.Reason.String(tracing.LinkReplaces)}, spans.GetSpans()[0].Links[0].Attributes)
 }

@@ -49,7 +49,7 @@ type ModelRequest struct {
 	Messages          []reducer.Message
 	FirstToken, Stall time.Duration         // limits of the wait for the first and for each later token; 0: unlimited
 	Settings          event.RequestSettings // override those of the provider config
-	Repair            *Repair               // the invalid answer to correct; nil: none
+	Repair            *reducer.Repair       // the invalid answer to correct; nil: none
 	MaxOutput         int                   // maximum tokens of the answer if no setting limits it; 0: unlimited
 	Tools             []ToolDefinition      // empty: tool settings have no effect
 }
@@ -73,15 +73,15 @@ type ModelCall struct {
 
 // ModelError says whether another attempt is worthwhile. Timeouts wrap [context.DeadlineExceeded].
 type ModelError struct {
-	Kind                string            // type of the application error in the history
+	Kind                string            // of the error, for people
 	Failure             event.FailureKind // in events; empty: [event.FailureUnavailable]
 	Retryable           bool              // the same request may succeed later
-	Suspects            []reducer.Suspect // as in [Failure]; set with Retryable, the same request is worth only one retry
-	Final               bool              // no attempt follows, even if Retryable
+	Suspects            []reducer.Suspect // as in [reducer.AttemptEnded]
+	Final               bool              // no retry follows, even if Retryable
 	RetryAfter          time.Duration     // requested by the provider; 0: none
 	Answer              string            // the answer, if its format is invalid; else empty
 	Window, InputTokens int               // stated in the rejection of a long request; Window as in [Model].MaxInput; 0: not stated
-	Repair              *Repair           // set if the answer was invalid and a repair may succeed
+	Repair              *reducer.Repair   // set if the answer was invalid and a repair may succeed
 	Err                 error
 }
 

@@ -17,9 +17,10 @@ import (
 )
 
 type toolbox struct {
-	tools   []offeredTool
-	refused []offeredTool // by the model
-	approve event.ApprovalRules
+	tools    []offeredTool
+	refused  []offeredTool // by the model
+	approve  event.ApprovalRules
+	recorded *event.ToolsOffered // tools of the worker that the log lacks; nil: none
 }
 
 type offeredTool struct {
@@ -54,16 +55,17 @@ func (t offeredTool) definition() ToolDefinition {
 }
 
 // offer returns the tools of the worker, and then those of clients.
-func (a *attempt) offer(ctx context.Context, session reducer.Session) (toolbox, error) {
+func (g *generation) offer(ctx context.Context, session reducer.Session) (toolbox, error) {
 	config := session.Reduced.Config.Tools
 	if config == nil {
 		return toolbox{}, nil
 	}
 	box := toolbox{approve: config.Approve}
-	tools, err := a.workerTools(ctx, session, *config)
+	tools, recorded, err := g.workerTools(ctx, session, *config)
 	if err != nil {
 		return box, err
 	}
+	box.recorded = recorded
 	for _, tool := range tools {
 		tool.Canonical = cmp.Or(tool.Canonical, tool.Name)
 		box.tools = append(box.tools, offeredTool{Tool: tool})

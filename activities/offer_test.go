@@ -12,7 +12,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/log"
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
@@ -26,6 +25,8 @@ type caller struct {
 	request activities.ModelRequest
 	ctx     context.Context // of the request
 	needs   event.Usage     // the reservation
+	panics  bool            // while it answers
+	wait    chan struct{}   // holds answers until it is closed; nil: none
 }
 
 func (c *caller) Resolve(reducer.ProviderConfig) (activities.Model, error) { return c, nil }
@@ -40,6 +41,12 @@ func (*caller) Check(activities.ModelRequest) error                             
 
 func (c *caller) Stream(ctx context.Context, r activities.ModelRequest, _ func(activities.Delta)) (activities.Answer, error) {
 	c.ctx, c.request = ctx, r
+	if c.wait != nil {
+		<-c.wait
+	}
+	if c.panics {
+		panic("a bug")
+	}
 	return c.answer, nil
 }
 
@@ -58,27 +65,25 @@ func offers(activities.OfferRequest) ([]activities.Tool, error) {
 var ask = event.Tool{Name: "ask", Description: "Ask", Parameters: event.Object(`{"type":"object"}`)}
 
 // answered returns the result of Generate in a context with settings.
-func answered(t *testing.T, tools activities.Tools, model *caller, settings ...event.Body) (activities.GenerateResult, error) {
+func answered(t *testing.T, tools activities.Tools, model *caller, settings ...event.Body) (activities.AttemptResult, error) {
 	t.Helper()
 	return answeredWith(t, activities.Options{Models: model, Tools: tools}, settings...)
 }
 
-func answeredWith(t *testing.T, options activities.Options, settings ...event.Body) (activities.GenerateResult, error) {
+func answeredWith(t *testing.T, options activities.Options, settings ...event.Body) (activities.AttemptResult, error) {
 	t.Helper()
 	return answeredFrom(t, newSession(settings...), options)
 }
 
-func answeredFrom(t *testing.T, session reducer.Session, options activities.Options) (activities.GenerateResult, error) {
+func answeredFrom(t *testing.T, session reducer.Session, options activities.Options) (activities.AttemptResult, error) {
 	t.Helper()
 	suite := &testsuite.WorkflowTestSuite{}
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := suite.NewTestActivityEnvironment()
 	options.Temporal = &server{session: func(int) (reducer.Session, error) { return session, nil }}
 	env.RegisterActivity(activities.New(options))
-	var result activities.GenerateResult
-	value, err := env.ExecuteActivity(acts.Generate, activities.GenerateInput{
-		ContextName: "demo", RequestID: "demo:r0001", FirstAttempt: 1, MaxAttempts: 4, Through: session.LastEventID(), ThroughAt: session.LastEventAt, TimeoutMs: session.Reduced.Config.TimeoutMs,
-	})
+	var result activities.AttemptResult
+	value, err := env.ExecuteActivity(acts.Generate, inputOf(session))
 	if err == nil {
 		err = value.Get(&result)
 	}
@@ -163,18 +168,16 @@ func TestAStepWithOtherToolsReadsTheLog(t *testing.T) {
 	session.Offered = &reducer.Offered{EventID: "demo:0004", Patterns: []string{"*"}, Hash: "other"}
 	model := &caller{answer: activities.Answer{Text: "Hi", FinishReason: "stop"}}
 	_, err := answeredFrom(t, session, activities.Options{Models: model, Tools: toolbox{offer: offers}})
-	require.ErrorContains(t, err, "read the tools of the turn in context demo: ")
-	var failed *temporal.ApplicationError
-	require.ErrorAs(t, err, &failed)
-	require.False(t, failed.NonRetryable())
+	require.Contains(t, unsent(t, err).Message(), "read the tools of the turn in context demo: ")
 }
 
 func TestTooManyBytesOfToolsFailTheRequest(t *testing.T) {
 	large := func(activities.OfferRequest) (tools []activities.Tool, err error) {
 		return []activities.Tool{{ToolDefinition: activities.ToolDefinition{Name: "large", Description: strings.Repeat("x", event.MaxOfferedBytes)}}}, nil
 	}
-	_, err := answered(t, toolbox{offer: large}, &caller{}, event.SetTools{Tools: event.ToolList{{Pattern: "*"}}})
-	require.ErrorContains(t, err, "tools of the worker: ToolsOfferedEvent.tools: the event has ")
+	result, err := answered(t, toolbox{offer: large}, &caller{}, event.SetTools{Tools: event.ToolList{{Pattern: "*"}}})
+	require.NoError(t, err)
+	require.Contains(t, result.Error, "tools of the worker: ToolsOfferedEvent.tools: the event has ")
 }
 
 func TestTheToolOfAClientReplacesThatOfTheWorker(t *testing.T) {
@@ -204,14 +207,12 @@ func TestARequestWithUnknownToolsFails(t *testing.T) {
 		}}, []event.Body{pattern}, "no such tool"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := answered(t, test.tools, &caller{}, test.settings...)
-			var failed *temporal.ApplicationError
-			require.ErrorAs(t, err, &failed)
-			require.True(t, failed.NonRetryable())
-			require.Equal(t, test.want, failed.Message())
-			var failure activities.Failure
-			require.NoError(t, failed.Details(&failure))
-			require.Equal(t, event.FailureBadRequest, failure.Kind)
+			result, err := answered(t, test.tools, &caller{}, test.settings...)
+			require.NoError(t, err)
+			require.Equal(t, reducer.Failed, result.Outcome)
+			require.False(t, result.Retryable)
+			require.Equal(t, test.want, result.Error)
+			require.Equal(t, event.FailureBadRequest, result.Kind)
 		})
 	}
 }

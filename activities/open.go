@@ -36,13 +36,13 @@ type OpenResult struct {
 	ForkedFrom    string        `json:"forkedFrom,omitempty"`    // event id, in the first session of a fork; else ""
 	Session       []byte        `json:"session,omitempty"`       // for [wire.Unpack]; empty without a log, and if the run already has the session
 	Rules         reducer.Rules `json:"rules,omitempty"`
-	// SearchAttributes, DefaultModel and ContinueAfter are those of [Options].
-	SearchAttributes bool   `json:"searchAttributes"`
-	DefaultModel     string `json:"defaultModel,omitempty"`
-	ContinueAfter    int    `json:"continueAfter,omitempty"`
-	// ShowsWaiting allows the value [wire.StatusWaiting] of the search attribute ContextStatus. It is
-	// false in histories that predate the field.
-	ShowsWaiting bool `json:"showsWaiting,omitempty"`
+	// The following are those of [Options].
+	SearchAttributes  bool   `json:"searchAttributes"`
+	DefaultProviderID string `json:"defaultProviderId,omitempty"`
+	DefaultModel      string `json:"defaultModel,omitempty"`
+	ContinueAfter     int    `json:"continueAfter,omitempty"`
+	FailoverMs        int64  `json:"failoverMs"`
+	IdleCloseMs       int64  `json:"idleCloseMs,omitempty"`
 	// Deliveries are the hooks that receive the events of the run.
 	Deliveries []Delivery `json:"deliveries,omitempty"`
 }
@@ -58,8 +58,9 @@ type Delivery struct {
 func (a *Activities) Open(ctx context.Context, in OpenInput) (OpenResult, error) {
 	result := OpenResult{
 		RunID: activity.GetInfo(ctx).WorkflowExecution.RunID, PreviousRunID: in.ContinuedRunID, Rules: a.options.Rules,
-		SearchAttributes: a.options.SearchAttributes, DefaultModel: a.options.DefaultModel,
-		ContinueAfter: a.options.ContinueAfter, ShowsWaiting: true,
+		SearchAttributes: a.options.SearchAttributes, DefaultProviderID: a.options.DefaultProviderID, DefaultModel: a.options.DefaultModel,
+		ContinueAfter: a.options.ContinueAfter,
+		FailoverMs:    cmp.Or(a.options.Failover, DefaultFailover).Milliseconds(), IdleCloseMs: a.options.IdleClose.Milliseconds(),
 	}
 	var err error
 	if result.StoreID, err = a.options.Archive.Store().Identity(ctx); err != nil {
@@ -78,26 +79,38 @@ func (a *Activities) Open(ctx context.Context, in OpenInput) (OpenResult, error)
 		}
 	}
 	if in.ContinuedRunID != "" || in.HasSession {
-		through := in.After
-		switch {
-		case base != "":
-			through = math.MaxInt // archive also the events after the reset point: they are a branch of the log
-		case in.Unarchived:
-			through = 0
-		}
-		run := archive.Run{ID: result.RunID, After: in.After, Behind: cmp.Or(in.ContinuedRunID, base)}
-		err := a.log.Continue(ctx, in.ContextName, run, through)
-		if err == nil && !in.HasSession {
-			result.Deliveries, err = a.beginDeliveries(ctx, in.ContextName, run)
-		}
-		return result, err
+		err = a.continueLog(ctx, in, base, &result)
+	} else {
+		err = a.openLog(ctx, in, base, &result)
 	}
+	return result, err
+}
+
+// continueLog registers a run that has the session. base is the run before a reset; "": there was none.
+func (a *Activities) continueLog(ctx context.Context, in OpenInput, base string, result *OpenResult) error {
+	through := in.After
+	switch {
+	case base != "":
+		through = math.MaxInt // archive also the events after the reset point: they are a branch of the log
+	case in.Unarchived:
+		through = 0
+	}
+	run := archive.Run{ID: result.RunID, After: in.After, Behind: cmp.Or(in.ContinuedRunID, base)}
+	err := a.log.Continue(ctx, in.ContextName, run, through)
+	if err == nil && !in.HasSession {
+		result.Deliveries, err = a.beginDeliveries(ctx, in.ContextName, run)
+	}
+	return err
+}
+
+// openLog registers a run that continues none, and restores the session from the log of earlier runs.
+func (a *Activities) openLog(ctx context.Context, in OpenInput, base string, result *OpenResult) error {
 	opened, err := a.log.Open(ctx, in.ContextName, result.RunID, base)
 	if err != nil {
-		return result, err
+		return err
 	}
 	if result.Deliveries, err = a.beginDeliveries(ctx, in.ContextName, opened.Run); err != nil {
-		return result, err
+		return err
 	}
 	switch {
 	case opened.Origin != nil:
@@ -108,7 +121,7 @@ func (a *Activities) Open(ctx context.Context, in OpenInput) (OpenResult, error)
 	if len(opened.Events) > 0 {
 		result.Session, err = wire.Pack(reducer.Load(in.ContextName, a.options.Reduce, opened.Events...))
 	}
-	return result, err
+	return err
 }
 
 // isBound reports whether the namespace records a blob store as its own.

@@ -5,7 +5,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
@@ -15,12 +14,9 @@ func TestAFailureNamesWhatTheProviderMayHaveRefused(t *testing.T) {
 	w := newWorld(t, newSession(
 		event.FileAttachment{Source: event.Source{Type: event.SourceBlob, Data: []byte("png")}, MediaType: "image/png"}, event.UserMessage{Content: "Look"},
 	), llmtest.Error(400, "invalid_request_error", "the image is damaged"))
-	_, err := w.generate()
-	failed, _ := failure(t, err)
-	require.True(t, failed.NonRetryable())
-	var details activities.Failure
-	require.NoError(t, failed.Details(&details))
-	require.Equal(t, []reducer.Suspect{{Content: event.ContentImages}}, details.Suspects)
+	failed := w.failure()
+	require.False(t, failed.Retryable)
+	require.Equal(t, []reducer.Suspect{{Content: event.ContentImages}}, failed.Suspects)
 }
 
 func TestARequestLacksWhatItsModelRefuses(t *testing.T) {

@@ -9,14 +9,12 @@ import (
 // Stream carries ephemeral messages: deltas and progress from workers to clients that follow a context, and
 // stop messages between workers.
 type Stream interface {
-	// Connected reports whether messages can be sent at present.
-	Connected() bool
 	// Broadcast begins to publish the deltas of an attempt. It calls onStop, on another goroutine,
-	// for each stop message to the attempt's request.
+	// for each stop message to the attempt.
 	Broadcast(attempt StreamAttempt, onStop func(Stop)) Broadcast
 	// Progress publishes the progress of a tool call. It does not block on followers.
 	Progress(contextName string, progress event.ToolProgress)
-	// Stop reports whether the worker that runs the request acknowledged the message.
+	// Stop reports whether the worker that runs the attempt acknowledged the message.
 	Stop(ctx context.Context, contextName string, stop Stop) bool
 }
 
@@ -35,18 +33,16 @@ type StreamAttempt struct {
 	After       string // newest event when the activity was scheduled; followers show it before the deltas
 }
 
-// Stop asks the worker that runs a request to stop it.
+// Stop asks the worker that runs an attempt to stop it.
 type Stop struct {
 	RequestID string       `json:"requestId"`
+	Attempt   int          `json:"attempt"`
 	Reason    event.Reason `json:"reason"`
-	// Through is the newest event that requires an answer. New input does not stop an attempt that
-	// includes this event.
-	Through string `json:"throughEventId,omitempty"`
+	Unsent    bool         `json:"unsent,omitempty"` // only if the attempt has not been sent yet
 }
 
 type noStream struct{}
 
-func (noStream) Connected() bool                               { return false }
 func (noStream) Broadcast(StreamAttempt, func(Stop)) Broadcast { return noStream{} }
 func (noStream) Progress(string, event.ToolProgress)           {}
 func (noStream) Stop(context.Context, string, Stop) bool       { return false }

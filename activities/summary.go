@@ -59,15 +59,15 @@ func summaryExtra(extra event.Object, maxTokens int) event.Object {
 
 // summaryMessages returns the covered messages, followed by the instruction. The messages are exactly as
 // earlier requests sent them, so that the provider reads them from its prompt cache. If they exceed the
-// window, summaryMessages omits the oldest ones, and as a last resort shortens the messages.
-func (a *attempt) summaryMessages(ctx context.Context, model Model, r ModelRequest) ([]reducer.Message, error) {
-	window := a.in.Compaction.Window
+// window, summaryMessages omits the oldest ones, and as a last resort shortens the messages. omitted is the number
+// of messages that are not complete.
+func summaryMessages(ctx context.Context, model Model, r ModelRequest, window int) (_ []reducer.Message, omitted int, err error) {
 	limit := window*9/10 - summaryTokens(window) // the count is an estimate
 	instruction := reducer.Message{
 		Role: reducer.RoleUser, Content: fmt.Sprintf(summaryInstruction, min(reducer.MaxSummaryWords, max(1, summaryTokens(window)/2))),
 	}
 	if len(r.Messages) == 0 {
-		return nil, &ModelError{Kind: "summary", Failure: event.FailureBadRequest, Err: errors.New("the messages to summarise are not in the conversation any more")}
+		return nil, 0, &ModelError{Kind: "summary", Failure: event.FailureBadRequest, Err: errors.New("the messages to summarise are not in the conversation any more")}
 	}
 	system, covered := r.Messages, []reducer.Message(nil)
 	for i, m := range r.Messages {
@@ -87,7 +87,7 @@ func (a *attempt) summaryMessages(ctx context.Context, model Model, r ModelReque
 		return err != nil || tokens <= limit
 	}
 	if fits(covered) {
-		return with(covered), failure
+		return with(covered), 0, failure
 	}
 	starts := []int{0}
 	for i, m := range covered {
@@ -97,16 +97,14 @@ func (a *attempt) summaryMessages(ctx context.Context, model Model, r ModelReque
 	}
 	n := sort.Search(len(starts), func(n int) bool { return fits(covered[starts[n]:]) })
 	if n < len(starts) {
-		a.omitted = starts[n]
-		return with(covered[starts[n]:]), failure
+		return with(covered[starts[n]:]), starts[n], failure
 	}
-	a.omitted = len(covered)
 	newest := covered[starts[n-1]:]
 	bound := maxBytesPerToken * max(0, limit)
 	for bound > 0 && !fits(shortened(newest, bound)) {
 		bound /= 2
 	}
-	return with(shortened(newest, bound)), failure
+	return with(shortened(newest, bound)), len(covered), failure
 }
 
 // maxBytesPerToken is the length of a long token in the vocabularies of tokenizers.

@@ -13,23 +13,18 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/hook"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
-	"github.com/seed-9ed7edd4/chronicle/stream"
 )
 
 // summarise returns a world whose request summarises the beginning of a session, because it exceeds a
 // window by far.
 func summarise(t *testing.T, s reducer.Session, window int, steps ...llmtest.Step) *world {
 	t.Helper()
-	s, effects := reducer.Step(s, reducer.RequestEnded{
-		At: time.Now(), Attempted: reducer.Attempted{RequestID: s.Request.ID, Attempt: 1, ProviderID: "openai", Model: "scripted"},
+	s, _ = reducer.Step(s, reducer.AttemptEnded{
+		At: time.Now(), RequestID: s.Request.ID, Attempt: 1, ProviderID: "openai", Model: "scripted",
 		Outcome: reducer.TooLong, Overflow: &reducer.Overflow{Tokens: 100 * window, Window: window, Source: event.WindowConfigured},
 	})
-	start, ok := effects[len(effects)-1].(reducer.StartRequest)
-	require.True(t, ok && start.Compaction != nil, "no summary is requested")
-	s.TriggerAt = time.Now().Add(time.Hour) // as if input had just arrived
-	w := newWorld(t, s, steps...)
-	w.in.FirstAttempt, w.in.Compaction = start.FirstAttempt, start.Compaction
-	return w
+	require.NotNil(t, s.Request.Compaction, "no summary is requested")
+	return newWorld(t, s, steps...)
 }
 
 func TestASummaryRepeatsThePrefixOfTheConversation(t *testing.T) {
@@ -38,13 +33,11 @@ func TestASummaryRepeatsThePrefixOfTheConversation(t *testing.T) {
 		ToolChoice: &event.ToolChoice{Mode: "required"},
 	})
 	plain := newWorld(t, session, llmtest.Answer(`{}`))
-	_, err := plain.generate()
-	require.NoError(t, err)
+	plain.generated()
 
 	w := summarise(t, session, 40_000, llmtest.Answer("They", " said word."))
 	sub := w.connect()
-	result, err := w.generate()
-	require.NoError(t, err)
+	result := w.generated()
 	require.Equal(t, reducer.Completed, result.Outcome)
 	require.Equal(t, "They said word.", result.Text)
 	require.Zero(t, result.Omitted)
@@ -68,8 +61,7 @@ func TestExtraFieldsDoNotReplaceTheSettingsOfASummary(t *testing.T) {
 	w := summarise(t, longSession(5, event.SetRequestSettings{Extra: event.Object(
 		`{"response_format":{"type":"json_object"},"stop":["."],"tool_choice":"required","max_completion_tokens":16,"top_k":3}`,
 	)}), 40_000, llmtest.Answer("They said word."))
-	_, err := w.generate()
-	require.NoError(t, err)
+	w.generated()
 	request := w.model.Requests()[0]
 	require.Nil(t, request.ResponseFormat)
 	require.Empty(t, request.Stop)
@@ -92,8 +84,7 @@ func TestTheReasoningOfASummaryIsBelowItsOutputLimit(t *testing.T) {
 	} {
 		t.Run(extra, func(t *testing.T) {
 			w := summarise(t, longSession(5, event.SetRequestSettings{Extra: event.Object(extra)}), 40_000, llmtest.Answer("They said word."))
-			_, err := w.generate()
-			require.NoError(t, err)
+			w.generated()
 			body := string(w.model.Requests()[0].Body)
 			require.Equal(t, isSent, strings.Contains(body, strings.Trim(extra, "{}")), body)
 		})
@@ -102,8 +93,7 @@ func TestTheReasoningOfASummaryIsBelowItsOutputLimit(t *testing.T) {
 
 func TestASummaryOmitsTheOldestMessages(t *testing.T) {
 	w := summarise(t, longSession(9, event.SystemPrompt{Content: "Be brief."}), 6000, llmtest.Answer("They said word."))
-	result, err := w.generate()
-	require.NoError(t, err)
+	result := w.generated()
 	request := w.model.Requests()[0]
 	require.Equal(t, 9-result.Omitted+2, len(request.Messages))
 	require.Equal(t, openai.ChatMessageRoleSystem, request.Messages[0].Role)
@@ -120,8 +110,7 @@ func TestASummaryNeverSplitsCallsFromTheirResults(t *testing.T) {
 	}
 	for window := 1000; window < 12_000; window += 500 {
 		w := summarise(t, longSession(1, bodies...), window, llmtest.Answer("They looked."))
-		_, err := w.generate()
-		require.NoError(t, err)
+		w.generated()
 		called := false
 		for _, m := range w.model.Requests()[0].Messages {
 			require.False(t, m.Role == openai.ChatMessageRoleTool && !called)
@@ -133,38 +122,12 @@ func TestASummaryNeverSplitsCallsFromTheirResults(t *testing.T) {
 
 func TestAMessageBeyondTheWindowIsShortened(t *testing.T) {
 	w := summarise(t, longSession(1), 800, llmtest.Answer("They said word."))
-	result, err := w.generate()
-	require.NoError(t, err)
+	result := w.generated()
 	require.Equal(t, 1, result.Omitted, "the message is not complete")
 	content := w.model.Requests()[0].Messages[0].Content
 	require.Greater(t, len(strings.Fields(content)), 200, "the room of some 500 tokens is used")
 	require.Less(t, len(strings.Fields(content)), 620)
 	require.True(t, strings.HasSuffix(content, "…"))
-}
-
-func TestNewInputDoesNotStopASummary(t *testing.T) {
-	gate := llmtest.NewGate()
-	w := summarise(t, longSession(5), 40_000, llmtest.Answer("They", " said word.").HoldAfter(1, gate))
-	w.connect()
-	session, err := w.server.session(0)
-	require.NoError(t, err)
-	newer := withInput(session, "and you?")
-	stopped := make(chan error, 1)
-	go func() {
-		defer gate.Open()
-		if gate.Reached(t.Context()) != nil {
-			return
-		}
-		w.server.mu.Lock()
-		w.server.session = func(int) (reducer.Session, error) { return newer, nil }
-		w.server.mu.Unlock()
-		stopped <- w.stream.Stop(t.Context(), "demo", stream.Stop{RequestID: "demo:r0001", Reason: event.ReasonNewUserInput, Through: newer.LastEventID()})
-	}()
-	result, err := w.generate()
-	require.NoError(t, err)
-	require.NoError(t, <-stopped, "the worker acknowledged the stop message")
-	require.Equal(t, reducer.Completed, result.Outcome)
-	require.Equal(t, "They said word.", result.Text)
 }
 
 func TestHooksSeeThePurposeOfASummary(t *testing.T) {
@@ -180,14 +143,12 @@ func TestHooksSeeThePurposeOfASummary(t *testing.T) {
 			return hook.ReplaceText(strings.ReplaceAll(answer.Text, "Ann", "[name]"), ""), nil
 		},
 	})
-	result, err := w.generate()
-	require.NoError(t, err)
+	result := w.generated()
 	require.Equal(t, "[name] said word.", result.Text)
 	require.Equal(t, []event.Purpose{event.PurposeCompaction, event.PurposeCompaction}, seen)
 }
 
 func TestABudgetCoversASummary(t *testing.T) {
 	w := summarise(t, longSession(5, tokens(8000)), 40_000)
-	_, err := w.generate()
-	require.InDelta(t, 5000+4096, float64(exceeded(t, err).Wanted.Tokens), 250)
+	require.InDelta(t, 5000+4096, float64(exceeded(t, w.generated()).Wanted.Tokens), 250)
 }

@@ -17,67 +17,55 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// describe adds the attributes and links of an attempt to the span of its activity. Previous is the
-// traceparent of the attempt before it in this process; empty: unknown.
-func (in GenerateInput) describe(span trace.Span, number int, isFirst bool, previous string, lost *LostAttempt) {
+// TraceLink refers to a span that the span of an attempt is linked to.
+type TraceLink struct {
+	Trace  string `json:"trace"`  // W3C traceparent
+	Reason string `json:"reason"` // attribute of the link, see docs/operations.md
+}
+
+// describe adds the attributes and links of an attempt to the span of its activity.
+func (in AttemptInput) describe(span trace.Span) {
 	if !span.IsRecording() {
 		return
 	}
 	span.SetAttributes(semconv.GenAIConversationID(in.ContextName),
-		tracing.Context.String(in.ContextName), tracing.Request.String(in.RequestID), tracing.Attempt.Int(number))
-	switch {
-	case isFirst:
-		for _, link := range in.Links {
-			tracing.Link(span, link.Reason, link.Trace)
-		}
-	case previous != "":
-		tracing.Link(span, tracing.LinkRetries, previous)
-	case lost != nil && lost.Ended:
-		tracing.Link(span, tracing.LinkRetries, lost.Trace)
-	case lost != nil:
-		tracing.Link(span, tracing.LinkReplaces, lost.Trace)
+		tracing.Context.String(in.ContextName), tracing.Request.String(in.RequestID), tracing.Attempt.Int(in.Attempt))
+	for _, link := range in.Links {
+		tracing.Link(span, link.Reason, link.Trace)
 	}
 }
 
-// traceResult adds the traceparent of the attempt to the result, unless the answer is complete. The workflow
-// links later attempts to it.
-func (a *attempt) traceResult() {
-	if a.err == nil && a.result.Outcome != reducer.Completed {
-		a.result.Trace = a.trace
+// traceResult adds the outcome to the span of an activity.
+func (a *Activities) traceResult(span trace.Span, result AttemptResult) {
+	span.SetAttributes(tracing.Outcome.String(outcomeName(result.Outcome)))
+	if result.Outcome == reducer.Failed {
+		a.failSpan(span, errors.New(a.problemOf(result)))
 	}
 }
 
-// traceOutcome adds the outcome to the span of an activity that waited for the attempt.
-func (a *attempt) traceOutcome(ctx context.Context) {
-	span, outcome := trace.SpanFromContext(ctx), a.result.Outcome
-	if a.err != nil {
-		outcome = reducer.Failed
-		a.failSpan(span, a.err)
+// problemOf returns the error of a failed attempt, or only its kind if the error may quote content that spans omit.
+func (a *Activities) problemOf(result AttemptResult) string {
+	if result.Kind.MayQuote() && !a.options.TraceContent {
+		return string(result.Kind)
 	}
-	span.SetAttributes(tracing.Outcome.String(outcomeName(outcome)))
+	return result.Error
 }
 
 const maxSpanError = 500 // bytes
 
 // failSpan sets the status of the span of an activity. The interceptor of the SDK does not do that for
-// benign errors.
+// benign errors. The status omits content unless the worker traces it.
 func (a *Activities) failSpan(span trace.Span, err error) {
 	if span.IsRecording() {
 		span.SetStatus(codes.Error, event.Redact(a.traceable(err).Error(), maxSpanError))
 	}
 }
 
-// traceable returns err, or another error if err may quote content that spans omit.
+// traceable returns err, or another error if err may quote the result of a tool and spans omit content.
 func (a *Activities) traceable(err error) error {
 	var failed *temporal.ApplicationError
-	var details Failure
-	switch {
-	case a.options.TraceContent || !errors.As(err, &failed):
-		return err
-	case failed.Type() == failedTool:
+	if !a.options.TraceContent && errors.As(err, &failed) && failed.Type() == failedTool {
 		return errFailedTool
-	case failed.HasDetails() && failed.Details(&details) == nil && details.Kind.MayQuote():
-		return errors.New(string(details.Kind))
 	}
 	return err
 }

@@ -10,8 +10,8 @@ import (
 
 // overflow returns how the request exceeds the part of the context window that triggers a compaction;
 // nil if it does not, if the window is unknown, or if the conversation cannot be compacted.
-func (a *attempt) overflow(ctx context.Context, p prepared) (*reducer.Overflow, error) {
-	if !a.in.MayCompact {
+func overflow(ctx context.Context, p prepared, mayCompact bool) (*reducer.Overflow, error) {
+	if !mayCompact {
 		return nil, nil
 	}
 	known, err := windowOf(ctx, p)
@@ -36,28 +36,24 @@ func windowOf(ctx context.Context, p prepared) (reducer.Overflow, error) {
 	return reducer.Overflow{Window: configured, Source: event.WindowConfigured}, err
 }
 
-func (a *attempt) tooLong(o reducer.Overflow) GenerateResult {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return GenerateResult{Attempted: a.attempted, Outcome: reducer.TooLong, Overflow: &o, Lost: a.lost}
-}
-
-// learn sets refused if the provider has rejected the input as too long and its tokens can be counted.
-func (a *attempt) learn(ctx context.Context, p prepared, err error) {
+// refusedLength returns how the input exceeds the window, if err is the rejection of a provider. Nil: it is not,
+// or the tokens cannot be counted.
+func refusedLength(ctx context.Context, p prepared, err error) *reducer.Overflow {
 	var refusal *ModelError
 	if !errors.As(err, &refusal) || refusal.Failure != event.FailureContextTooLong {
-		return
+		return nil
 	}
 	ctx = context.WithoutCancel(ctx)
 	tokens, err := p.model.InputTokens(ctx, p.request, 0)
 	window := learnedWindow(tokens, refusal.Window, refusal.InputTokens)
 	if err != nil || window == 0 {
-		return
+		return nil
 	}
-	a.refused = &reducer.Overflow{Tokens: tokens, Window: window, Source: event.WindowLearned}
+	refused := reducer.Overflow{Tokens: tokens, Window: window, Source: event.WindowLearned}
 	if known, err := windowOf(ctx, p); err == nil && known.Window > 0 && known.Window < window {
-		a.refused.Window, a.refused.Source = known.Window, known.Source
+		refused.Window, refused.Source = known.Window, known.Source
 	}
+	return &refused
 }
 
 // learnedWindow returns the window that a rejection shows, in tokens as this worker counts them. window

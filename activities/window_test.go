@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
@@ -29,8 +28,7 @@ func longSession(messages int, settings ...event.Body) reducer.Session {
 	for _, body := range append(append(settings, bodies...), event.UserMessage{Content: "Hello"}) {
 		events = append(events, event.New(body))
 	}
-	s, _ = reducer.Step(s, reducer.Received{At: time.Now(), Events: events})
-	s.TriggerAt = s.TriggerAt.Add(-time.Minute)
+	s, _ = reducer.Step(s, reducer.Received{At: time.Now().Add(-time.Minute), Events: events})
 	return s
 }
 
@@ -38,14 +36,12 @@ func TestARequestThatFillsTheWindowIsNotSent(t *testing.T) {
 	w := newWorld(t, longSession(8))
 	w.window, w.in.MayCompact = 10_000, true
 	w.reset(nil)
-	result, err := w.generate()
-	require.NoError(t, err)
-	require.False(t, result.Sent)
+	result := w.generated()
 	require.Equal(t, reducer.TooLong, result.Outcome)
 	require.Equal(t, event.WindowConfigured, result.Overflow.Source)
 	require.Equal(t, 10_000, result.Overflow.Window)
 	require.InDelta(t, 8000, result.Overflow.Tokens, 100)
-	require.Empty(t, w.server.started)
+	require.Empty(t, w.model.Requests())
 }
 
 func TestARequestThatFitsIsSent(t *testing.T) {
@@ -65,8 +61,7 @@ func TestARequestThatFitsIsSent(t *testing.T) {
 			w := newWorld(t, test.session, llmtest.Answer("Hi"))
 			w.window, w.in.MayCompact = test.window, test.mayCompact
 			w.reset(nil)
-			result, err := w.generate()
-			require.NoError(t, err)
+			result := w.generated()
 			require.Equal(t, reducer.Completed, result.Outcome)
 		})
 	}
@@ -76,8 +71,7 @@ func TestTheOutputIsPartOfTheWindow(t *testing.T) {
 	w := newWorld(t, longSession(7, event.SetRequestSettings{MaxTokens: new(2000)}))
 	w.window, w.in.MayCompact = 10_000, true
 	w.reset(nil)
-	result, err := w.generate()
-	require.NoError(t, err)
+	result := w.generated()
 	require.Equal(t, reducer.TooLong, result.Outcome)
 	require.Equal(t, 8000, result.Overflow.Window)
 }
@@ -97,8 +91,7 @@ func TestTheSmallerWindowCounts(t *testing.T) {
 			w := newWorld(t, session)
 			w.window, w.in.MayCompact = test.configured, true
 			w.reset(nil)
-			result, err := w.generate()
-			require.NoError(t, err)
+			result := w.generated()
 			require.Equal(t, reducer.TooLong, result.Outcome)
 			require.Equal(t, test.want, result.Overflow.Window)
 			require.Equal(t, test.source, result.Overflow.Source)
@@ -126,12 +119,8 @@ func TestARejectionShowsTheWindow(t *testing.T) {
 			w := newWorld(t, longSession(4), llmtest.Error(400, "context_length_exceeded", test.refusal))
 			w.window = test.configured
 			w.reset(nil)
-			_, err := w.generate()
-			failed, attempt := failure(t, err)
-			require.True(t, failed.NonRetryable())
-			require.True(t, attempt.Sent)
-			var details activities.Failure
-			require.NoError(t, failed.Details(&details))
+			details := w.failure()
+			require.False(t, details.Retryable)
 			require.Equal(t, event.FailureContextTooLong, details.Kind)
 			if test.window == 0 {
 				require.Nil(t, details.Overflow)

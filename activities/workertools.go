@@ -8,54 +8,52 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// workerTools returns the current tools of this worker, or those that an earlier step of the turn
-// offered. It sets offered if the log lacks them.
-func (a *attempt) workerTools(ctx context.Context, session reducer.Session, config event.SetTools) ([]Tool, error) {
-	a.offered = nil
+// workerTools returns the current tools of this worker, or those that an earlier step of the turn offered. It also
+// returns a record of them if the log lacks it.
+func (g *generation) workerTools(ctx context.Context, session reducer.Session, config event.SetTools) ([]Tool, *event.ToolsOffered, error) {
 	patterns := config.Patterns()
 	if len(patterns) == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
-	tools, err := a.currentTools(ctx, config)
+	tools, err := g.currentTools(ctx, config)
 	tools, withheld := split(tools)
-	offered := event.ToolsOffered{RequestID: a.in.RequestID, Attempt: a.attempted.Attempt, Patterns: patterns, Tools: recordOf(tools), Withheld: withheld}
+	offered := event.ToolsOffered{RequestID: g.in.RequestID, Attempt: g.in.Attempt, Patterns: patterns, Tools: recordOf(tools), Withheld: withheld}
 	isKnown := session.Offered == nil && len(tools)+len(withheld) == 0 || session.Offered != nil && session.Offered.Hash == offered.Hash()
 	switch id := reducer.MustOffer(session); {
 	case err == nil && isKnown:
-		return tools, nil
+		return tools, nil, nil
 	case id != "":
-		return a.recordedTools(ctx, id)
+		tools, err = g.recordedTools(ctx, id)
+		return tools, nil, err
 	case err != nil:
-		return nil, err
+		return nil, nil, err
 	}
 	if err = event.New(offered).Validate(); err != nil {
-		return nil, toolError("tools of the worker: %v", err)
+		return nil, nil, toolError("tools of the worker: %v", err)
 	}
-	a.offered = &offered
-	return tools, nil
+	return tools, &offered, nil
 }
 
-func (a *attempt) currentTools(ctx context.Context, config event.SetTools) ([]Tool, error) {
-	if a.options.Tools == nil {
+func (g *generation) currentTools(ctx context.Context, config event.SetTools) ([]Tool, error) {
+	if g.options.Tools == nil {
 		return nil, toolError("tool %s: this worker has no tools (register them with the worker, or leave the tool out)", config.Patterns()[0])
 	}
-	return a.options.Tools.Offer(ctx, OfferRequest{ContextName: a.in.ContextName, Config: config})
+	return g.options.Tools.Offer(ctx, OfferRequest{ContextName: g.in.ContextName, Config: config})
 }
 
 // recordedTools reads the tools from an [event.ToolsOffered] of the log.
-func (a *attempt) recordedTools(ctx context.Context, eventID string) ([]Tool, error) {
-	run, _ := a.currentRun()
-	before := event.FormatID(a.in.ContextName, event.Counter(eventID)-1)
-	for e, err := range a.log.Run(ctx, a.in.ContextName, run.RunID, before) {
+func (g *generation) recordedTools(ctx context.Context, eventID string) ([]Tool, error) {
+	before := event.FormatID(g.in.ContextName, event.Counter(eventID)-1)
+	for e, err := range g.log.Run(ctx, g.in.ContextName, g.info.WorkflowExecution.RunID, before) {
 		if err != nil {
-			return nil, fmt.Errorf("read the tools of the turn in context %s: %w", a.in.ContextName, err)
+			return nil, fmt.Errorf("read the tools of the turn in context %s: %w", g.in.ContextName, err)
 		}
 		if offered, ok := e.Body.(event.ToolsOffered); ok && e.ID == eventID {
 			return toolsOf(offered.Tools), nil
 		}
 		break
 	}
-	return nil, fmt.Errorf("read the tools of the turn in context %s: %s is not in the log", a.in.ContextName, eventID)
+	return nil, fmt.Errorf("read the tools of the turn in context %s: %s is not in the log", g.in.ContextName, eventID)
 }
 
 // split returns the tools that can be offered, and a record of the others.

@@ -36,37 +36,48 @@ import (
 // runID is the run in which Temporal's test environment runs activities.
 const runID = "default-test-run-id"
 
-// server fakes a Temporal server with one workflow, whose session is returned by session.
+// server fakes a Temporal server with one workflow, whose session is returned by session. It panics on other
+// requests.
 type server struct {
 	client.Client
 	mu      sync.Mutex
 	session func(query int) (reducer.Session, error)
 	queries int
-	// started contains the signals. signalErr is their result; onSignal, unless nil, is called for each.
-	started    []wire.RequestStarted
-	signalErr  error
-	onSignal   func()
-	heartbeats *heartbeats // nil: none are expected
+	asked   []any // arguments of the newest query
+	// beats are the heartbeats, beat is called for each of them, and beatErr is their result.
+	beats   []activities.Heartbeat
+	beat    func(activities.Heartbeat)
+	beatErr error
 }
 
-func (s *server) QueryWorkflow(_ context.Context, _, run, query string, _ ...any) (converter.EncodedValue, error) {
-	if query != wire.QuerySnapshot && query != wire.QueryStopCheck || run != runID {
+func (s *server) QueryWorkflow(_ context.Context, _, run, query string, args ...any) (converter.EncodedValue, error) {
+	if query != wire.QuerySnapshot || run != runID {
 		panic(query + " " + run)
 	}
 	s.mu.Lock()
 	s.queries++
 	n := s.queries
+	s.asked = args
 	s.mu.Unlock()
 	session, err := s.session(n)
 	if err != nil {
 		return nil, err
 	}
-	var answer any = session
-	if query == wire.QueryStopCheck {
-		answer = wire.StopCheckOf(session)
-	}
-	payloads, err := converter.GetDefaultDataConverter().ToPayloads(answer)
+	payloads, err := converter.GetDefaultDataConverter().ToPayloads(session)
 	return client.NewValue(payloads), err
+}
+
+// RecordActivityHeartbeat runs on the goroutine of the heartbeats.
+func (s *server) RecordActivityHeartbeat(_ context.Context, _ []byte, details ...any) error {
+	beat := details[0].(activities.Heartbeat)
+	s.mu.Lock()
+	s.beats = append(s.beats, beat)
+	err := s.beatErr
+	s.mu.Unlock()
+	if s.beat != nil {
+		s.beat(beat)
+	}
+	return err
 }
 
 func (s *server) WorkflowService() workflowservice.WorkflowServiceClient { return noHistory{} }
@@ -80,39 +91,17 @@ func (noHistory) GetWorkflowExecutionHistory(context.Context, *workflowservice.G
 	return nil, serviceerror.NewPermissionDenied("no history", "")
 }
 
-func (s *server) SignalWorkflow(_ context.Context, _, run, name string, input any) error {
-	if name != wire.SignalRequestStarted || run != runID {
-		panic(name + " " + run)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.started = append(s.started, input.(wire.RequestStarted))
-	if s.onSignal != nil {
-		s.onSignal()
-	}
-	return s.signalErr
-}
-
-// newSession returns a session of context demo with a request to answer "Hello", its second event.
+// newSession returns a session of context demo with an attempt to answer "Hello", its second event. The quiet period
+// has passed.
 func newSession(settings ...event.Body) reducer.Session {
-	s, _ := reducer.Step(reducer.NewSession("demo"), reducer.Opened{At: time.Now()})
+	at := time.Now().Add(-time.Minute)
+	s, _ := reducer.Step(reducer.NewSession("demo"), reducer.Opened{At: at})
 	var events []event.Event
 	for _, body := range append([]event.Body{event.UserMessage{Content: "Hello"}}, settings...) {
 		events = append(events, event.New(body))
 	}
-	s, _ = reducer.Step(s, reducer.Received{At: time.Now(), Events: events})
-	// The quiet period has passed.
-	s.TriggerAt = s.TriggerAt.Add(-time.Minute)
+	s, _ = reducer.Step(s, reducer.Received{At: at, Events: events})
 	return s
-}
-
-func withInput(s reducer.Session, text string) reducer.Session {
-	s, _ = reducer.Step(s, reducer.Received{At: time.Now().Add(-time.Minute), Events: []event.Event{event.New(event.UserMessage{Content: text})}})
-	return s
-}
-
-func debounce(ms, maxWaitMs int64) event.Body {
-	return event.SetDeliveryPolicy{QuietPeriodMs: &ms, MaxWaitMs: &maxWaitMs}
 }
 
 // world is the environment of an activity.
@@ -122,7 +111,7 @@ type world struct {
 	server *server
 	model  *llmtest.Server
 	stream *stream.Conn
-	in     activities.GenerateInput
+	in     activities.AttemptInput
 	// providerID is that of the model server; "" for openai.
 	providerID string
 	// handBack is Options.HandBack.
@@ -136,12 +125,24 @@ func newWorld(t *testing.T, session reducer.Session, steps ...llmtest.Step) *wor
 	t.Helper()
 	w := &world{t: t, model: llmtest.Start(t, steps...)}
 	w.server = &server{session: func(int) (reducer.Session, error) { return session, nil }}
-	w.in = activities.GenerateInput{
-		ContextName: "demo", RequestID: "demo:r0001", FirstAttempt: 1, MaxAttempts: 4, Through: session.LastEventID(), ThroughAt: session.LastEventAt,
-		TimeoutMs: session.Reduced.Config.TimeoutMs,
-	}
+	w.in = inputOf(session)
 	w.reset(nil)
 	return w
+}
+
+// inputOf returns the input of the attempt of a session.
+func inputOf(s reducer.Session) activities.AttemptInput {
+	return activities.AttemptInput{
+		ContextName: s.ContextName, RequestID: s.Request.ID, Attempt: s.Request.Attempt, MaxAttempts: 4,
+		Through: s.LastEventID(), ThroughAt: s.LastEventAt, TimeoutMs: s.Reduced.Config.TimeoutMs,
+		Steps: s.Request.Steps, Limit: s.Request.Limit, Compaction: s.Request.Compaction,
+	}
+}
+
+// useSession replaces the session and its attempt.
+func (w *world) useSession(s reducer.Session) {
+	w.server.session = func(int) (reducer.Session, error) { return s, nil }
+	w.in = inputOf(s)
 }
 
 // useProvider gives the model server the id of a preset.
@@ -150,13 +151,13 @@ func (w *world) useProvider(id string) {
 	w.reset(nil)
 }
 
-// reset creates a new environment with a cache.
-func (w *world) reset(cache *activities.SessionCache) {
+// reset creates a new environment.
+func (w *world) reset(sessions *activities.Sessions) {
 	suite := &testsuite.WorkflowTestSuite{}
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	w.env = suite.NewTestActivityEnvironment()
 	w.env.RegisterActivity(activities.New(activities.Options{
-		Temporal: w.server, Cache: cache, Meters: w.meters, Stream: backend.Stream(w.stream), HandBack: w.handBack, Hooks: w.hooks,
+		Temporal: w.server, Sessions: sessions, Meters: w.meters, Stream: backend.Stream(w.stream), HandBack: w.handBack, Hooks: w.hooks,
 		Models: backend.Models(llm.New(llm.Options{
 			Getenv:        func(string) string { return "" },
 			AllowLoopback: true,
@@ -191,8 +192,8 @@ func (w *world) connect() *stream.Subscription {
 
 var acts *activities.Activities
 
-func (w *world) generate() (activities.GenerateResult, error) {
-	var result activities.GenerateResult
+func (w *world) generate() (activities.AttemptResult, error) {
+	var result activities.AttemptResult
 	value, err := w.env.ExecuteActivity(acts.Generate, w.in)
 	if err == nil {
 		err = value.Get(&result)
@@ -220,14 +221,32 @@ func awaitDelta(t *testing.T, sub *stream.Subscription, text string) {
 	}
 }
 
-var sent = activities.Attempted{Attempt: 1, Sent: true, Through: "demo:0002", ProviderID: "openai", Model: "scripted"}
+// generated requires a result.
+func (w *world) generated() activities.AttemptResult {
+	w.t.Helper()
+	result, err := w.generate()
+	require.NoError(w.t, err)
+	return result
+}
 
-// failure returns the error of an attempt, and the attempt in its details.
-func failure(t *testing.T, err error) (*temporal.ApplicationError, activities.Attempted) {
+// failure requires a failed attempt.
+func (w *world) failure() activities.AttemptResult {
+	w.t.Helper()
+	result := w.generated()
+	require.Equal(w.t, reducer.Failed, result.Outcome)
+	return result
+}
+
+// unsent requires the error of an attempt that Temporal repeats.
+func unsent(t *testing.T, err error) *temporal.ApplicationError {
 	t.Helper()
-	var application *temporal.ApplicationError
-	require.ErrorAs(t, err, &application)
-	var attempt activities.Attempted
-	require.NoError(t, application.Details(&attempt))
-	return application, attempt
+	var failed *temporal.ApplicationError
+	require.ErrorAs(t, err, &failed)
+	require.False(t, failed.NonRetryable())
+	return failed
+}
+
+// stopFor returns a stop message to the first attempt.
+func stopFor(reason event.Reason) stream.Stop {
+	return stream.Stop{RequestID: "demo:r0001", Attempt: 1, Reason: reason}
 }

@@ -107,6 +107,7 @@ func TestSendReturnsTheOutcomeOfTheUpdate(t *testing.T) {
 		"too many updates for the run": serviceerror.NewResourceExhausted(enumspb.RESOURCE_EXHAUSTED_CAUSE_UNSPECIFIED, "limit"),
 		"a run that is closing":        sdktemporal.NewApplicationError("workflow completed", "AcceptedUpdateCompletedWorkflow"),
 		"no worker":                    serviceerror.NewDeadlineExceeded("too late"),
+		"an expired update":            sdktemporal.NewNonRetryableApplicationError("expired", wire.ErrorExpired, nil),
 		"a server without updates":     serviceerror.NewUnimplemented("update"),
 	} {
 		t.Run(name+" falls back to a signal", func(t *testing.T) {
@@ -133,9 +134,12 @@ func TestLargeInputIsSignaled(t *testing.T) {
 	require.Len(t, f.signals, 1)
 }
 
+// dataOf returns the input of an update, which expires.
 func dataOf(t *testing.T, args []any) string {
 	t.Helper()
-	require.Len(t, args, 1)
+	require.Len(t, args, 2)
+	sent, now := args[1].(wire.Sent), time.Now()
+	require.True(t, sent.Expires.After(now) && sent.Expires.Before(now.Add(11*time.Second)), sent.Expires)
 	payload, err := converter.GetDefaultDataConverter().ToPayload(args[0])
 	require.NoError(t, err)
 	return string(payload.GetData())

@@ -29,7 +29,7 @@ type Summary struct {
 
 // List yields contexts: first the open ones, most recently started first, then the closed ones, most
 // recently ended first. The start is that of the newest run. The list is eventually consistent. The
-// query is an additional Temporal list filter, like `ContextStatus = "answering"`; empty: none. An
+// query is an additional Temporal list filter, like `ContextStatus = "waiting"`; empty: none. An
 // error, such as ErrUnreachable, comes last.
 func (c *Client) List(ctx context.Context, query string) iter.Seq2[Summary, error] {
 	filter := fmt.Sprintf("WorkflowType = '%s'", wire.WorkflowType)

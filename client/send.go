@@ -16,7 +16,12 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-const updateTimeout = 2 * time.Second // of the update; after a timeout, Send sends a signal
+const (
+	updateTimeout = 2 * time.Second // of the update; after a timeout, Send sends a signal
+	// updateExpiry is when the update expires. If the clock of this process differs from that of the server by more than
+	// the difference to updateTimeout, Send repeats input that is recorded, or always sends signals.
+	updateExpiry = 10 * time.Second
+)
 
 // Receipt reports the outcome of a Send, in the order of the events.
 type Receipt struct {
@@ -78,7 +83,8 @@ func (c *Context) Send(ctx context.Context, events ...event.Event) (Receipt, err
 		return sent, c.explain(ctx, "send to", err, ErrUnreachable)
 	}
 	// There is no worker, or an older one without updates, or the run has too many updates
-	// or is closing. If the update completes as well, the events are deduplicated.
+	// or is closing. If the update completes as well, before it expires, the events are
+	// deduplicated.
 	err = c.sendSignal(ctx, input)
 	return sent, c.explain(ctx, "send to", err, ErrUnreachable)
 }
@@ -90,7 +96,8 @@ func (c *Context) sendUpdate(ctx context.Context, input converter.RawValue) ([]s
 		StartWorkflowOperation: t.NewWithStartWorkflowOperation(options, wire.WorkflowType),
 		UpdateOptions: sdkclient.UpdateWorkflowOptions{
 			// Random: the server answers a repeated id with the first result, such as a rejection.
-			UpdateID: rand.Text(), WorkflowID: options.ID, UpdateName: wire.UpdateAppend, Args: []any{input},
+			UpdateID: rand.Text(), WorkflowID: options.ID, UpdateName: wire.UpdateAppend,
+			Args:         []any{input, wire.Sent{Expires: time.Now().Add(updateExpiry)}},
 			WaitForStage: sdkclient.WorkflowUpdateStageCompleted,
 		},
 	})

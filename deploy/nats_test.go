@@ -174,7 +174,7 @@ func TestRolesOfNATSMayDoWhatTheyNeed(t *testing.T) {
 	}
 	require.Equal(t, "Hello", next().Delta, "a viewer gets the text so far")
 
-	stop := stream.Stop{RequestID: "de.mo:r0001", Reason: event.ReasonNewUserInput}
+	stop := stream.Stop{RequestID: "de.mo:r0001", Attempt: 1, Reason: event.ReasonNewUserInput}
 	require.ErrorIs(t, viewer.Stop(within(t), "de.mo", stop), stream.ErrNoWorker, "a viewer cannot stop an answer")
 	forged := viewer.Broadcast(stream.Attempt{ContextName: "de.mo", RequestID: "de.mo:r0001", Number: 2}, nil)
 	forged.Publish("forged")

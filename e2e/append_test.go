@@ -118,7 +118,7 @@ func TestSendReportsARejection(t *testing.T) {
 	c := w.open("refused")
 	w.send(c, event.New(event.SetDeliveryPolicy{Policy: event.PolicyReject}))
 	first := w.ask(c, "One")
-	first.until(func(e event.Event) bool { return e.Tag() == event.TagLLMRequestStarted })
+	require.NoError(t, gate.Reached(w.ctx))
 	two := event.New(event.UserMessage{Content: "Two"})
 	two.ClientEventID = "two"
 	_, err := c.Send(w.ctx, two)

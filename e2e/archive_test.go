@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
+	failurepb "go.temporal.io/api/failure/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 
@@ -128,8 +129,12 @@ func (w *world) activityTimeouts(c *client.Context) (timeouts []enumspb.TimeoutT
 	for events.HasNext() {
 		e, err := events.Next()
 		require.NoError(w.t, err)
-		if failure := e.GetActivityTaskStartedEventAttributes().GetLastFailure(); failure != nil {
-			timeouts = append(timeouts, failure.GetTimeoutFailureInfo().GetTimeoutType())
+		for _, failure := range []*failurepb.Failure{
+			e.GetActivityTaskStartedEventAttributes().GetLastFailure(), e.GetActivityTaskTimedOutEventAttributes().GetFailure(),
+		} {
+			if failure != nil {
+				timeouts = append(timeouts, failure.GetTimeoutFailureInfo().GetTimeoutType())
+			}
 		}
 	}
 	return timeouts

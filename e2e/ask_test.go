@@ -64,7 +64,7 @@ func TestAskFailsWhenItsRunIsTerminatedBeforeRecording(t *testing.T) {
 func TestAskReturnsWhenTheRunIsReset(t *testing.T) {
 	t.Parallel()
 	const (
-		message   = iota // reset to after the message
+		message   = iota // reset to after the message and the start of its request
 		turn             // reset to after the previous turn
 		beginning        // reset to after the first event of the session
 		first            // reset to the first workflow task
@@ -108,7 +108,10 @@ func TestAskReturnsWhenTheRunIsReset(t *testing.T) {
 				before := len(w.from(c, ""))
 				asked := w.ask(c, "Listen")
 				asked.underWay()
-				counter := map[int]int{message: before + 1, turn: before, beginning: began, first: began - 1}[test.to]
+				if test.to == message {
+					w.send(c, note("", "later")) // a workflow task after that of the message
+				}
+				counter := map[int]int{message: before + 2, turn: before, beginning: began, first: began - 1}[test.to]
 				w.resetWithout(c, w.runs(c)[0], counter, test.excluded...)
 				err := asked.outcome()
 				if test.want != nil {

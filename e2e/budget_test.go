@@ -82,6 +82,7 @@ func TestAContextStaysWithinItsBudget(t *testing.T) {
 		AssistantMessage "Here I am."
 		LLMRequestCompleted 1 stop
 		UserMessage "And now?"
+		LLMRequestStarted 2 scripted attempt 1
 		BudgetExceeded 2 context
 	`), strings.Split(withoutPositions(w.log(c)), "\nLLMRequestFailed")[0])
 	w.send(c, event.New(event.BudgetSet{Tokens: new(int64(2000))}))
@@ -160,7 +161,7 @@ func TestTheUsageOfAKilledWorkerReplacesItsReservation_Alone(t *testing.T) {
 	w.send(c, w.labelled(100), event.New(event.SetTimeout{TimeoutMs: 8000}))
 	turn := w.ask(c, "Hello")
 	turn.underWay()
-	last := w.awaitHeartbeat(c, func(l activities.LostAttempt) bool { return l.OutputTokens > 0 })
+	last := w.awaitHeartbeat(c, func(l activities.Heartbeat) bool { return l.OutputTokens > 0 })
 	require.Greater(t, 2*w.budgetOf("team", w.queue).Reserved.Tokens, int64(limit), "two reservations")
 	first.kill()
 	w.processWith(settings)
@@ -198,7 +199,7 @@ func TestAWorkerThatMissedItsHeartbeatsSettlesItsReservation_Alone(t *testing.T)
 	w.send(c, w.labelled(100), event.New(event.SetTimeout{TimeoutMs: time.Hour.Milliseconds()}))
 	turn := w.ask(c, "Hello")
 	turn.underWay()
-	w.awaitHeartbeat(c, func(l activities.LostAttempt) bool { return l.OutputTokens > 0 })
+	w.awaitHeartbeat(c, func(l activities.Heartbeat) bool { return l.OutputTokens > 0 })
 	isHeld.Store(true)
 	reservations := 0
 	w.awaitHistoryOf(wire.BudgetID("team", w.queue), func(h *historypb.HistoryEvent) bool {

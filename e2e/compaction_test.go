@@ -14,7 +14,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/llm/baseurl"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
-	"github.com/seed-9ed7edd4/chronicle/wire"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
@@ -196,7 +195,8 @@ func TestASummaryOfAKilledWorkerIsRestarted_Alone(t *testing.T) {
 	w.replay(c, "compaction-killed")
 }
 
-func TestASummarySurvivesContinueAsNew_Alone(t *testing.T) {
+// A run continues as new between the summary and the answer.
+func TestARunContinuesAsNewAfterASummary_Alone(t *testing.T) {
 	large(t)
 	gate := llmtest.NewGate()
 	w := newWorldOn(t, environment{timeout: largeTimeout},
@@ -212,19 +212,16 @@ func TestASummarySurvivesContinueAsNew_Alone(t *testing.T) {
 		b, ok := e.Body.(event.LLMRequestStarted)
 		return ok && b.Purpose == event.PurposeCompaction
 	})
-	setting := event.New(event.SetTimeout{TimeoutMs: 600_000}) // any number of them fits the window
-	for len(w.runs(c)) < 3 {
-		for range 100 {
-			require.NoError(t, w.temporal.SignalWorkflow(w.ctx, wire.WorkflowID(c.Name()), "", wire.SignalEvent, setting))
-		}
-		_, err := c.Send(w.ctx, note("", "appended"))
-		require.NoError(t, err)
+	for range shortRun {
+		w.send(c, event.New(event.SetTimeout{TimeoutMs: 600_000})) // any number of them fits the window
 	}
+	require.Len(t, w.runs(c), 1)
 	gate.Open()
 	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
 	require.Equal(t, "Two.", deltaText(turn.seen))
 	require.Len(t, w.model.Requests(), 4, "the summary was written once")
 	require.Equal(t, 1, countOf(w, c, event.TagCompacted))
+	w.continueAsNew(c)
 	for _, run := range w.runs(c) {
 		w.replayRun(c, run, "")
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -291,13 +290,12 @@ func TestFiveThousandTurnsAreOneLogOverManyRuns_Long(t *testing.T) {
 	}
 }
 
-// The answer is neither restarted nor lost, and an interrupt reaches it in the new run.
-func TestARunningAnswerSurvivesContinueAsNew(t *testing.T) {
+// A run continues as new between two attempts, so it waits for a running answer.
+func TestARunWaitsForItsAnswerBeforeItContinuesAsNew(t *testing.T) {
 	t.Parallel()
 	gate := llmtest.NewGate()
 	w := newWorldOn(t, environment{timeout: largeTimeout},
 		llmtest.Answer("Once", " upon", " a time").HoldAfter(1, gate),
-		llmtest.Answer("All", " noted").HoldAfter(1, llmtest.NewGate()),
 		llmtest.Answer("Fine."),
 	)
 	w.worker(shortRuns)
@@ -305,44 +303,20 @@ func TestARunningAnswerSurvivesContinueAsNew(t *testing.T) {
 	w.send(c, event.New(event.SetDeliveryPolicy{Policy: event.PolicyQueue}), event.New(event.SetTimeout{TimeoutMs: 600_000}))
 	turn := w.ask(c, "Tell me a story")
 	turn.underWay()
-	continueAsNew := func(runs int) {
-		for i := 0; len(w.runs(c)) < runs; i++ {
-			for range 100 {
-				require.NoError(t, w.temporal.SignalWorkflow(w.ctx, wire.WorkflowID(c.Name()), "", wire.SignalEvent, note("", "x")))
-			}
-			w.sendForIDs(c, note(fmt.Sprintf("appended-%d-%d", runs, i), "appended"))
-		}
+	for range 2 * shortRun {
+		w.send(c, note("", "x"))
 	}
-	continueAsNew(3)
+	require.Len(t, w.runs(c), 1)
 	gate.Open()
-	last := turn.rest()
-	require.Equal(t, event.TagLLMRequestCompleted, last.Tag())
-	require.Equal(t, "Once upon a time", deltaText(turn.seen), w.withoutNotes(c))
+	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
+	require.Equal(t, "Once upon a time", deltaText(turn.seen))
 	requireOneAttempt(t, turn.seen)
-	require.Len(t, w.model.Requests(), 1)
-
-	second := w.ask(c, "And now?")
-	second.underWay()
-	continueAsNew(4)
-	require.NoError(t, c.Interrupt(w.ctx))
-	require.NoError(t, w.model.Aborted(w.ctx, 2))
-	require.Equal(t, event.TagLLMRequestInterrupted, second.rest().Tag())
-	requireOneAttempt(t, second.seen)
+	w.continueAsNew(c)
 	require.Equal(t, "Fine.", deltaText(w.say(c, "Go on")))
 	w.log(c)
 	for _, run := range w.runs(c) {
 		w.replayRun(c, run, "")
 	}
-}
-
-func (w *world) withoutNotes(c *client.Context) string {
-	var lines []string
-	for line := range strings.Lines(w.log(c)) {
-		if !strings.HasPrefix(line, "UserMessage \"x\"") {
-			lines = append(lines, line)
-		}
-	}
-	return strings.Join(lines, "")
 }
 
 func requireOneAttempt(t *testing.T, seen []event.Event) {

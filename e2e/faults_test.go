@@ -105,8 +105,8 @@ func TestTheAnswerOfAKilledWorkerIsRestarted_Alone(t *testing.T) {
 				LLMRequestStarted 1 scripted attempt 1 through 3
 				UserMessage "By the way"
 				LLMAttemptEnded 1 lost
-				LLMRequestStarted 1 scripted attempt 2 through 5
-				AssistantMessage "I was saying: hello." through 5
+				LLMRequestStarted 1 scripted attempt 2 through 6
+				AssistantMessage "I was saying: hello." through 6
 				LLMRequestCompleted 1 stop
 			`), w.log(c))
 			w.replay(c, "")
@@ -241,13 +241,15 @@ func TestAnswersCompleteWhileNATSIsSilent(t *testing.T) {
 	require.Equal(t, "One", deltaText(turn.seen), "and only live deltas stop")
 
 	turn = w.ask(c, "Go on")
-	turn.until(isTag(event.TagLLMRequestStarted))
+	_, err := w.model.Request(w.ctx, 2)
+	require.NoError(t, err)
 	require.NoError(t, c.Interrupt(w.ctx))
 	require.NoError(t, w.model.Aborted(w.ctx, 2))
 	require.Equal(t, event.TagLLMRequestInterrupted, turn.rest().Tag())
 
 	turn = w.ask(c, "And on")
-	turn.until(isTag(event.TagLLMRequestStarted))
+	_, err = w.model.Request(w.ctx, 3)
+	require.NoError(t, err)
 	last := w.say(c, "To the end")
 	require.Equal(t, event.TagLLMRequestCompleted, last[len(last)-1].Tag())
 	require.Equal(t, event.TagLLMRequestInterrupted, turn.rest().Tag())

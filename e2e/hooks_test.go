@@ -86,6 +86,7 @@ func TestARefusedRequestReachesNoModel(t *testing.T) {
 		SessionStarted after 0
 		SetProviderConfig
 		UserMessage "Something bad"
+		LLMRequestStarted 1 scripted attempt 1
 		HookApplied guard refused the request: off topic
 		LLMRequestFailed 1 after 0 retries: hook guard: off topic
 		UserMessage "Something good"
@@ -140,7 +141,8 @@ func TestAnUnreachableHookFailsClosedOrOpen(t *testing.T) {
 			SessionStarted after 0
 			SetRetryConfig
 			UserMessage "Hello"
-			LLMRequestFailed 1 after 1 retries: hook guard: connection refused
+			LLMRequestStarted 1 scripted attempt 1
+			LLMRequestFailed 1 after 0 retries: hook guard: connection refused
 		`), withoutPositions(w.log(c)))
 		require.Empty(t, w.model.Requests())
 		w.replay(c, "hook-failed-closed")
@@ -244,6 +246,8 @@ func TestHooksOfAKilledWorkerRunAgain_Alone(t *testing.T) {
 		require.Equal(t, story(`
 			SessionStarted after 0
 			UserMessage "Hello"
+			LLMRequestStarted 1 scripted attempt 1
+			LLMAttemptEnded 1 lost
 			LLMRequestStarted 1 scripted attempt 2
 			HookApplied remote changed the request (`+c.Name()+`:0002)
 			AssistantMessage "Hi"
@@ -262,14 +266,13 @@ func TestHooksOfAKilledWorkerRunAgain_Alone(t *testing.T) {
 		turn := w.ask(c, "Hello")
 		_, err := w.model.Request(w.ctx, 1)
 		require.NoError(t, err)
-		first.kill() // at once: the log has the change although no result reports it
+		first.kill() // the result of an attempt reports the changes of hooks, and a lost attempt has none
 		w.processWith(workerSettings{HookURL: hooks})
 		require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
 		require.Equal(t, story(`
 			SessionStarted after 0
 			UserMessage "Hello"
 			LLMRequestStarted 1 scripted attempt 1
-			HookApplied remote changed the request (`+c.Name()+`:0002)
 			LLMAttemptEnded 1 lost
 			LLMRequestStarted 1 scripted attempt 2
 			HookApplied remote changed the request (`+c.Name()+`:0002)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // longVariable enables the long tests. `make test-long` sets it.
@@ -48,15 +49,26 @@ func large(t *testing.T) {
 	t.Parallel()
 }
 
-// needsTimelyHeartbeats marks a test in which the result depends on [activities.HeartbeatTimeout], such
-// as one that kills a worker. In other tests, that timeout is patientHeartbeatTimeout. A busy machine can
-// delay the heartbeats of the next worker as well, so the name of the test ends with "_Alone", as those of large
-// tests.
+// needsTimelyHeartbeats marks a test in which the result depends on the heartbeat timeout, such as one that kills
+// a worker. In other tests, that timeout is patientFailover. A busy machine can delay the heartbeats of the next worker
+// as well, so the name of the test ends with "_Alone", as those of large tests.
 func needsTimelyHeartbeats(t *testing.T) {
 	t.Helper()
 	requireSuffix(t, "_Alone")
 	t.Parallel()
 	timely.Store(t.Name(), true)
+}
+
+// patientFailover is longer than the default, because another attempt after a late heartbeat would change the result
+// of a test.
+const patientFailover = 15 * time.Second
+
+// failover returns contexts.Options.Failover for a test; 0: the default.
+func failover(t *testing.T) time.Duration {
+	if isTimely(t) {
+		return 0
+	}
+	return patientFailover
 }
 
 var timely sync.Map // names of tests that called needsTimelyHeartbeats

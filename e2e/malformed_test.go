@@ -65,7 +65,6 @@ var malformed = []struct {
 	{"a raw key as tag", "event", map[string]any{"_tag": rawKey}, "unknown"},
 	{"a raw key in broken JSON", "event", payload("json/plain", `{"apiKey":"`+rawKey), "want a JSON object"},
 	{"an unknown signal", "typo", "the key is " + rawKey, "want one of event, interrupt, close"},
-	{"a forged start", "request-started", rawKey, "request-started"},
 }
 
 func TestMalformedSignalsAreRejected_Alone(t *testing.T) {
@@ -111,7 +110,7 @@ func requireNoRawKey(t *testing.T, w *world, c *client.Context, logged string) {
 	require.NotEmpty(t, logged)
 	require.NotContains(t, logged, rawKey, "a line of the worker's log")
 	w.worker() // the queries need one
-	for _, query := range []string{wire.QueryState, wire.QuerySnapshot, sdkclient.QueryTypeStackTrace, "__temporal_workflow_metadata"} {
+	for _, query := range []string{wire.QueryState, sdkclient.QueryTypeStackTrace, "__temporal_workflow_metadata"} {
 		value, err := w.temporal.QueryWorkflow(w.ctx, wire.WorkflowID(c.Name()), "", query)
 		require.NoError(t, err, query)
 		var answer converter.RawValue

@@ -4,12 +4,15 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/interceptor"
 
@@ -54,7 +57,7 @@ func TestAWorkerIsKilledInEachPhaseOfACall_Alone(t *testing.T) {
 			w := newWorldOn(t, environment{timeout: faultTimeout}, append(steps, llmtest.Answer("Done."))...)
 			settings := workerSettings{ContinueAfter: shortRun}
 			if strings.HasPrefix(phase, "ended") {
-				settings.HoldResults = w.notified(reported)
+				settings.HoldResults, settings.Holds = w.notified(reported), "CallTool"
 			}
 			workflows, activities := settings, settings
 			workflows.Part, activities.Part = contexts.OnlyWorkflows, contexts.OnlyActivities
@@ -140,6 +143,97 @@ func TestAWorkerIsKilledInEachPhaseOfACall_Alone(t *testing.T) {
 	}
 }
 
+// A worker is killed in a phase of an attempt, and another one continues. Only an attempt that was sent without a
+// recorded result is sent again.
+func TestAWorkerIsKilledInEachPhaseOfAnAttempt_Alone(t *testing.T) {
+	needsTimelyHeartbeats(t)
+	const hello = "I was saying: hello."
+	for phase, test := range map[string]struct {
+		requests int
+		want     string // after the message
+	}{
+		"scheduled":                  {1, "LLMRequestStarted 1 scripted attempt 1\nAssistantMessage \"" + hello + "\"\n"},
+		"quiet":                      {1, "LLMRequestStarted 1 scripted attempt 1\nLLMAttemptEnded 1 lost\nLLMRequestStarted 1 scripted attempt 2\nAssistantMessage \"" + hello + "\"\n"},
+		"answering":                  {2, "LLMRequestStarted 1 scripted attempt 1\nLLMAttemptEnded 1 lost\nLLMRequestStarted 1 scripted attempt 2\nAssistantMessage \"" + hello + "\"\n"},
+		"ended, but not reported":    {2, "LLMRequestStarted 1 scripted attempt 1\nLLMAttemptEnded 1 lost\nLLMRequestStarted 1 scripted attempt 2\nAssistantMessage \"" + hello + "\"\n"},
+		"reported, but not recorded": {1, "LLMRequestStarted 1 scripted attempt 1\nAssistantMessage \"" + hello + "\"\n"},
+	} {
+		t.Run(phase, func(t *testing.T) {
+			t.Parallel()
+			gate, reported := llmtest.NewGate(), make(chan struct{}, 10)
+			w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Func(func(llmtest.Request) llmtest.Step {
+				return llmtest.Answer("I was", " saying: hello.").HoldAfter(1, gate)
+			}))
+			settings := workerSettings{}
+			if strings.HasPrefix(phase, "ended") {
+				settings.HoldResults, settings.Holds = w.notified(reported), "Generate"
+			}
+			onlyWorkflows, onlyActivities := settings, settings
+			onlyWorkflows.Part, onlyActivities.Part = contexts.OnlyWorkflows, contexts.OnlyActivities
+			decides, answers := w.processWith(onlyWorkflows), w.processWith(onlyActivities)
+			c := w.open("attempt")
+			quiet := int64(0)
+			if phase == "quiet" {
+				quiet = 8_000
+			}
+			w.send(c, event.New(event.SetDeliveryPolicy{QuietPeriodMs: &quiet, MaxWaitMs: &quiet}))
+			if phase == "scheduled" {
+				answers.kill()
+			}
+			turn := w.ask(c, "Hello")
+			switch phase {
+			case "scheduled":
+				w.awaitHistory(c, isScheduled("Generate"))
+			case "quiet":
+				w.awaitStarted(c, "Generate")
+				answers.kill()
+			case "answering":
+				turn.underWay()
+				answers.kill()
+			case "ended, but not reported":
+				gate.Open()
+				select {
+				case <-reported:
+				case <-w.ctx.Done():
+					t.Fatal("the attempt did not end")
+				}
+				answers.kill()
+			case "reported, but not recorded":
+				turn.underWay()
+				decides.kill()
+				gate.Open()
+				w.awaitHistory(c, func(h *historypb.HistoryEvent) bool {
+					return h.GetEventType() == enumspb.EVENT_TYPE_ACTIVITY_TASK_COMPLETED
+				})
+				answers.kill()
+			}
+			if phase != "reported, but not recorded" {
+				decides.kill()
+			}
+			gate.Open()
+			w.process(contexts.Both)
+			require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
+			require.Equal(t, hello, deltaText(turn.seen))
+			require.Len(t, w.model.Requests(), test.requests)
+			_, after, _ := strings.Cut(withoutPositions(w.log(c)), "UserMessage \"Hello\"\n")
+			require.Equal(t, test.want+"LLMRequestCompleted 1 stop", strings.TrimSpace(strings.ReplaceAll(after, "SetDeliveryPolicy\n", "")))
+			w.replay(c, "killed-attempt-"+strings.NewReplacer(" ", "-", ",", "").Replace(phase))
+		})
+	}
+}
+
+// awaitStarted waits until a worker has an activity of a type.
+func (w *world) awaitStarted(c *client.Context, activityType string) {
+	w.t.Helper()
+	require.Eventually(w.t, func() bool {
+		d, err := w.temporal.DescribeWorkflowExecution(w.ctx, wire.WorkflowID(c.Name()), "")
+		require.NoError(w.t, err)
+		return slices.ContainsFunc(d.GetPendingActivities(), func(p *workflowpb.PendingActivityInfo) bool {
+			return p.GetActivityType().GetName() == activityType && p.GetState() == enumspb.PENDING_ACTIVITY_STATE_STARTED
+		})
+	}, time.Minute, 20*time.Millisecond)
+}
+
 // continueAsNew sends notes until the run continues as new.
 func (w *world) continueAsNew(c *client.Context) {
 	w.t.Helper()
@@ -180,24 +274,24 @@ func (w *world) notified(requests chan<- struct{}) string {
 	return s.URL
 }
 
-// holdResults notifies a URL when a tool call has ended, and never reports its result.
+// holdResults notifies a URL when an activity of a type has ended, and never reports its result.
 type holdResults struct {
 	interceptor.InterceptorBase
-	url string
+	url, of string
 }
 
 func (i *holdResults) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
-	return &heldResults{interceptor.ActivityInboundInterceptorBase{Next: next}, i.url}
+	return &heldResults{interceptor.ActivityInboundInterceptorBase{Next: next}, i}
 }
 
 type heldResults struct {
 	interceptor.ActivityInboundInterceptorBase
-	url string
+	*holdResults
 }
 
 func (i *heldResults) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
 	result, err := i.Next.ExecuteActivity(ctx, in)
-	if activity.GetInfo(ctx).ActivityType.Name != "CallTool" {
+	if activity.GetInfo(ctx).ActivityType.Name != i.of {
 		return result, err
 	}
 	if response, err := http.Post(i.url, "", nil); err == nil {

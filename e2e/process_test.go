@@ -17,7 +17,6 @@ import (
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
-	"google.golang.org/grpc"
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
@@ -46,8 +45,10 @@ type workerSettings struct {
 	Part         contexts.Part `json:"part"`
 	DrainTimeout time.Duration `json:"drainTimeout"`
 	// HangOnSignal makes the process hang when it signals a context.
-	HangOnSignal bool   `json:"hangOnSignal"`
-	HoldResults  string `json:"holdResults"` // the URL of [holdResults]
+	HangOnSignal bool `json:"hangOnSignal"`
+	// HoldResults is the URL of [holdResults], Holds the type of the activities.
+	HoldResults string `json:"holdResults"`
+	Holds       string `json:"holds"`
 	// HookURL enables [remoteHook].
 	HookURL string `json:"hookUrl"`
 	// HooksFile is a file like hooks.example.toml.
@@ -56,9 +57,9 @@ type workerSettings struct {
 	// MCP are servers whose tools replace the probes.
 	MCP []mcp.Server `json:"mcp"`
 	// Internet enables the tool fetch instead of the probes; see [internet].
-	Internet      internet `json:"internet"`
-	ContinueAfter int      `json:"continueAfter"`
-	Patient       bool     `json:"patient"` // see [patient]
+	Internet      internet      `json:"internet"`
+	ContinueAfter int           `json:"continueAfter"`
+	Failover      time.Duration `json:"failover"`
 }
 
 type hangOnSignal struct {
@@ -101,14 +102,11 @@ func runWorker(settings string, logger *slog.Logger) error {
 		HostPort: s.Temporal, Identity: fmt.Sprintf("worker %d", os.Getpid()), Logger: log.NewStructuredLogger(logger),
 	}
 	options = contexts.WithStore(options, store)
-	if s.Patient {
-		options.ConnectionOptions.DialOptions = append(options.ConnectionOptions.DialOptions, grpc.WithChainUnaryInterceptor(patient))
-	}
 	if s.HangOnSignal {
 		options.Interceptors = []interceptor.ClientInterceptor{&hangOnSignal{}}
 	}
 	if s.HoldResults != "" {
-		options.Interceptors = []interceptor.ClientInterceptor{&holdResults{url: s.HoldResults}}
+		options.Interceptors = []interceptor.ClientInterceptor{&holdResults{url: s.HoldResults, of: s.Holds}}
 	}
 	temporal, err := client.Dial(options)
 	if err != nil {
@@ -136,8 +134,8 @@ func runWorker(settings string, logger *slog.Logger) error {
 	defer closeTools()
 	return contexts.NewWorker(temporal, contexts.Options{
 		TaskQueue: s.TaskQueue, Part: s.Part, Models: scripted(s.ModelURL), Tools: tools, Stream: conn,
-		Archive: archive.New(store), SearchAttributes: true, DefaultModel: "scripted",
-		DrainTimeout: s.DrainTimeout, Hooks: hooks, Budgets: s.Budgets,
+		Archive: archive.New(store), SearchAttributes: true,
+		DrainTimeout: s.DrainTimeout, Failover: s.Failover, Hooks: hooks, Budgets: s.Budgets,
 		ContinueAfter: s.ContinueAfter,
 	}).Run(worker.InterruptCh())
 }
@@ -190,7 +188,7 @@ func (w *world) drainingProcess() *process {
 func (w *world) processWith(s workerSettings) *process {
 	w.t.Helper()
 	s.Temporal, s.NATS, s.ModelURL, s.BlobURL, s.TaskQueue = w.on.temporal, w.on.nats, w.model.URL, w.blobURL, w.queue
-	s.Patient = !isTimely(w.t)
+	s.Failover = failover(w.t)
 	settings, err := json.Marshal(s)
 	require.NoError(w.t, err)
 	executable, err := os.Executable()

@@ -70,10 +70,12 @@ func TestWorkflowsAndActivitiesRunInSeparateProcesses(t *testing.T) {
 		LLMRequestInterrupted 4 cancelled "One"
 		SetDeliveryPolicy
 		UserMessage "A."
+		LLMRequestStarted 5 scripted attempt 1 through 20
 		UserMessage "B."
+		LLMRequestStarted 5 scripted attempt 2 through 22
 		UserMessage "C."
-		LLMRequestStarted 5 scripted attempt 1 through 22
-		AssistantMessage "All three." through 22
+		LLMRequestStarted 5 scripted attempt 3 through 24
+		AssistantMessage "All three." through 24
 		LLMRequestCompleted 5 stop
 	`), w.log(c), "the log must equal that of a single process")
 	require.Equal(t, []string{

@@ -9,6 +9,7 @@ import (
 	historypb "go.temporal.io/api/history/v1"
 	sdkclient "go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -42,6 +43,10 @@ func hostileReferences(w *world) map[string]struct {
 	require.NoError(w.t, err)
 	huge, err := w.archive.Store().Put(w.ctx, []byte(strings.Repeat("x", wire.MaxStoredBytes+1<<20)))
 	require.NoError(w.t, err)
+	nested, err := proto.Marshal(claim(missing, w.storeID).Payload())
+	require.NoError(w.t, err)
+	reference, err := w.archive.Store().Put(w.ctx, nested)
+	require.NoError(w.t, err)
 	return map[string]struct {
 		input  any
 		reason string
@@ -51,6 +56,7 @@ func hostileReferences(w *world) map[string]struct {
 		"no hash":                {claim("../../etc/passwd", w.storeID), "invalid reference"},
 		"an object of the store": {claim(string(noPayload), w.storeID), "is no payload"},
 		"too large an object":    {claim(string(huge), w.storeID), "at most"},
+		"another reference":      {claim(string(reference), w.storeID), "another reference"},
 		"another driver":         {claimed(`{"driverName":"s3","claimData":{}}`), `the storage driver is "s3"`},
 		"no JSON":                {claimed(`{"driverName":`), "not JSON of an ExternalStorageReference"},
 		"an early encoding":      {payload("json/external-storage-reference", `{"driver_name":"gone"}`), "the storage driver is"},

@@ -27,6 +27,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/llm/baseurl"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
+	"github.com/seed-9ed7edd4/chronicle/wire"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
@@ -120,7 +121,7 @@ func (m *measured) recover() {
 	c := m.open("killed")
 	turn := m.ask(c, "Hello")
 	turn.underWay()
-	m.awaitHeartbeat(c, func(l activities.LostAttempt) bool { return l.OutputTokens > 0 })
+	m.awaitHeartbeat(c, func(l activities.Heartbeat) bool { return l.OutputTokens > 0 })
 	victim.kill()
 	m.worker(m.measure)
 	require.Equal(m.t, event.TagLLMRequestCompleted, turn.rest().Tag())
@@ -220,6 +221,8 @@ func TestDashboardAndAlertsUseMetricsThatMove_Alone(t *testing.T) {
 	queries := readQueries(t)
 	m := newMeasured(t)
 	m.look()
+	_, err := m.temporal.QueryWorkflow(m.ctx, wire.WorkflowID("missing"), "", wire.QueryState)
+	require.Error(t, err, "a request that fails")
 	m.apart()
 	m.recover()
 	c := m.open("measured")

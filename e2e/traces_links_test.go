@@ -8,7 +8,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/tracing"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
-	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 func TestATraceIsLinkedOverAFork(t *testing.T) {
@@ -36,25 +35,20 @@ func TestATraceIsLinkedOverAFork(t *testing.T) {
 
 func TestATraceContinuesWithItsRun(t *testing.T) {
 	t.Parallel()
-	gate := llmtest.NewGate()
-	w := newTraced(t, llmtest.Answer("Once", " upon a time").HoldAfter(1, gate))
+	p := newProbe(t, echoed)
+	w := newTraced(t, llmtest.Calls(p.call("probe", "a")), llmtest.Answer("Done."))
 	w.worker(shortRuns)
 	c := w.open("continued")
-	w.send(c, event.New(event.SetDeliveryPolicy{Policy: event.PolicyQueue}), event.New(event.SetTimeout{TimeoutMs: 600_000}))
+	w.send(c, event.New(event.SetTools{Tools: event.ToolList{{Pattern: "*"}}, Approve: event.ApprovalRules{{Tool: "probe*"}}}))
 	var turn *turn
 	w.in("turn", func() {
-		turn = w.ask(c, "Tell me a story")
-		turn.underWay()
+		turn = w.ask(c, "Look")
+		turn.until(isTag(event.TagApprovalRequested))
 	})
-	for len(w.runs(c)) < 2 {
-		for range 100 {
-			err := w.temporal.SignalWorkflow(w.ctx, wire.WorkflowID(c.Name()), "", wire.SignalEvent, note("", "x"))
-			require.True(t, err == nil || isDelayed(err), "%v", err)
-		}
-	}
-	gate.Open()
-	turn.rest()
-	require.Regexp(t, `(?m)^- - - RunActivity:Generate outcome=completed \[continues RunActivity:Generate in turn\]$`, w.tree("turn", tracing.Outcome))
+	w.continueAsNew(c)
+	w.send(c, event.New(event.ApprovalDecided{Decision: event.Approve}))
+	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
+	require.Regexp(t, `(?m)^- - - RunActivity:Generate outcome=completed$`, w.tree("turn", tracing.Outcome))
 	require.NotContains(t, w.tree("turn"), "error")
 	for _, run := range w.runs(c) {
 		w.replayRun(c, run, "")

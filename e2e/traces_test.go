@@ -163,6 +163,7 @@ func TestATraceShowsATurnWithAnInterruptionARetryAndATool(t *testing.T) {
 		- - StartActivity:Generate
 		- - - RunActivity:Generate attempt=1 outcome=failed [interrupts RunActivity:Generate in second] error
 		- - - - chat scripted type=server error error
+		- - StartActivity:Generate
 		- - - RunActivity:Generate attempt=2 outcome=tool_calls [retries RunActivity:Generate in third]
 		- - - - chat scripted
 		- - StartActivity:CallTool

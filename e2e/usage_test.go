@@ -118,7 +118,7 @@ func TestTheUsageOfAKilledWorkerIsThatOfItsLastHeartbeat_Alone(t *testing.T) {
 	c := w.open("killed-counted")
 	turn := w.ask(c, "Hello")
 	turn.underWay()
-	last := w.awaitHeartbeat(c, func(l activities.LostAttempt) bool { return l.OutputTokens > 0 })
+	last := w.awaitHeartbeat(c, func(l activities.Heartbeat) bool { return l.OutputTokens > 0 })
 	first.kill()
 	w.process(contexts.Both)
 	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
@@ -136,7 +136,7 @@ func TestTheUsageOfAKilledWorkerIsThatOfItsLastHeartbeat_Alone(t *testing.T) {
 }
 
 // awaitHeartbeat waits until the server has the heartbeat of an attempt.
-func (w *world) awaitHeartbeat(c *client.Context, found func(activities.LostAttempt) bool) (last activities.LostAttempt) {
+func (w *world) awaitHeartbeat(c *client.Context, found func(activities.Heartbeat) bool) (last activities.Heartbeat) {
 	w.t.Helper()
 	for {
 		d, err := w.temporal.DescribeWorkflowExecution(w.ctx, wire.WorkflowID(c.Name()), "")

@@ -22,7 +22,6 @@ import (
 	historypb "go.temporal.io/api/history/v1"
 	sdkclient "go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
-	"google.golang.org/grpc"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -162,9 +161,6 @@ func (w *world) dial(store *blobs.Store, changes ...func(*sdkclient.Options)) sd
 		ConnectionOptions: sdkclient.ConnectionOptions{GrpcCompression: &sdkclient.GrpcCompressionNone{}}, // as in production
 	}
 	options = contexts.WithStore(options, store)
-	if !isTimely(w.t) {
-		options.ConnectionOptions.DialOptions = append(options.ConnectionOptions.DialOptions, grpc.WithChainUnaryInterceptor(patient))
-	}
 	if w.on.waitForUpdate {
 		options.Interceptors = append(options.Interceptors, &waitForUpdate{until: w.ctx})
 	}
@@ -189,7 +185,7 @@ func (w *world) worker(changes ...func(*contexts.Options)) (stop func()) {
 func (w *world) workerOptions(changes ...func(*contexts.Options)) contexts.Options {
 	options := contexts.Options{
 		TaskQueue: w.queue, Models: scripted(w.model.URL), Tools: probes{}, Stream: w.stream,
-		Archive: w.archive, StoreID: w.storeID, SearchAttributes: true, DefaultModel: "scripted", Tracers: w.on.tracers,
+		Archive: w.archive, StoreID: w.storeID, SearchAttributes: true, Failover: failover(w.t), Tracers: w.on.tracers,
 	}
 	for _, change := range changes {
 		change(&options)

@@ -317,14 +317,16 @@ type SessionStarted struct {
 
 // SessionEnded ends a session.
 //
-//doc:effect when it ends
+//doc:effect when it ends; `reason` is `closed`, that of the client, or `idle`
 type SessionEnded struct {
 	Reason string `json:"reason"`
 }
 
-// LLMRequestStarted records that an attempt was sent to a provider.
+// LLMRequestStarted records that an attempt was scheduled. If no event records its end, and another one of the same
+// request follows, it was withdrawn before it was sent; with the same attempt, the newer one corrects the provider and
+// the model.
 //
-//doc:effect for each attempt that was sent; `purpose` is `compaction` if it writes a [summary](#compaction)
+//doc:effect when an attempt is scheduled, before its debounce; `purpose` is `compaction` if it writes a [summary](#compaction)
 type LLMRequestStarted struct {
 	RequestID      string `json:"requestId" schema:"id,min=1"`
 	ProviderID     string `json:"providerId"`
@@ -412,7 +414,7 @@ type LLMRequestFellBack struct {
 // request also records the end of its last attempt. [LLMRequestFellBack] also records the end of the
 // attempt before it.
 //
-//doc:effect when an attempt ended and the request continues: `outcome` is `failed` (another attempt follows), `handed_back` (its worker shut down, or new input stopped it), `lost` (its worker died, or its end was not reported), `tool_calls` (its answer has tool calls) or `compacted` (its answer is a [summary](#compaction))
+//doc:effect when an attempt ended and the request continues: `outcome` is `failed` (another attempt follows), `handed_back` (its worker shut down, the run continued as new, or nobody had asked it to stop), `lost` (its worker died), `tool_calls` (its answer has tool calls) or `compacted` (its answer is a [summary](#compaction))
 type LLMAttemptEnded struct {
 	RequestID string `json:"requestId" schema:"id,min=1"`
 	Attempt   int    `json:"attempt" schema:"min=1"`

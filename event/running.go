@@ -9,7 +9,7 @@ type Running struct {
 	Unknown bool
 
 	ended   int // number of the newest request that ended
-	sent    int // the attempt of the next request that the log shows; 0: none
+	sent    int // the newest attempt of the next request that the log shows; 0: none
 	done    int // the newest attempt of that request that ended
 	asked   int // counter of the newest message that requires an answer
 	through int // counter of the newest event that requires none any more, or is in the attempt

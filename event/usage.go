@@ -154,8 +154,8 @@ type AttemptOutcome string
 // Outcomes of an [LLMAttemptEnded].
 const (
 	AttemptFailed     AttemptOutcome = "failed"      // another attempt follows
-	AttemptHandedBack AttemptOutcome = "handed_back" // its worker shut down, or new input stopped it
-	AttemptLost       AttemptOutcome = "lost"        // its worker died, or did not report the end
+	AttemptHandedBack AttemptOutcome = "handed_back" // its worker shut down, its run continued as new, or nobody had asked it to stop
+	AttemptLost       AttemptOutcome = "lost"        // its worker died
 	AttemptToolCalls  AttemptOutcome = "tool_calls"  // the next attempt contains the results of the calls
 	AttemptCompacted  AttemptOutcome = "compacted"   // its answer is the summary of a [Compacted]
 )

@@ -103,8 +103,8 @@ func parseSearch(query url.Values) (search, error) {
 		return search{}, err
 	}
 	status := wire.Status(query.Get("status"))
-	if statuses := []wire.Status{"", wire.StatusIdle, wire.StatusAnswering, wire.StatusWaiting, wire.StatusClosed}; !slices.Contains(statuses, status) {
-		return search{}, badRequest("status %q: invalid (idle, answering, waiting or closed)", status)
+	if statuses := []wire.Status{"", wire.StatusIdle, wire.StatusWaiting, wire.StatusClosed}; !slices.Contains(statuses, status) {
+		return search{}, badRequest("status %q: invalid (idle, waiting or closed)", status)
 	}
 	from, err := parseCursor(query.Get("from"))
 	return search{part: strings.ToLower(query.Get("q")), status: status, from: from, limit: count}, err

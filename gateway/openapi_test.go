@@ -198,8 +198,9 @@ func TestStatesMatchTheDescription(t *testing.T) {
 		s := reducer.Load("demo", reducer.Reduce, eventtest.Log("demo").Draw(t, "log")...)
 		if rapid.Bool().Draw(t, "is answering") {
 			s.Request = &reducer.Request{
-				ID: "demo:r0001", Asked: eventID(1), Through: eventID(1), Attempt: 2, FirstAttempt: 1, ProviderID: "openai", Model: "m",
-				Fallback: rapid.Bool().Draw(t, "fallback"), Dropped: eventID(2), Returns: 1,
+				ID: "demo:r0001", Through: eventID(1), Attempt: 2, ProviderID: "openai", Model: "m",
+				Fallback: rapid.Bool().Draw(t, "fallback"), Dropped: eventID(2), Returns: 1, SendAt: eventtest.Epoch, Since: eventtest.Epoch,
+				Taken: eventID(2), Retries: 1, RetryAt: eventtest.Epoch, JitterMs: 5, Messages: 2, Repair: &reducer.Repair{Answer: "{", Problem: "p"},
 				Stop: rapid.SampledFrom([]event.Reason{"", event.ReasonNewUserInput, event.ReasonCancelled, event.ReasonTimeout}).Draw(t, "stop"),
 			}
 		}

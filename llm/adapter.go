@@ -82,6 +82,12 @@ func (d Defaults) applyTo(cfg reducer.ProviderConfig) reducer.ProviderConfig {
 	return cfg
 }
 
+// Default returns the provider and the model of contexts without a provider of their own.
+func (a *Adapter) Default() (providerID, model string) {
+	cfg := a.current.Load().defaults.applyTo(reducer.Initial().Config.Primary)
+	return cfg.ProviderID, cfg.Model
+}
+
 // Adapter finds providers and sends requests to them. It is safe for concurrent use.
 type Adapter struct {
 	shared

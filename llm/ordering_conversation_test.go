@@ -36,14 +36,15 @@ type conversation struct {
 	wake    time.Time
 }
 
-// attempt is a request at a worker.
+// attempt is an attempt at a worker.
 type attempt struct {
-	reducer.StartRequest
-	reducer.Attempted
-	stop   event.Reason
-	isSent bool
-	result llm.Result
-	failed *llm.Error // nil: none
+	reducer.StartAttempt
+	session           reducer.Session // of the step that started it
+	stop              event.Reason
+	isSent            bool
+	providerID, model string // set when it is sent
+	result            llm.Result
+	failed            *llm.Error // nil: none
 }
 
 func newConversation(t *rapid.T, seen map[string]int) *conversation {
@@ -91,11 +92,11 @@ func (c *conversation) step(in reducer.Input) {
 					c.seen["refused "+string(body.Content)]++
 				}
 			}
-		case reducer.StartRequest:
-			c.running = &attempt{StartRequest: effect}
-		case reducer.InterruptRequest:
-			if c.running != nil {
-				c.running.stop = effect.Reason
+		case reducer.StartAttempt:
+			c.running = &attempt{StartAttempt: effect, session: next}
+		case reducer.StopAttempt:
+			if r := c.running; r != nil && !(effect.Unsent && r.isSent) {
+				r.stop = effect.Reason
 			}
 		case reducer.CallTool:
 			c.calls = append(c.calls, effect)
@@ -206,19 +207,19 @@ func (c *conversation) send() {
 	if r == nil || r.isSent {
 		return
 	}
-	config := c.session.Reduced.Config.Primary
-	if fallback := c.session.Reduced.Config.Fallback; r.Fallback && fallback != nil {
+	config := r.session.Reduced.Config.Primary
+	if fallback := r.session.Reduced.Config.Fallback; r.Fallback && fallback != nil {
 		config = *fallback
 	}
 	target, err := c.adapter.Resolve(config)
 	require.NoError(c, err)
-	target.Settings = reducer.SettingsOf(c.session)
-	if c.session.Reduced.Config.Tools != nil {
+	target.Settings = reducer.SettingsOf(r.session)
+	if r.session.Reduced.Config.Tools != nil {
 		target.Tools = offered
 	}
-	messages := c.session.Reduced.ForModel(c.messages(), target.ProviderID, target.Model)
+	messages := r.session.Reduced.ForModel(messagesOf(r.session), target.ProviderID, target.Model)
 	target.Tools = slices.DeleteFunc(slices.Clone(target.Tools), func(tool llm.Tool) bool {
-		isOffered, _ := c.session.Reduced.ToolFor(tool.Name, target.ProviderID, target.Model)
+		isOffered, _ := r.session.Reduced.ToolFor(tool.Name, target.ProviderID, target.Model)
 		if choice := target.Settings.ToolChoice; !isOffered && choice != nil && choice.Name == tool.Name {
 			target.Settings.ToolChoice = nil
 		}
@@ -228,11 +229,7 @@ func (c *conversation) send() {
 		c.seen["requests for a summary"]++
 	}
 	c.peer.answer = c.answer(target.ProviderID, len(target.Tools) > 0)
-	r.isSent = true
-	r.Attempted = reducer.Attempted{
-		RequestID: r.StartRequest.RequestID, Attempt: r.FirstAttempt, Through: reducer.ThroughOf(c.session),
-		ProviderID: target.ProviderID, Model: target.Model, Worker: "w",
-	}
+	r.isSent, r.providerID, r.model = true, target.ProviderID, target.Model
 	before := len(c.peer.bodies)
 	r.result, err = target.Stream(c.Context(), messages, nil)
 	errors.As(err, &r.failed)
@@ -243,15 +240,12 @@ func (c *conversation) send() {
 	if r.result.State != nil {
 		c.seen["states"]++
 	}
-	if c.chance("announced", 2) {
-		c.step(reducer.RequestStarted{At: c.now, Attempted: r.Attempted})
-	}
 }
 
-// messages are those of the next attempt. That for a summary ends with its instructions.
-func (c *conversation) messages() []reducer.Message {
-	messages := reducer.MessagesOf(c.session)
-	if r := c.session.Request; r != nil && r.Compaction != nil {
+// messagesOf returns the messages of an attempt. Those for a summary end with its instructions.
+func messagesOf(s reducer.Session) []reducer.Message {
+	messages := reducer.MessagesOf(s)
+	if r := s.Request; r != nil && r.Compaction != nil {
 		messages = append(slices.Clip(messages), reducer.Message{Role: reducer.RoleUser, Content: "Summarise this."})
 	}
 	return messages
@@ -359,9 +353,9 @@ func (c *conversation) end(way string) {
 	if r == nil {
 		return
 	}
-	in := reducer.RequestEnded{At: c.now, Attempted: reducer.Attempted{RequestID: r.StartRequest.RequestID}}
-	if r.isSent {
-		in.Attempted, in.Text, in.Reasoning = r.Attempted, r.result.Text, r.result.Reasoning
+	in := reducer.AttemptEnded{
+		At: c.now, RequestID: r.RequestID, Attempt: r.Attempt, ProviderID: r.providerID, Model: r.model,
+		Text: r.result.Text, Reasoning: r.result.Reasoning,
 	}
 	switch {
 	case way == "answered" && r.result.FinishReason == "":
@@ -375,6 +369,8 @@ func (c *conversation) end(way string) {
 			in.Outcome = reducer.Called
 			in.Calls = append(in.Calls, c.called(call))
 		}
+	case way == "interrupted" && !r.isSent:
+		in.Outcome, in.Reason = reducer.Withdrawn, r.stop
 	case way == "interrupted":
 		in.Outcome, in.Reason = reducer.Interrupted, r.stop
 		if in.Reason == "" {
@@ -382,6 +378,9 @@ func (c *conversation) end(way string) {
 		}
 	case way == "failed":
 		in.Outcome, in.Kind, in.Text = reducer.Failed, event.FailureUnavailable, ""
+		if in.Retryable = c.chance("retryable", 2); in.Retryable {
+			c.seen["retries"]++
+		}
 	case way == "too long":
 		in.Outcome, in.Text = reducer.TooLong, ""
 		if r.isSent {
@@ -437,9 +436,14 @@ var longResult = json.RawMessage(`"` + strings.Repeat("long ", 200) + `"`)
 func (c *conversation) interrupt() { c.step(reducer.InterruptAsked{At: c.now}) }
 
 func (c *conversation) endSomehow() {
-	if c.running != nil && c.running.isSent {
+	switch r := c.running; {
+	case r == nil:
+	case r.isSent:
 		c.end(c.pick("way", "answered", "answered", "interrupted", "failed", "handed back", "lost"))
-	} else {
+	case r.stop != "":
+		c.seen["withdrawn attempts"]++
+		c.end("interrupted")
+	default:
 		c.end(c.pick("way", "failed", "handed back", "lost"))
 	}
 }
@@ -511,19 +515,15 @@ func (c *conversation) wakeUp() {
 	c.step(reducer.Woken{At: c.now})
 }
 
-// continueAsNew continues in another run, which loses the attempts that the session does not know
-// and the running calls.
+// continueAsNew continues in another run, which loses the attempt and the running calls.
 func (c *conversation) continueAsNew() {
 	data, err := json.Marshal(c.session)
 	require.NoError(c, err)
 	c.session = reducer.Session{}
 	require.NoError(c, json.Unmarshal(data, &c.session))
-	before := c.running
+	in := reducer.Continued{At: c.now, Scheduled: c.running != nil && c.chance("scheduled", 2)}
 	c.running = nil
-	c.step(reducer.Continued{At: c.now})
-	if c.running == nil && c.session.Request != nil && len(c.session.Request.Calls) == 0 {
-		c.running = before // adopted
-	}
+	c.step(in)
 }
 
 // terminate loads the session from its log.
@@ -538,7 +538,7 @@ func (c *conversation) terminate() {
 
 // check renders the messages for every provider, whatever the session does.
 func (c *conversation) check() {
-	messages := c.messages()
+	messages := messagesOf(c.session)
 	hasTools, refuses := rapid.Bool().Draw(c.T, "has tools"), c.chance("refuses", 3)
 	for _, config := range destinations() {
 		target, err := c.adapter.Resolve(config)

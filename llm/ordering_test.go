@@ -65,7 +65,7 @@ func TestNoStateOfAContextIsRejectedByAProvider_Alone(t *testing.T) {
 		})
 	})
 	t.Log(seen)
-	for _, what := range []string{"calls", "states", "requests with state", "late results", "approvals", "fallbacks", "requests without tools",
+	for _, what := range []string{"calls", "states", "requests with state", "late results", "approvals", "fallbacks", "requests without tools", "retries", "withdrawn attempts",
 		"drop_tool_results", "summarise", "truncate", "requests for a summary", "refused images", "refused calls", "exact ids"} {
 		require.Positive(t, seen[what], "no conversation has %s", what)
 	}

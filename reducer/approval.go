@@ -31,9 +31,6 @@ func (c Call) awaits(body event.ApprovalDecided) bool {
 // resultProblem returns why a client must not answer a call; "" if it may. isAnswered means that an
 // earlier event of the same input answers it.
 func (d *decision) resultProblem(callID string, isAnswered bool) string {
-	if d.Rules < Rules2 {
-		return ""
-	}
 	if d.Request != nil {
 		for _, c := range d.Request.Calls {
 			// The log does not show the end of a check, so a client may execute a call while it is checked.
@@ -110,9 +107,6 @@ const (
 )
 
 func (d *decision) expireCalls() {
-	if d.Phase() != PhaseCalling {
-		return
-	}
 	for i := range d.Request.Calls {
 		c := &d.Request.Calls[i]
 		if c.Deadline.IsZero() || d.at.Before(c.Deadline) {
@@ -125,29 +119,4 @@ func (d *decision) expireCalls() {
 		c.Error = problem + " until " + c.Deadline.UTC().Format(time.RFC3339)
 	}
 	d.advance()
-}
-
-// setTimer sets the timer if the next deadline has changed, the run is new, or the timer has fired.
-func (d *decision) setTimer(before Session, in Input) {
-	set := before.deadline()
-	switch in.(type) {
-	case Opened, Continued, Woken:
-		set = time.Time{}
-	}
-	if next := d.deadline(); !next.Equal(set) {
-		d.perform(WakeAt{At: next})
-	}
-}
-
-// deadline returns the earliest deadline of a call; zero for none.
-func (s Session) deadline() (earliest time.Time) {
-	if s.Request == nil {
-		return earliest
-	}
-	for _, c := range s.Request.Calls {
-		if !c.Deadline.IsZero() && (earliest.IsZero() || c.Deadline.Before(earliest)) {
-			earliest = c.Deadline
-		}
-	}
-	return earliest
 }

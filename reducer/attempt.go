@@ -1,118 +1,162 @@
 package reducer
 
 import (
-	"cmp"
+	"strings"
+	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-func (d *decision) attemptStarted(in RequestStarted) {
-	isNew := d.recordAttempt(in.Attempted, in.Lost)
-	if in.Attempt == d.Request.Attempt {
-		d.recordHooks(in.Hooks, in.Attempt, "")
-	}
-	if in.Ended != nil && in.Attempt == d.Request.Attempt {
-		d.recordAttemptEnd(event.AttemptFailed, *in.Ended)
-	}
-	if !isNew {
-		return
-	}
-	if d.Phase().IsStopping() {
-		d.askToStop()
-		return
-	}
-	d.interruptIfOutdated()
+func (d *decision) startRequest() {
+	d.Requests++
+	d.Request = &Request{ID: event.FormatRequestID(d.ContextName, d.Requests)}
+	d.requeue()
 }
 
-// recordAttempt records an attempt once, and reports whether it is new. Attempts from before the
-// request was last enqueued are ignored. lost is an earlier attempt that was lost; nil for none.
-func (d *decision) recordAttempt(a Attempted, lost *LostAttempt) bool {
-	if !d.isPlausible(a) {
-		return false
+// requeue continues the request with an attempt that is no retry. A withdrawn attempt does not prolong the maximum wait.
+func (d *decision) requeue() {
+	r := d.Request
+	if !r.hasAttempt() {
+		r.Since = d.TriggerAt
 	}
-	d.recordLost(a.Attempt, lost)
-	d.recordStart(a)
-	return true
+	r.Retries, r.RetryAt, r.JitterMs = 0, time.Time{}, 0
+	d.startAttempt()
 }
 
-func (d *decision) recordStart(a Attempted) {
+// maxSleep is the longest time that a retry waits in its activity. A longer one waits for a timer.
+const maxSleep = 5 * time.Second
+
+// startAttempt schedules the next attempt, unless it is a retry that must wait for its time first.
+func (d *decision) startAttempt() {
+	r := d.Request
+	if r.RetryAt.Sub(d.at) > maxSleep {
+		return
+	}
+	d.answerOpenToolCalls()
+	if r.Compaction != nil {
+		asked := *r.Compaction
+		asked.Asked = d.LastEventID()
+		r.Compaction = &asked
+	}
+	messages := len(MessagesOf(d.Session))
+	if messages != r.Messages {
+		r.Repair = nil
+	}
+	r.Messages, r.SendAt, r.Taken = messages, d.sendAt(), ""
+	provider := d.provider()
+	d.recordStart(r.Attempt+1, ThroughOf(d.Session), provider.ProviderID, provider.Model)
+	jitter := int64(0)
+	if !r.SendAt.IsZero() && r.SendAt.Equal(r.RetryAt) {
+		jitter = r.JitterMs
+	}
+	config := d.Reduced.Config
+	d.perform(StartAttempt{
+		RequestID:  r.ID,
+		Turn:       d.Requests,
+		Attempt:    r.Attempt,
+		Through:    d.LastEventID(),
+		ThroughAt:  d.LastEventAt,
+		SendAt:     r.SendAt,
+		JitterMs:   jitter,
+		Fallback:   r.Fallback,
+		Retry:      config.Retry,
+		TimeoutMs:  config.TimeoutMs,
+		Model:      provider.Model,
+		Messages:   len(d.Reduced.Messages),
+		Steps:      r.Steps,
+		Limit:      r.Limit,
+		MayCompact: d.mayCompact(),
+		Compaction: r.Compaction,
+		Repair:     r.Repair,
+	})
+}
+
+// sendAt returns the later one of the end of the quiet period and the time of a retry; zero if it has come.
+func (d *decision) sendAt() time.Time {
+	r, delivery := d.Request, d.Reduced.Config.Delivery
+	at := r.RetryAt
+	if !d.isBeyondLimit() {
+		quiet, bound := d.TriggerAt.Add(milliseconds(delivery.QuietPeriodMs)), r.Since.Add(milliseconds(delivery.MaxWaitMs))
+		if bound.Before(quiet) {
+			quiet = bound
+		}
+		if quiet.After(at) {
+			at = quiet
+		}
+	}
+	if !at.After(d.at) {
+		return time.Time{}
+	}
+	return at
+}
+
+func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+
+// provider returns that of the next attempt.
+func (d *decision) provider() ProviderConfig {
+	config := d.Reduced.Config
+	if d.Request.Fallback && config.Fallback != nil {
+		return *config.Fallback
+	}
+	provider := config.Primary
+	if provider.IsDefault && d.Options.DefaultModel != "" {
+		provider.ProviderID, provider.Model = d.Options.DefaultProviderID, d.Options.DefaultModel
+	}
+	return provider
+}
+
+func (d *decision) recordStart(attempt int, through, providerID, model string) {
 	started := event.LLMRequestStarted{
-		RequestID: d.Request.ID, ProviderID: a.ProviderID, Model: a.Model,
-		ThroughEventID: a.Through, Attempt: a.Attempt,
+		RequestID: d.Request.ID, ProviderID: providerID, Model: model, ThroughEventID: through, Attempt: attempt,
 	}
 	if d.Request.Compaction != nil {
 		started.Purpose = event.PurposeCompaction
 	}
 	d.record(started)
-	d.Request.Worker = a.Worker
-	if d.Phase() == PhaseInterrupting && !d.isOutdated() {
-		// This attempt includes the input for which the previous one was stopped.
-		d.Request.Stop = ""
-	}
 }
 
-// recordLost records the end of earlier attempts that did not report it. lost is one of them, or nil.
-func (d *decision) recordLost(attempt int, lost *LostAttempt) {
-	if d.Rules < Rules2 {
+// correctProvider records the attempt again if the worker used another provider or model, because its default
+// has changed.
+func (d *decision) correctProvider(providerID, model string) {
+	r := d.Request
+	isSame := providerID == r.ProviderID && model == r.Model
+	if isSame || event.ValidateName("providerId", providerID) != nil || event.ValidateName("model", model) != nil {
 		return
 	}
-	if lost != nil && lost.Attempt < attempt {
-		d.recordAttempt(lost.Attempted, nil)
-		if lost.Attempt == d.Request.Attempt {
-			d.recordAttemptEnd(event.AttemptLost, AttemptEnd{Usage: lost.Usage})
-		}
+	d.recordStart(r.Attempt, r.Through, providerID, model)
+}
+
+// Maximum bytes of errors of attempts; a truncated error has up to 100 more.
+const (
+	MaxAttemptError = 2000
+	truncation      = 100
+)
+
+// bounded makes the fields valid.
+func (e AttemptEnd) bounded() AttemptEnd {
+	if !e.Kind.IsKnown() {
+		e.Kind = ""
 	}
-	if d.Request.Attempt < attempt {
-		d.recordAttemptEnd(event.AttemptLost, AttemptEnd{})
+	if limit := MaxAttemptError + truncation; len(e.Error) > limit {
+		e.Error = strings.ToValidUTF8(e.Error[:limit], "")
 	}
+	e.Duration = max(e.Duration, 0)
+	e.Usage = e.Usage.Bounded()
+	return e
 }
 
 func (d *decision) recordAttemptEnd(outcome event.AttemptOutcome, end AttemptEnd) {
-	if d.Rules < Rules2 || !d.hasOpenAttempt() {
-		return
-	}
-	end = end.bounded()
 	d.record(event.LLMAttemptEnded{
 		RequestID: d.Request.ID, Attempt: d.Request.Attempt, Outcome: outcome, Kind: end.Kind, Retryable: end.Retryable,
 		Error: end.Error, DurationMs: end.Duration.Milliseconds(), Usage: end.Usage,
 	})
 }
 
-func (d *decision) hasOpenAttempt() bool { return d.Request.Attempt > 0 && !d.Request.AttemptEnded }
+// hasAttempt reports whether an attempt is scheduled or runs.
+func (r *Request) hasAttempt() bool { return r.Attempt > 0 && !r.AttemptEnded }
 
-// reconcile records the attempt of a result if the log has none, or another one: the signal that reports
-// attempts can be lost or forged, or come from the run before a reset, whose requests have the same ids.
-func (d *decision) reconcile(in RequestEnded) {
-	r, a := d.Request, in.Attempted
-	if d.recordAttempt(a, in.Lost) {
-		return
-	}
-	if a.Attempt > r.Attempt {
-		d.recordLost(a.Attempt, in.Lost)
-	}
-	// With Lost, the attempt is that of the last heartbeat, and newer ones can exist. The same is
-	// possible with Failed, if the server ended the activity.
-	isOther := a.Through != r.Through || r.AttemptEnded && in.Outcome != Failed && d.Rules >= Rules2
-	if in.Outcome == Lost || a.Attempt < r.FirstAttempt || !isOther {
-		return
-	}
-	// The newest attempt is recorded again under its number, with the data of the result.
-	a.Attempt = r.Attempt
-	r.Attempt--
-	isPlausible := d.isPlausible(a)
-	r.Attempt++
-	if isPlausible {
-		d.recordAttemptEnd(event.AttemptLost, AttemptEnd{})
-		d.recordStart(a)
-	}
-}
+// waits reports whether a retry waits for its time.
+func (d *decision) waits() bool { return d.Phase() == PhaseRunning && !d.Request.hasAttempt() }
 
-// isPlausible reports whether an attempt is new and possible: any client can send the report.
-func (d *decision) isPlausible(a Attempted) bool {
-	r, through := d.Request, event.Counter(a.Through)
-	last := r.FirstAttempt + event.MaxMaxRetries + SpareAttempts
-	newest := cmp.Or(event.Counter(r.Limit), d.EventCount)
-	return a.Attempt > r.Attempt && a.Attempt >= r.FirstAttempt && a.Attempt <= last &&
-		a.Through == event.FormatID(d.ContextName, through) && through >= event.Counter(r.Asked) && through <= newest &&
-		len(a.ProviderID) <= event.MaxNameBytes && len(a.Model) <= event.MaxNameBytes
-}
+// isQuiet reports whether the next attempt is to be sent later, so that it can include new input.
+func (d *decision) isQuiet() bool { return d.waits() || d.at.Before(d.Request.SendAt) }

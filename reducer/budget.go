@@ -3,8 +3,8 @@ package reducer
 import "github.com/seed-9ed7edd4/chronicle/event"
 
 // Afford returns nil if the budget of the context allows an attempt that uses up to the wanted amount,
-// and otherwise the exceeded budget. The usage of the session must include all earlier attempts: see
-// [Session.HasEnd]. There are no concurrent ones, because a session runs one attempt at a time.
+// and otherwise the exceeded budget. The usage of the session includes all earlier attempts, and there are no
+// concurrent ones, because a session runs one attempt at a time.
 func Afford(s Session, wanted event.Amount) *event.BudgetExceeded {
 	limit, used := s.Reduced.Config.Budget, s.Usage.Amount()
 	if limit == nil || limit.Allows(used.Plus(wanted)) {
@@ -13,16 +13,9 @@ func Afford(s Session, wanted event.Amount) *event.BudgetExceeded {
 	return &event.BudgetExceeded{Budget: event.BudgetOfContext, Limit: *limit, Used: used, Wanted: wanted}
 }
 
-// HasEnd reports whether the usage of the session includes that of an attempt of the running
-// request, and of those before it.
-func (s Session) HasEnd(attempt int) bool {
-	r := s.Request
-	return r == nil || attempt < r.FirstAttempt || attempt < r.Attempt || attempt == r.Attempt && r.AttemptEnded
-}
-
 // recordExceeded records the exceeded budget of a failing request; nil: it fails for another reason.
 func (d *decision) recordExceeded(exceeded *event.BudgetExceeded) {
-	if exceeded == nil || d.Rules < Rules2 {
+	if exceeded == nil {
 		return
 	}
 	body := *exceeded

@@ -34,15 +34,3 @@ func TestAffordedAttemptsStayWithinTheBudget(t *testing.T) {
 func TestASessionWithoutABudgetAffordsEverything(t *testing.T) {
 	require.Nil(t, reducer.Afford(reducer.NewSession("demo"), event.Amount{Tokens: 1 << 62, CostMicros: 1 << 62}))
 }
-
-func TestASessionKnowsWhichAttemptsItsUsageIncludes(t *testing.T) {
-	s := reducer.NewSession("demo")
-	require.True(t, s.HasEnd(1), "no request runs")
-	s.Request = &reducer.Request{ID: "demo:r0001", FirstAttempt: 3, Attempt: 4}
-	for attempt, want := range map[int]bool{1: true, 2: true, 3: true, 4: false, 5: false} {
-		require.Equal(t, want, s.HasEnd(attempt), attempt)
-	}
-	s.Request.AttemptEnded = true
-	require.True(t, s.HasEnd(4))
-	require.False(t, s.HasEnd(5))
-}

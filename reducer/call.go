@@ -84,11 +84,11 @@ const (
 	maxToolResult = 1 << 20
 )
 
-// called records an answer with calls and executes them; false if the turn has no step left and ends.
-func (d *decision) called(in RequestEnded) (continues bool) {
+// called records an answer with calls and executes them, unless the turn has no step left and ends.
+func (d *decision) called(in AttemptEnded) {
 	r := d.Request
 	limit := d.Reduced.Config.Tools.Limits().MaxSteps
-	continues = r.Steps < limit
+	isLast := r.Steps >= limit
 	calls := d.newCalls(in.Calls)
 	in.ProviderState = withCallIDs(in.ProviderState, calls)
 	answerID := event.FormatID(d.ContextName, d.EventCount+1)
@@ -100,18 +100,18 @@ func (d *decision) called(in RequestEnded) (continues bool) {
 	}
 	d.recordEvents(events...)
 	r.Calls, r.Returns, r.Compactions, r.Refusals = calls, 0, 0, 0
-	if continues {
-		d.recordAttemptEnd(event.AttemptToolCalls, in.AttemptEnd)
-		d.requestApprovals(in.Calls)
-		d.advance()
-		return true
+	if isLast {
+		for i := range r.Calls {
+			r.Calls[i].Error = fmt.Sprintf("not executed: the turn has reached its limit of %d steps", limit)
+		}
+		d.recordErrors()
+		d.recordCompletion(in)
+		d.next()
+		return
 	}
-	for i := range r.Calls {
-		r.Calls[i].Error = fmt.Sprintf("not executed: the turn has reached its limit of %d steps", limit)
-	}
-	d.recordErrors()
-	d.recordCompletion(in)
-	return false
+	d.recordAttemptEnd(event.AttemptToolCalls, in.AttemptEnd)
+	d.requestApprovals(in.Calls)
+	d.advance()
 }
 
 // withCallIDs drops the ids of the provider from a state if requests contain the same ones without them.
@@ -249,7 +249,7 @@ func (d *decision) advance() {
 		if d.policy() == (PolicyRule{}) {
 			r.Limit = r.Through
 		}
-		d.requeue(r.Attempt)
+		d.requeue()
 		return
 	}
 	running := 0
@@ -384,7 +384,6 @@ func (d *decision) receivedWhileCalling() {
 // interruptCalls ends the request at once. Results of running calls may still arrive.
 func (d *decision) interruptCalls(reason event.Reason) {
 	r := d.Request
-	r.Stop = reason
 	isRunning := false
 	for i := range r.Calls {
 		switch c := &r.Calls[i]; c.State {
@@ -398,7 +397,7 @@ func (d *decision) interruptCalls(reason event.Reason) {
 		}
 	}
 	d.recordEvents(r.interruptedResults()...)
-	d.recordInterruption(RequestEnded{}, reason)
+	d.recordInterruption(AttemptEnded{}, reason)
 	d.next()
 	if isRunning {
 		d.perform(CancelTools{RequestID: r.ID})
@@ -443,7 +442,7 @@ func (d *decision) continueCalls(notStarted []string) {
 // followCall updates the session for a recorded call. After [Load], the call lacks the tool's options.
 func (d *decision) followCall(body event.ToolCall) {
 	r := d.Request
-	if r == nil || body.RequestID != r.ID || d.Rules < Rules2 {
+	if r == nil || body.RequestID != r.ID {
 		return
 	}
 	if len(r.Calls) == 0 {

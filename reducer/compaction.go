@@ -137,47 +137,64 @@ func bestOf(messages []Message, end int, strategies []event.Strategy, enough int
 
 // cutOf returns the smallest cut of messages[:end] that frees enough, else the one that frees the most.
 func cutOf(messages []Message, end int, strategy event.Strategy, enough int) (best cut) {
-	through, question := "", 0
-	covered, removed, dropped := 0, 0, 0 // bytes, messages, bytes
+	sum := cutSum{strategy: strategy}
 	for i, m := range messages[:end] {
-		switch m.Role {
-		case RoleSystem:
+		if m.Role == RoleSystem {
 			continue
-		case RoleTool:
-		default:
-			through = m.EventID
 		}
-		covered, dropped = covered+sizeOf(m), dropped+droppable(m)
-		if isQuestion(m) {
-			question = sizeOf(m)
-		}
-		if !m.Summary || strategy == event.StrategyTruncate {
-			removed++
-		}
+		sum.add(m)
 		isLast := i+1 == len(messages)
-		if !isLast && messages[i+1].Role == RoleTool || event.Counter(through) == 0 {
+		if !isLast && messages[i+1].Role == RoleTool || event.Counter(sum.through) == 0 {
 			continue
 		}
-		freed, kept := covered, 0
-		if question > 0 && (isLast || messages[i+1].Role != RoleUser) {
-			freed, kept = freed-question, 1
+		keepsQuestion := isLast || messages[i+1].Role != RoleUser
+		if freed := sum.freed(keepsQuestion); freed > best.freed {
+			best = cut{strategy, i + 1, sum.through, freed}
 		}
-		switch {
-		case strategy == event.StrategyDropToolResults:
-			freed = dropped
-		case removed <= kept:
-			freed = 0
-		case strategy == event.StrategySummarise:
-			freed -= min(summaryBytes, freed/4)
-		}
-		if freed > best.freed {
-			best = cut{strategy, i + 1, through, freed}
-		}
-		if freed >= enough {
+		if best.freed >= enough {
 			break
 		}
 	}
 	return best
+}
+
+// cutSum is the sum over the messages that a cut covers.
+type cutSum struct {
+	strategy         event.Strategy
+	through          string // as in cut
+	removed          int    // messages
+	covered, dropped int    // bytes of messages and of tool results
+	question         int    // bytes of the newest question; 0: none
+}
+
+func (s *cutSum) add(m Message) {
+	if m.Role != RoleTool {
+		s.through = m.EventID
+	}
+	s.covered, s.dropped = s.covered+sizeOf(m), s.dropped+droppable(m)
+	if isQuestion(m) {
+		s.question = sizeOf(m)
+	}
+	if !m.Summary || s.strategy == event.StrategyTruncate {
+		s.removed++
+	}
+}
+
+// freed estimates how many bytes the cut frees.
+func (s *cutSum) freed(keepsQuestion bool) int {
+	freed, kept := s.covered, 0
+	if s.question > 0 && keepsQuestion {
+		freed, kept = freed-s.question, 1
+	}
+	switch {
+	case s.strategy == event.StrategyDropToolResults:
+		return s.dropped
+	case s.removed <= kept:
+		return 0
+	case s.strategy == event.StrategySummarise:
+		return freed - min(summaryBytes, freed/4)
+	}
+	return freed
 }
 
 // keptFrom returns the index from which all messages must stay. It is the lowest of three: the result

@@ -1,6 +1,7 @@
 package reducer
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -69,45 +70,11 @@ func (c Config) apply(body event.Body) Config {
 	case event.SetRetryConfig:
 		c.Retry = retryConfig(body)
 	case event.SetProviderConfig:
-		p := ProviderConfig{
-			ProviderID:  body.ProviderID,
-			Model:       body.Model,
-			APIKeyRef:   body.APIKeyRef,
-			BaseURL:     body.BaseURL,
-			Temperature: body.Temperature,
-			MaxTokens:   body.MaxTokens,
-			TextOnly:    body.TextOnly,
-		}
-		switch {
-		case body.UseDefault && body.AsFallback:
-			c.Fallback = nil
-		case body.UseDefault:
-			c.Primary = Initial().Config.Primary
-		case body.AsFallback:
-			c.Fallback = &p
-		default:
-			c.Primary = p
-		}
+		c.setProvider(body)
 	case event.SetTimeout:
-		c.TimeoutMs, c.FirstTokenMs, c.StallMs = body.TimeoutMs, 0, 0
-		if body.FirstTokenMs != nil {
-			c.FirstTokenMs = *body.FirstTokenMs
-		}
-		if body.StallMs != nil {
-			c.StallMs = *body.StallMs
-		}
+		c.TimeoutMs, c.FirstTokenMs, c.StallMs = body.TimeoutMs, valueOf(body.FirstTokenMs), valueOf(body.StallMs)
 	case event.SetDeliveryPolicy:
-		if body.Policy != "" {
-			c.Delivery.Policy = body.Policy
-		}
-		if body.QuietPeriodMs != nil {
-			c.Delivery.QuietPeriodMs = *body.QuietPeriodMs
-			// An earlier or default maximum wait does not shorten a new quiet period.
-			c.Delivery.MaxWaitMs = max(c.Delivery.MaxWaitMs, c.Delivery.QuietPeriodMs)
-		}
-		if body.MaxWaitMs != nil {
-			c.Delivery.MaxWaitMs = *body.MaxWaitMs
-		}
+		c.Delivery = c.Delivery.with(body)
 	case event.SetRequestSettings:
 		c.Request = event.RequestSettings(body)
 	case event.SetTools:
@@ -127,6 +94,48 @@ func (c Config) apply(body event.Body) Config {
 		}
 	}
 	return c
+}
+
+func valueOf(n *int64) int64 {
+	if n == nil {
+		return 0
+	}
+	return *n
+}
+
+func (c *Config) setProvider(body event.SetProviderConfig) {
+	p := ProviderConfig{
+		ProviderID:  body.ProviderID,
+		Model:       body.Model,
+		APIKeyRef:   body.APIKeyRef,
+		BaseURL:     body.BaseURL,
+		Temperature: body.Temperature,
+		MaxTokens:   body.MaxTokens,
+		TextOnly:    body.TextOnly,
+	}
+	switch {
+	case body.UseDefault && body.AsFallback:
+		c.Fallback = nil
+	case body.UseDefault:
+		c.Primary = Initial().Config.Primary
+	case body.AsFallback:
+		c.Fallback = &p
+	default:
+		c.Primary = p
+	}
+}
+
+func (d Delivery) with(body event.SetDeliveryPolicy) Delivery {
+	d.Policy = cmp.Or(body.Policy, d.Policy)
+	if body.QuietPeriodMs != nil {
+		d.QuietPeriodMs = *body.QuietPeriodMs
+		// An earlier or default maximum wait does not shorten a new quiet period.
+		d.MaxWaitMs = max(d.MaxWaitMs, d.QuietPeriodMs)
+	}
+	if body.MaxWaitMs != nil {
+		d.MaxWaitMs = *body.MaxWaitMs
+	}
+	return d
 }
 
 func retryConfig(body event.SetRetryConfig) RetryConfig {

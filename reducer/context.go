@@ -148,24 +148,9 @@ func (f *fold) apply(e event.Event) {
 		f.compact(e.ID, body)
 	case event.ContentRefused:
 		f.refuse(body)
-	case event.LLMRequestFailed:
-		f.dropRefusedBy(body.RequestID)
-	case event.LLMRequestFellBack:
-		f.dropRefusedBy(body.RequestID)
-	case event.LLMRequestInterrupted:
-		if body.PartialResponse == "" {
-			f.dropRefusedBy(body.RequestID) // nothing shows that the provider accepts the rest
-		}
-	case event.SetProviderConfig:
-		f.dropRefused(func(r event.ContentRefused) bool {
-			return body.UseDefault && !body.AsFallback || r.ProviderID == body.ProviderID && r.Model == body.Model
-		})
-		f.Config = f.Config.apply(e.Body)
-	case event.SetTools:
-		f.dropRefused(func(r event.ContentRefused) bool { return r.Content.OfTools() })
-		f.Config = f.Config.apply(e.Body)
 	default:
-		f.Config = f.Config.apply(e.Body)
+		f.withdrawRefusals(body)
+		f.Config = f.Config.apply(body)
 	}
 }
 

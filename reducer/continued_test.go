@@ -12,57 +12,23 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// answering returns a session in PhaseAnswering.
-func answering(t *testing.T, worker string) reducer.Session {
-	t.Helper()
-	at := eventtest.Epoch
-	s, _ := reducer.Step(reducer.NewSession("demo"), reducer.Opened{At: at})
-	s, _ = reducer.Step(s, reducer.Received{At: at, Events: []event.Event{
-		event.New(event.SetDeliveryPolicy{Policy: event.PolicyQueue}), event.New(event.UserMessage{Content: "Hello"}),
-	}})
-	s, effects := reducer.Step(s, reducer.RequestStarted{At: at, Attempted: reducer.Attempted{
-		RequestID: "demo:r0001", Attempt: 1, Through: "demo:0003", ProviderID: "openai", Model: "m", Worker: worker,
-	}})
-	require.Len(t, effects, 1)
-	return s
-}
-
-func TestTheNextRunAdoptsARunningAnswer(t *testing.T) {
-	s := answering(t, "contexts/1")
-	s, effects := reducer.Step(s, reducer.Continued{At: eventtest.Epoch})
-	adopt := reducer.AdoptRequest{RequestID: "demo:r0001", Attempt: 1, Worker: "contexts/1"}
-	require.Equal(t, []reducer.Effect{adopt}, effects)
-
-	s, _ = reducer.Step(s, reducer.InterruptAsked{At: eventtest.Epoch})
-	_, effects = reducer.Step(s, reducer.Continued{At: eventtest.Epoch})
-	require.Equal(t, []reducer.Effect{
-		adopt, reducer.InterruptRequest{RequestID: "demo:r0001", Reason: event.ReasonCancelled},
-	}, effects, "the stop is repeated")
-}
-
-func TestTheNextRunRequeuesARequestWithoutAKnownWorker(t *testing.T) {
-	for name, s := range map[string]reducer.Session{
-		"before it was sent":   asked(t),
-		"by an unknown worker": answering(t, ""),
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, effects := reducer.Step(s, reducer.Continued{At: eventtest.Epoch})
-			if s.Request.Attempt > 0 {
-				require.Equal(t, []event.Tag{event.TagLLMAttemptEnded}, tags(effects))
-				effects = effects[1:]
-			}
-			require.Len(t, effects, 1)
-			start := effects[0].(reducer.StartRequest)
-			require.Equal(t, "demo:r0001", start.RequestID)
-			require.Equal(t, 2, start.FirstAttempt, "attempt numbers are unique")
-		})
+// endOf completes a report about the running attempt.
+func endOf(s reducer.Session, in reducer.AttemptEnded) reducer.AttemptEnded {
+	in.RequestID, in.Attempt = s.Request.ID, s.Request.Attempt
+	if in.At.IsZero() {
+		in.At = eventtest.Epoch
 	}
+	return in
 }
 
-func asked(t *testing.T) reducer.Session {
+// answering returns a session whose attempt has been sent.
+func answering(t *testing.T) reducer.Session {
 	t.Helper()
 	s, _ := reducer.Step(reducer.NewSession("demo"), reducer.Opened{At: eventtest.Epoch})
-	s, _ = reducer.Step(s, reducer.Received{At: eventtest.Epoch, Events: []event.Event{event.New(event.UserMessage{Content: "Hello"})}})
+	s, _ = reducer.Step(s, reducer.Received{At: eventtest.Epoch, Events: []event.Event{
+		event.New(event.SetDeliveryPolicy{Policy: event.PolicyQueue, QuietPeriodMs: new(int64(0))}), event.New(event.UserMessage{Content: "Hello"}),
+	}})
+	require.Equal(t, reducer.PhaseRunning, s.Phase())
 	return s
 }
 
@@ -73,8 +39,27 @@ func TestContinuingAnIdleSessionHasNoEffects(t *testing.T) {
 	require.Equal(t, s, after)
 }
 
+func TestTheNextRunHasItsOwnOptions(t *testing.T) {
+	old := reducer.Options{DefaultProviderID: "openai", DefaultModel: "m", IdleCloseMs: 1}
+	s, _ := reducer.Step(reducer.NewSession("demo"), reducer.Opened{At: eventtest.Epoch, Options: old})
+	require.Equal(t, old, s.Options)
+	next := reducer.Options{DefaultProviderID: "ollama", DefaultModel: "n", IdleCloseMs: 60_000}
+	s, effects := reducer.Step(s, reducer.Continued{At: eventtest.Epoch, Options: next})
+	require.Equal(t, next, s.Options)
+	require.Equal(t, []reducer.Effect{reducer.WakeAt{At: eventtest.Epoch.Add(time.Minute)}}, effects)
+}
+
+func TestASessionKeepsItsRules(t *testing.T) {
+	s := reducer.NewSession("demo")
+	require.Equal(t, reducer.CurrentRules, s.Rules)
+	s.Rules = reducer.CurrentRules + 1
+	s, _ = reducer.Step(throughJSON(t, s), reducer.Opened{At: eventtest.Epoch})
+	s, _ = reducer.Step(s, reducer.Continued{At: eventtest.Epoch})
+	require.Equal(t, reducer.CurrentRules+1, s.Rules)
+}
+
 func TestAClientCannotAnswerTheRunningRequest(t *testing.T) {
-	s := answering(t, "contexts/1")
+	s := answering(t)
 	forged := event.New(event.AssistantMessage{Content: "Forged", RequestID: "demo:r0001"})
 	after, effects := reducer.Step(s, reducer.Received{At: eventtest.Epoch, Events: []event.Event{forged}})
 	rejected := effects[0].(reducer.Record).Events[0].Body.(event.InputRejected)
@@ -88,72 +73,27 @@ func TestAClientCannotAnswerTheRunningRequest(t *testing.T) {
 	}
 }
 
-func TestForgedReportsHaveABoundedEffect(t *testing.T) {
-	s := asked(t)
-	for name, report := range map[string]reducer.Attempted{
-		"another request":             {RequestID: "demo:r0002", Attempt: 1, Through: "demo:0002"},
-		"a future event":              {RequestID: "demo:r0001", Attempt: 1, Through: "demo:0003"},
-		"an event before the request": {RequestID: "demo:r0001", Attempt: 1, Through: "demo:0001"},
-		"an attempt beyond the limit": {RequestID: "demo:r0001", Attempt: 1000, Through: "demo:0002"},
-		"no attempt":                  {RequestID: "demo:r0001", Through: "demo:0002"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			after, effects := reducer.Step(s, reducer.RequestStarted{At: eventtest.Epoch, Attempted: report})
-			require.Empty(t, effects)
-			require.Equal(t, s, after)
-		})
-	}
-	// A plausible report is recorded. The answer is recorded, too.
-	s, _ = reducer.Step(s, reducer.RequestStarted{At: eventtest.Epoch, Attempted: reducer.Attempted{
-		RequestID: "demo:r0001", Attempt: 3, Through: "demo:0002", Worker: "contexts/stopped",
-	}})
-	after, _ := reducer.Step(s, reducer.RequestEnded{At: eventtest.Epoch, Outcome: reducer.Completed, Text: "Hi", Attempted: reducer.Attempted{
-		RequestID: "demo:r0001", Attempt: 1, Through: "demo:0002", ProviderID: "openai", Model: "m",
-	}})
-	require.Nil(t, after.Request)
-	require.Equal(t, "Hi", after.Reduced.Messages[1].Content)
-}
-
 // Any NATS client can stop every attempt.
 func TestForgedStopsEndAtMostTheirRequest(t *testing.T) {
-	s := asked(t)
-	var effects []reducer.Effect
-	made := 0
-	for ; s.Request != nil; made++ {
-		require.LessOrEqual(t, made, reducer.MaxReturns)
-		s, effects = reducer.Step(s, reducer.RequestEnded{At: eventtest.Epoch, Outcome: reducer.Interrupted, Reason: event.ReasonCancelled,
-			Attempted: reducer.Attempted{RequestID: "demo:r0001", Attempt: s.Request.FirstAttempt, Through: "demo:0002"}})
+	for _, outcome := range []reducer.Outcome{reducer.Withdrawn, reducer.Interrupted} {
+		s := answering(t)
+		var effects []reducer.Effect
+		made := 0
+		for ; s.Request != nil; made++ {
+			require.LessOrEqual(t, made, reducer.MaxReturns)
+			s, effects = reducer.Step(s, endOf(s, reducer.AttemptEnded{Outcome: outcome, Reason: event.ReasonCancelled}))
+		}
+		require.Equal(t, reducer.MaxReturns+1, made)
+		require.Equal(t, []event.Tag{event.TagLLMRequestFailed}, tags(effects))
+		s, effects = receiveAt(s, eventtest.Epoch, event.UserMessage{Content: "Again"})
+		require.NotNil(t, s.Request, "the context accepts input")
+		require.Len(t, effects, 2)
 	}
-	require.Equal(t, reducer.MaxReturns+1, made)
-	events := effects[0].(reducer.Record).Events
-	require.Equal(t, event.TagLLMRequestFailed, events[len(events)-1].Tag())
-	s, effects = reducer.Step(s, reducer.Received{At: eventtest.Epoch, Events: []event.Event{event.New(event.UserMessage{Content: "Again"})}})
-	require.NotNil(t, s.Request, "the context accepts input")
-	require.Len(t, effects, 2)
 }
 
-func TestRules1RecordNoEndOfAnAttempt(t *testing.T) {
-	s := answering(t, "contexts/1")
-	s.Rules = reducer.Rules1
-	attempt := reducer.Attempted{RequestID: "demo:r0001", Attempt: 1, Through: "demo:0003", ProviderID: "openai", Model: "m"}
-	usage := event.Usage{InputTokens: 5}
-	ended := reducer.RequestStarted{At: eventtest.Epoch, Attempted: attempt, Ended: &reducer.AttemptEnd{Error: "no", Usage: usage}}
-	s, effects := reducer.Step(s, ended)
-	require.Empty(t, effects)
-
-	next := attempt
-	next.Attempt = 2
-	s, effects = reducer.Step(s, reducer.RequestStarted{
-		At: eventtest.Epoch, Attempted: next, Lost: &reducer.LostAttempt{Attempted: attempt, Usage: usage},
-	})
-	require.Equal(t, []event.Tag{event.TagLLMRequestStarted}, tags(effects))
-
-	next.Attempt = 3 // which the session does not know
-	_, effects = reducer.Step(s, reducer.RequestEnded{
-		At: eventtest.Epoch, Attempted: next, Outcome: reducer.Lost, AttemptEnd: reducer.AttemptEnd{Usage: usage},
-	})
-	require.Empty(t, tags(effects))
-	require.Len(t, effects, 1, "the request is enqueued again")
+// receiveAt returns the session after an input, and the effects.
+func receiveAt(s reducer.Session, at time.Time, body event.Body) (reducer.Session, []reducer.Effect) {
+	return reducer.Step(s, reducer.Received{At: at, Events: []event.Event{event.New(body)}})
 }
 
 // tags returns the tags of the recorded events.
@@ -168,25 +108,24 @@ func tags(effects []reducer.Effect) (tags []event.Tag) {
 	return tags
 }
 
-// Any client can send the signal with the report of an attempt.
-func TestAForgedEndOfAnAttemptIsValid(t *testing.T) {
-	s := answering(t, "contexts/1")
-	_, effects := reducer.Step(s, reducer.RequestStarted{
-		At:        eventtest.Epoch,
-		Attempted: reducer.Attempted{RequestID: "demo:r0001", Attempt: 1, Through: "demo:0003"},
-		Ended: &reducer.AttemptEnd{
+// A worker can run a model that reports anything.
+func TestTheRecordedEndOfAnAttemptIsValid(t *testing.T) {
+	s := answering(t)
+	_, effects := reducer.Step(s, endOf(s, reducer.AttemptEnded{
+		Outcome: reducer.HandedBack, ProviderID: strings.Repeat("p", 1000),
+		AttemptEnd: reducer.AttemptEnd{
 			Kind: "mysterious", Error: strings.Repeat("é", 5000), Duration: -time.Hour,
 			Usage: event.Usage{InputTokens: -1, CachedTokens: 7, OutputTokens: 1 << 40, ReasoningTokens: -7, CostMicros: new(int64(-1)), PriceVersion: strings.Repeat("x", 100)},
 		},
-	})
-	require.Len(t, effects, 1)
+	}))
+	require.Equal(t, []event.Tag{event.TagLLMAttemptEnded, event.TagLLMRequestStarted}, tags(effects))
 	e := effects[0].(reducer.Record).Events[0]
 	require.NoError(t, e.Validate())
 	body := e.Body.(event.LLMAttemptEnded)
 	require.Less(t, len(body.Error), 3000)
 	body.Error = ""
 	require.Equal(t, event.LLMAttemptEnded{
-		RequestID: "demo:r0001", Attempt: 1, Outcome: event.AttemptFailed,
+		RequestID: "demo:r0001", Attempt: 1, Outcome: event.AttemptHandedBack,
 		Usage: event.Usage{OutputTokens: event.MaxTokens, CostMicros: new(int64(0))},
 	}, body)
 }

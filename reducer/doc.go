@@ -6,96 +6,67 @@
 // [Session] and the [Effect] values that the workflow performs:
 //
 //	s, effects := reducer.Step(s, reducer.Received{At: now, Events: in})
-//	// effects: Record{…}, StartRequest{…}
+//	// effects: Record{…}, StartAttempt{…}
 //	s.Reduced.Messages // the conversation
+//
+// # Attempts
+//
+// A request is answered by attempts, one at a time. An attempt is decided and recorded as an
+// [event.LLMRequestStarted] when it is scheduled, before its quiet period, and its input is fixed. New input in the quiet period
+// withdraws it, and the next attempt includes that input. What follows an attempt is decided from its [Outcome].
 //
 // # Transitions
 //
 // A session is in one [Phase]. The first row that matches the phase, the input and the
-// conditions gives the next phase and the effects. "running" stands for all phases with a
-// request, an effect in brackets is optional, CallTool may occur several times, and - means none.
+// conditions gives the next phase and the effects. An effect in brackets is optional, CallTool may occur
+// several times, - means none, and [WakeAt] may follow every row.
 //
-//	phase                    | input                      | when                        | next         | effects
-//	any                      | Opened                     | -                           | idle         | Record
-//	any                      | Received                   | duplicate                   | same         | -
-//	calling                  | Received                   | message, policy interrupts  | debouncing   | Record, StartRequest, [CancelTools], [WakeAt]
-//	calling                  | Received, Woken            | calls done                  | debouncing   | Record, StartRequest, [WakeAt]
-//	calling                  | Received                   | -                           | same         | Record, [CallTool], [WakeAt]
-//	calling                  | Refused                    | -                           | same         | Record
-//	calling                  | ToolEnded                  | call runs, calls done       | debouncing   | Record, StartRequest
-//	calling                  | ToolEnded                  | call runs                   | same         | Record, [CallTool]
-//	calling                  | ToolEnded                  | check ends, calls done      | debouncing   | Record, StartRequest
-//	calling                  | ToolEnded                  | check ends                  | same         | [Record], [CallTool], [WakeAt]
-//	any                      | ToolEnded                  | late result                 | same         | Record
-//	any                      | ToolEnded                  | -                           | same         | -
-//	calling                  | Woken                      | -                           | same         | [Record], [CallTool], [WakeAt]
-//	any                      | Woken                      | -                           | same         | -
-//	calling                  | Continued                  | calls done                  | debouncing   | Record, StartRequest
-//	calling                  | Continued                  | -                           | same         | [Record], [CallTool], [WakeAt]
-//	calling                  | InterruptAsked             | message waits               | debouncing   | Record, StartRequest, [CancelTools], [WakeAt]
-//	calling                  | InterruptAsked             | -                           | idle         | Record, [CancelTools], [WakeAt]
-//	calling                  | CloseAsked                 | -                           | ended        | Record, [CancelTools], [WakeAt]
-//	calling                  | RequestStarted             | -                           | same         | -
-//	calling                  | RequestEnded               | -                           | same         | -
-//	idle, ended              | Received                   | message                     | debouncing   | Record, StartRequest
-//	ended                    | Received, Refused          | -                           | idle         | Record
-//	debouncing, answering    | Received                   | message, summarising        | same         | Record
-//	debouncing               | Received                   | message, policy interrupts  | same         | Record, TellRequest
-//	answering                | Received                   | message, policy interrupts  | interrupting | Record, InterruptRequest
-//	any                      | Received, Refused          | -                           | same         | Record
-//	running                  | RequestStarted             | newest attempt ended        | same         | Record
-//	any                      | RequestStarted             | implausible                 | same         | -
-//	withdrawing, cancelling  | RequestStarted             | -                           | cancelling   | Record, InterruptRequest
-//	interrupting             | RequestStarted             | outdated                    | same         | Record, InterruptRequest
-//	debouncing, answering    | RequestStarted             | summarising                 | answering    | Record
-//	debouncing, answering    | RequestStarted             | outdated, policy interrupts | interrupting | Record, InterruptRequest
-//	running                  | RequestStarted             | -                           | answering    | Record
-//	debouncing               | InterruptAsked, CloseAsked | -                           | withdrawing  | InterruptRequest
-//	answering, interrupting  | InterruptAsked, CloseAsked | -                           | cancelling   | InterruptRequest
-//	idle                     | CloseAsked                 | -                           | ended        | Record
-//	any                      | InterruptAsked, CloseAsked | -                           | same         | -
-//	answering                | Continued                  | worker known                | same         | AdoptRequest
-//	interrupting, cancelling | Continued                  | worker known                | same         | AdoptRequest, InterruptRequest
-//	debouncing, answering    | RequestEnded               | content refused             | debouncing   | Record, StartRequest
-//	debouncing, answering    | RequestEnded               | too long                    | debouncing   | [Record], StartRequest
-//	debouncing, answering    | RequestEnded               | summary complete            | debouncing   | Record, StartRequest
-//	debouncing, answering    | RequestEnded               | summary fails               | debouncing   | [Record], StartRequest
-//	debouncing, answering    | RequestEnded               | called, calls done          | debouncing   | Record, StartRequest
-//	debouncing, answering    | RequestEnded               | called                      | calling      | Record, [CallTool], [WakeAt]
-//	debouncing, answering    | RequestEnded               | failed, may fall back       | debouncing   | Record, StartRequest
-//	debouncing, answering    | RequestEnded, Continued    | handed back                 | debouncing   | [Record], StartRequest
-//	running                  | RequestEnded, Continued    | message waits               | debouncing   | Record, StartRequest
-//	running                  | RequestEnded, Continued    | closing                     | ended        | Record
-//	running                  | RequestEnded, Continued    | -                           | idle         | Record
-//	any                      | RequestEnded, Continued    | -                           | same         | -
+//	phase             | input                      | when                        | next     | effects
+//	any               | Opened                     | -                           | idle     | Record
+//	any               | Received                   | duplicate                   | same     | -
+//	idle, ended       | Received                   | message                     | running  | Record, StartAttempt
+//	ended             | Received, Refused          | -                           | idle     | Record
+//	calling           | Received                   | message, policy interrupts  | running  | Record, StartAttempt, [CancelTools]
+//	running           | Received                   | message, policy interrupts, retry waits | same | Record, StartAttempt
+//	running           | Received                   | message, policy interrupts  | stopping | Record, StopAttempt
+//	running           | Received                   | message, attempt waits      | same     | Record, [StopAttempt]
+//	calling           | Received, ToolEnded, Woken, Continued | calls done       | running  | Record, StartAttempt
+//	calling           | ToolEnded, Woken, Continued | -                          | same     | [Record], [CallTool]
+//	any               | Received, Refused          | -                           | same     | Record, [CallTool]
+//	any               | ToolEnded                  | -                           | same     | [Record]
+//	running           | Woken                      | retry due                   | same     | Record, StartAttempt
+//	idle              | Woken                      | idle for long               | ended    | Record
+//	any               | Woken                      | -                           | same     | -
+//	calling, running  | InterruptAsked             | no attempt, message queued  | running  | Record, StartAttempt, [CancelTools]
+//	calling, running  | InterruptAsked             | no attempt                  | idle     | Record, [CancelTools]
+//	calling, running  | CloseAsked                 | no attempt                  | ended    | Record, [CancelTools]
+//	running           | InterruptAsked, CloseAsked | -                           | stopping | StopAttempt
+//	idle              | CloseAsked                 | -                           | ended    | Record
+//	any               | InterruptAsked, CloseAsked | -                           | same     | -
+//	any               | AttemptEnded, Continued    | no attempt                  | same     | -
+//	running           | AttemptEnded               | called, calls done          | running  | Record, StartAttempt
+//	running           | AttemptEnded               | called                      | calling  | Record, [CallTool]
+//	running           | AttemptEnded               | retried, retry waits        | same     | Record
+//	running, stopping | AttemptEnded, Continued    | goes on                     | running  | Record, StartAttempt
+//	running, stopping | AttemptEnded, Continued    | message queued              | running  | Record, StartAttempt
+//	running, stopping | AttemptEnded, Continued    | closing                     | ended    | Record
+//	running, stopping | AttemptEnded, Continued    | -                           | idle     | Record
 //
 // The conditions are:
-//   - message: the input contains a message that requires an answer, and is not rejected.
-//   - outdated: the reported attempt does not include the newest such message.
-//   - message waits: the request ends without having included or answered such a message.
-//   - called: the answer has tool calls, the turn has a step left, and neither a stop nor, under the
-//     policy interrupt, new input arrived before the answer.
+//   - message: a message that requires an answer is not in the newest attempt, and is not rejected. In a summary, and
+//     behind the limit of a queue, it waits for its turn.
+//   - attempt waits: the time to send the attempt has not come. It is stopped if it is unsent, unless it already was.
+//   - retry waits: the retry is due in more than 5 seconds. It is scheduled when its timer fires.
+//   - retry due: a retry waits, and is due in at most 5 seconds.
+//   - idle for long: the time after which idle sessions end has passed since the last event.
+//   - no attempt: no attempt is scheduled, or the report is about another one.
+//   - message queued: a message arrived after the newest attempt was to be sent, and is answered next.
 //   - calls done: after the input, every call has a result.
-//   - call runs: the call is running, not waiting for an approval or a client.
-//   - check ends: the check of a call's edited arguments has ended. An error or a lost check is the result
-//     of the call; else the call continues.
-//   - late result: the result of a call that was interrupted or lost, and has a placeholder.
-//   - newest attempt ended: the newest attempt failed and is retried; the log lacks its end.
-//   - summarising: the attempts of the request write a summary instead of an answer.
-//   - summary complete: the result of such an attempt has a text.
-//   - summary fails: its error is not retryable, or it timed out. If the provider has rejected the
-//     request as too long, another strategy must also be able to shorten the conversation.
-//   - content refused, at most [MaxRefusals] times since the last step or fallback: the provider refused the attempt,
-//     and content that may be why has not been replaced yet ([event.ContentRefused]).
-//   - failed, may fall back: a fallback is configured and not yet in use, and neither a hook nor a budget
-//     caused the failure.
-//   - too long, at most [MaxCompactions] times since the last step or fallback: the attempt was not sent
-//     because it is too long, or the provider rejected it as too long and the messages can be shortened.
-//   - implausible: the report is about another request, or repeated, or forged.
-//   - worker known: the process that makes the newest attempt was reported.
-//   - handed back, at most [MaxReturns] times without a step or a summary in between: the worker shut
-//     down or died, an attempt was stopped for new input that it already included, the worker is unknown
-//     when continuing as new, or the attempt included input that is not in the log.
+//   - called: the answer has tool calls, and the turn has a step left.
+//   - retried: the failure is retryable, and the settings allow another retry.
+//   - goes on: another attempt of the request follows. The attempt was withdrawn for new input; or it was not asked to stop, and
+//     it failed and is retried, repaired, or may fall back; it was too long, or its summary ended ([MaxCompactions]); content was
+//     refused ([MaxRefusals]); or the worker shut down or died, the run continued as new, or a stop was obsolete ([MaxReturns]).
 //   - closing: the session is closed when the request ends.
 //
 // # Guarantees

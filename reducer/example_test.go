@@ -32,8 +32,8 @@ func ExampleStep() {
 	for _, in := range []reducer.Input{
 		reducer.Opened{At: at},
 		reducer.Received{At: at, Events: []event.Event{hello}},
-		reducer.RequestStarted{At: at, Attempted: reducer.Attempted{RequestID: "demo:r0001", Attempt: 1, Through: "demo:0002"}},
-		reducer.Received{At: at, Events: []event.Event{hello}},
+		reducer.Received{At: at.Add(time.Second), Events: []event.Event{hello}},
+		reducer.AttemptEnded{At: at.Add(time.Second), RequestID: "demo:r0001", Attempt: 1, Outcome: reducer.Interrupted, Text: "Well"},
 	} {
 		var effects []reducer.Effect
 		s, effects = reducer.Step(s, in)
@@ -45,7 +45,7 @@ func ExampleStep() {
 	}
 	// Output:
 	// idle: reducer.Record
-	// debouncing: reducer.Record reducer.StartRequest
-	// answering: reducer.Record
-	// interrupting: reducer.Record reducer.InterruptRequest
+	// running: reducer.Record reducer.StartAttempt
+	// stopping: reducer.Record reducer.StopAttempt
+	// running: reducer.Record reducer.StartAttempt
 }

@@ -31,7 +31,6 @@ func inputs(s reducer.Session, bodies ...event.Body) (_ reducer.Session, reasons
 // A client that could place messages anywhere would make the fold move all messages for each of them.
 func TestAClientPlacesOnlyAmongTheNewestMessages(t *testing.T) {
 	session, _ := reducer.Step(reducer.NewSession("demo"), reducer.Opened{})
-	session.Rules = reducer.CurrentRules
 	session, reasons := inputs(session,
 		event.AssistantMessage{Content: "calls"}, event.ToolCall{ToolCallID: "early", ToolName: "clock"},
 		event.ToolResult{ToolCallID: "early", Value: []byte(`1`)})

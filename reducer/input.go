@@ -2,7 +2,6 @@ package reducer
 
 import (
 	"encoding/json"
-	"strings"
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -17,6 +16,7 @@ type (
 		At            time.Time
 		PreviousRunID string // as in [event.SessionStarted], like ForkedFrom
 		ForkedFrom    string
+		Options
 	}
 	// Received is valid input. Events with a known ClientEventID are dropped; the others are accepted
 	// or rejected as a whole.
@@ -31,25 +31,22 @@ type (
 		Input         string // redacted
 		ClientEventID string // of the first event; "" if unknown
 	}
-	// RequestStarted reports an attempt. The report can be lost, delayed or duplicated.
-	RequestStarted struct {
-		At time.Time
-		Attempted
-		Ended *AttemptEnd // set if the attempt failed and another one follows
-		Lost  *LostAttempt
-		Hooks []event.HookApplied // so far; their RequestID and Attempt are ignored
-	}
-	// RequestEnded reports the result of a request.
-	RequestEnded struct {
-		At time.Time
-		Attempted
-		Outcome         Outcome
-		Text, Reasoning string               // complete or partial
-		ProviderState   *event.ProviderState // of a complete answer; nil for none
-		Reason          event.Reason         // of an interruption
+	// AttemptEnded reports the end of the attempt that [StartAttempt] scheduled. Reports of other attempts are ignored.
+	AttemptEnded struct {
+		At        time.Time
+		RequestID string
+		Attempt   int
+		Outcome   Outcome
+		// ProviderID and Model are those that the worker used; "" if unknown.
+		ProviderID, Model string
+		Text, Reasoning   string               // complete or partial
+		ProviderState     *event.ProviderState // of a complete answer; nil for none
+		Reason            event.Reason         // of an interruption
 		AttemptEnd
+		// RetryAfter is the delay that the provider asks for; 0: none. More than [MaxRetryAfter] ends the retries.
+		RetryAfter   time.Duration
+		Final        bool // no retry follows, even if Retryable
 		FinishReason string
-		Lost         *LostAttempt
 		Calls        []CalledTool // set for the outcome [Called]
 		Hooks        []event.HookApplied
 		Offered      *event.ToolsOffered // by the attempt, if the log lacks them; nil for none
@@ -62,6 +59,8 @@ type (
 		Omitted  int // of a summary, as in [event.Compacted]
 		// Exceeded is the budget because of which the attempt was not sent; nil: none.
 		Exceeded *event.BudgetExceeded
+		// Repair is set for [Failed] if the next attempt can repair the invalid answer; nil: it cannot.
+		Repair *Repair
 	}
 	// ToolEnded reports the end of a call that [CallTool] started.
 	ToolEnded struct {
@@ -72,14 +71,17 @@ type (
 		IsError           bool
 		Duration          time.Duration
 	}
-	// Woken reports that the time of [WakeAt] has come.
+	// Woken reports that the time of the newest [WakeAt] has come.
 	Woken struct{ At time.Time }
 	// InterruptAsked cancels the running request.
 	InterruptAsked struct{ At time.Time }
-	// Continued reports that the session continued as new in another run.
+	// Continued reports that the session continued as new in another run. The attempt and the calls of the
+	// previous run are lost.
 	Continued struct {
 		At         time.Time
+		Scheduled  bool     // the previous run performed the newest [StartAttempt]
 		NotStarted []string // ids of the calls whose [CallTool] the previous run did not perform
+		Options
 	}
 	// CloseAsked ends the session.
 	CloseAsked struct {
@@ -88,140 +90,51 @@ type (
 	}
 )
 
-// Attempted is the attempt that an input is about; without one, only RequestID is set.
-type Attempted struct {
-	RequestID  string
-	Attempt    int
-	Through    string // newest event in the attempt
-	ProviderID string
-	Model      string
-	Worker     string // task queue of the process of the attempt; set only by [RequestStarted]
+// Options are settings of the worker, which a run keeps.
+type Options struct {
+	// DefaultProviderID and DefaultModel are used by contexts without a provider of their own; "": unknown.
+	DefaultProviderID string `json:"defaultProviderId,omitempty"`
+	DefaultModel      string `json:"defaultModel,omitempty"`
+	// IdleCloseMs is the time without an event after which an idle session ends; 0: never.
+	IdleCloseMs int64 `json:"idleCloseMs,omitempty"`
 }
 
 // AttemptEnd is how an attempt ended. Kind, Retryable and Error are set if it failed.
 type AttemptEnd struct {
 	Kind      event.FailureKind
-	Retryable bool
+	Retryable bool   // the same request may succeed later
 	Error     string // redacted
 	Duration  time.Duration
 	Usage     event.Usage
 }
 
-// Maximum bytes of errors of attempts; a truncated error has up to 100 more.
-const (
-	MaxAttemptError   = 2000
-	MaxSignalledError = 400 // for an attempt that is retried
-	truncation        = 100
-)
-
-// bounded makes the fields valid, because any client can send the signal.
-func (e AttemptEnd) bounded() AttemptEnd {
-	if !e.Kind.IsKnown() {
-		e.Kind = ""
-	}
-	if limit := MaxAttemptError + truncation; len(e.Error) > limit {
-		e.Error = strings.ToValidUTF8(e.Error[:limit], "")
-	}
-	e.Duration = max(e.Duration, 0)
-	e.Usage = e.Usage.Bounded()
-	return e
+// Repair lets the next attempt correct an invalid answer. Its JSON is persisted.
+type Repair struct {
+	Answer  string `json:"answer,omitempty"` // invalid; "": not to be sent to the model
+	Problem string `json:"problem"`          // what is wrong with the answer
 }
 
-// LostAttempt is an attempt that did not report its end. A later attempt or the server reports it.
-type LostAttempt struct {
-	Attempted
-	Usage event.Usage
-}
-
-// Outcome is the result of a request.
+// Outcome is the result of an attempt.
 type Outcome string
 
-// Outcomes of a request.
+// Outcomes of an attempt.
 const (
 	Completed   Outcome = "completed"
 	Called      Outcome = "called"      // with tool calls; their results continue the request
-	Interrupted Outcome = "interrupted" // stopped or timed out, with a partial answer
-	Failed      Outcome = "failed"      // the provider rejected it, or no attempt is left
-	HandedBack  Outcome = "returned"    // the worker shut down; enqueued again (histories contain the value)
-	Lost        Outcome = "lost"        // the worker died; the request is enqueued again
+	Interrupted Outcome = "interrupted" // stopped after it was sent, or timed out with a partial answer
+	Withdrawn   Outcome = "withdrawn"   // stopped before it was sent
+	Failed      Outcome = "failed"
+	HandedBack  Outcome = "handed_back" // the worker shut down after it was sent
+	Lost        Outcome = "lost"        // the worker died
 	TooLong     Outcome = "too_long"    // not sent: it exceeds the part of the window that triggers compaction
 )
 
 func (in Opened) at() time.Time         { return in.At }
 func (in Received) at() time.Time       { return in.At }
 func (in Refused) at() time.Time        { return in.At }
-func (in RequestStarted) at() time.Time { return in.At }
-func (in RequestEnded) at() time.Time   { return in.At }
+func (in AttemptEnded) at() time.Time   { return in.At }
 func (in ToolEnded) at() time.Time      { return in.At }
 func (in Woken) at() time.Time          { return in.At }
 func (in InterruptAsked) at() time.Time { return in.At }
 func (in Continued) at() time.Time      { return in.At }
 func (in CloseAsked) at() time.Time     { return in.At }
-
-// Effect is an action of the workflow, which performs effects in order.
-type Effect interface{ effect() }
-
-type (
-	// Record appends events to the log.
-	Record struct{ Events []event.Event }
-	// StartRequest enqueues a request for a worker, which debounces it. Without a Limit or a Compaction,
-	// the request includes all events at the time it is sent. The JSON is persisted: fields keep their names.
-	StartRequest struct {
-		RequestID    string
-		Turn         int // counts the requests of the context from 1
-		Fallback     bool
-		FirstAttempt int       // number of the next attempt
-		Through      string    // newest event of the log, recorded at ThroughAt
-		ThroughAt    time.Time `json:",omitzero"`
-		Retry        RetryConfig
-		TimeoutMs    int64
-		MaxWaitMs    int64
-		// Model ("" for the worker's default) and Messages are for display.
-		Model    string
-		Messages int
-		Steps    int    `json:",omitempty"` // as in [Request], like Limit
-		Limit    string `json:",omitempty"`
-		// MayCompact: an attempt that is too long ends with [TooLong]. Otherwise it is sent as it is.
-		MayCompact bool        `json:",omitempty"`
-		Compaction *Compaction `json:",omitempty"` // as in [Request]
-	}
-	// AdoptRequest waits for the result of an attempt that the previous run started.
-	AdoptRequest struct {
-		RequestID string
-		Attempt   int
-		Worker    string
-	}
-	// TellRequest notifies the request of the message Through while no attempt is known; an attempt
-	// without the message stops. If the notice is lost, [RequestStarted] and [RequestEnded] still
-	// report what an attempt includes.
-	TellRequest struct {
-		RequestID string
-		Through   string
-	}
-	// InterruptRequest stops the running request.
-	InterruptRequest struct {
-		RequestID string
-		Reason    event.Reason
-		Through   string // an attempt that includes this message ignores an interruption by new input
-	}
-	// CallTool executes a tool call, whose end [ToolEnded] reports.
-	CallTool struct {
-		RequestID string
-		Call      Call
-		// Schema is set if the worker only validates the arguments: a client executes the call.
-		Schema event.Object
-	}
-	// CancelTools cancels running tool calls. Late results replace the recorded placeholders.
-	CancelTools struct{ RequestID string }
-	// WakeAt replaces the timer that causes [Woken]; zero removes it. It is the last effect of a step.
-	WakeAt struct{ At time.Time }
-)
-
-func (Record) effect()           {}
-func (StartRequest) effect()     {}
-func (AdoptRequest) effect()     {}
-func (TellRequest) effect()      {}
-func (InterruptRequest) effect() {}
-func (CallTool) effect()         {}
-func (CancelTools) effect()      {}
-func (WakeAt) effect()           {}

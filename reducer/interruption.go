@@ -6,10 +6,9 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// isOutdated reports whether the attempt lacks the newest message that requires an answer. A summary
-// need not contain it: the attempt after it does.
+// isOutdated reports whether the newest attempt lacks the newest message that requires an answer.
 func (d *decision) isOutdated() bool {
-	return d.Request.Compaction == nil && d.Phase().IsSent() && event.Counter(d.Trigger) > event.Counter(d.Request.Through)
+	return event.Counter(d.Trigger) > event.Counter(d.Request.Through)
 }
 
 // isBeyondLimit reports whether the newest message waits for the end of the turn.
@@ -18,39 +17,72 @@ func (d *decision) isBeyondLimit() bool {
 	return limit != "" && event.Counter(d.Trigger) > event.Counter(limit)
 }
 
-func (d *decision) interruptIfOutdated() {
-	if d.isOutdated() && d.policy().Interrupts {
+// receivedWhileRunning stops the attempt if the request includes the new message. A summary need not include it:
+// the attempt after it does.
+func (d *decision) receivedWhileRunning() {
+	r := d.Request
+	switch {
+	case !d.isOutdated() || r.Stop == event.ReasonCancelled:
+	case r.Compaction != nil:
+		if !d.isBeyondLimit() {
+			r.Taken = d.Trigger
+		}
+	case d.policy().Interrupts:
+		r.Taken = d.Trigger
 		d.stop(event.ReasonNewUserInput)
+	case r.Stop == "" && d.isQuiet() && !d.isBeyondLimit():
+		isAsked := r.Taken != ""
+		r.Taken = d.Trigger
+		if r.hasAttempt() && !isAsked {
+			d.perform(StopAttempt{RequestID: r.ID, Attempt: r.Attempt, Reason: event.ReasonNewUserInput, Unsent: true})
+		}
 	}
 }
 
-// interrupt cancels the request because a client asked for it. These messages stay unanswered: those that arrived in its
-// quiet period, those in its attempt, and those that interrupted it. Queued messages are answered next.
+// interrupt cancels the request because a client asked for it. The messages that its attempt includes, or that it has
+// taken, stay unanswered. Queued messages are answered next.
 func (d *decision) interrupt() {
-	if d.Request == nil {
+	r := d.Request
+	if r == nil {
 		return
 	}
-	hasQueued := d.isOutdated() && d.Phase() != PhaseInterrupting || d.isBeyondLimit()
-	if !hasQueued {
-		d.Request.Dropped = cmp.Or(d.Trigger, d.Request.Dropped)
-		d.Trigger, d.TriggerSettings = "", nil
+	if hasQueued := event.Counter(d.Trigger) > max(event.Counter(r.Through), event.Counter(r.Taken)); !hasQueued {
+		d.drop()
 	}
 	d.stop(event.ReasonCancelled)
 }
 
-func (d *decision) stop(reason event.Reason) {
-	if d.Phase() == PhaseCalling {
-		d.interruptCalls(reason)
-		return
+// drop leaves the newest message and those before it unanswered.
+func (d *decision) drop() {
+	if d.Request != nil {
+		d.Request.Dropped = cmp.Or(d.Trigger, d.Request.Dropped)
 	}
-	r := d.Request
-	if r.Stop == event.ReasonCancelled || r.Stop == reason {
-		return
-	}
-	r.Stop = reason
-	d.askToStop()
+	d.Trigger, d.TriggerSettings = "", nil
 }
 
-func (d *decision) askToStop() {
-	d.perform(InterruptRequest{RequestID: d.Request.ID, Reason: d.Request.Stop, Through: d.Trigger})
+func (d *decision) stop(reason event.Reason) {
+	r := d.Request
+	switch {
+	case d.Phase() == PhaseCalling:
+		d.interruptCalls(reason)
+	case d.waits() && reason == event.ReasonNewUserInput:
+		r.Limit = ""
+		d.requeue()
+	case d.waits():
+		d.recordInterruption(AttemptEnded{}, reason)
+		d.next()
+	case r.Stop == "":
+		r.Stop = reason
+		d.perform(StopAttempt{RequestID: r.ID, Attempt: r.Attempt, Reason: reason})
+	case reason == event.ReasonCancelled:
+		r.Stop = reason
+	}
+}
+
+// dropped returns the newest message that a cancellation left unanswered; "" if the attempt includes it.
+func (d *decision) dropped() string {
+	if r := d.Request; event.Counter(r.Dropped) > event.Counter(r.Through) {
+		return r.Dropped
+	}
+	return ""
 }

@@ -9,6 +9,7 @@ import (
 // open starts the session. A request left open was lost when the previous run was terminated.
 func (d *decision) open(in Opened) {
 	lost := d.Request
+	d.Options = in.Options
 	d.record(event.SessionStarted{LoadedEventCount: d.EventCount, PreviousRunID: in.PreviousRunID, ForkedFrom: in.ForkedFrom})
 	if lost != nil {
 		d.recordEvents(lost.interruptedResults()...)
@@ -26,26 +27,21 @@ func (d *decision) reopen() {
 	}
 }
 
-// continued resumes the request in the next run; without a known worker, it is requeued.
+// continued resumes the request in the next run.
 func (d *decision) continued(in Continued) {
-	r := d.Request
-	if r == nil {
-		return
-	}
-	if d.Phase() == PhaseCalling {
+	d.Options = in.Options
+	switch r := d.Request; {
+	case r == nil || d.waits():
+	case d.Phase() == PhaseCalling:
 		d.continueCalls(in.NotStarted)
-		return
-	}
-	if !d.Phase().IsSent() || r.Worker == "" {
-		d.requestEnded(RequestEnded{
-			At: d.at, Attempted: Attempted{RequestID: r.ID}, Outcome: HandedBack,
-			AttemptEnd: AttemptEnd{Error: "its worker was not known when the run continued as new"},
+	case in.Scheduled:
+		d.attemptEnded(AttemptEnded{
+			At: d.at, RequestID: r.ID, Attempt: r.Attempt, Outcome: HandedBack, AttemptEnd: AttemptEnd{Error: "the run continued as new"},
 		})
-		return
-	}
-	d.perform(AdoptRequest{RequestID: r.ID, Attempt: r.Attempt, Worker: r.Worker})
-	if d.Phase().IsStopping() {
-		d.askToStop()
+	case r.Stop == "":
+		d.startAttempt()
+	default:
+		d.withdrawn(AttemptEnded{Outcome: Withdrawn})
 	}
 }
 
@@ -55,7 +51,7 @@ func (d *decision) close(reason string) {
 	if d.Ended {
 		return
 	}
-	d.Trigger, d.TriggerSettings = "", nil
+	d.drop()
 	d.Closing = cmp.Or(d.Closing, reason, "closed")
 	if d.Request == nil {
 		d.end()
@@ -67,4 +63,16 @@ func (d *decision) close(reason string) {
 func (d *decision) end() {
 	d.answerOpenToolCalls()
 	d.record(event.SessionEnded{Reason: d.Closing})
+}
+
+// next starts the request for the messages that still require an answer, or ends the session.
+func (d *decision) next() {
+	if d.Closing != "" {
+		d.end()
+	}
+	if d.Trigger == "" {
+		return
+	}
+	d.reopen()
+	d.startRequest()
 }

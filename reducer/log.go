@@ -93,6 +93,16 @@ func (d *decision) follow(e event.Event) {
 		}
 	case event.SessionEnded:
 		d.Ended, d.Closing = true, ""
+	case event.Compacted:
+		d.followCompaction(body)
+	default:
+		d.followRequest(e)
+	}
+}
+
+// followRequest updates the session for an event about an attempt.
+func (d *decision) followRequest(e event.Event) {
+	switch body := e.Body.(type) {
 	case event.LLMRequestStarted:
 		r := d.openRequest(body.RequestID)
 		r.Attempt, r.AttemptEnded, r.Through = body.Attempt, false, body.ThroughEventID
@@ -102,16 +112,10 @@ func (d *decision) follow(e event.Event) {
 		}
 		d.ProviderID, d.Model = body.ProviderID, body.Model
 	case event.ToolsOffered:
-		d.openRequest(body.RequestID)
 		d.Offered = &Offered{EventID: e.ID, Patterns: body.Patterns, Hash: body.Hash(), Withheld: body.Withheld}
-	case event.HookApplied:
-		d.followHook(body)
-	case event.Compacted:
-		d.followCompaction(body)
 	case event.ContentRefused:
 		d.openRequest(body.RequestID).Refusals++
 	case event.LLMRequestFellBack:
-		d.openRequest(body.RequestID)
 		d.endAttempt(body.RequestID, body.Usage, false)
 	case event.LLMAttemptEnded:
 		if body.Outcome == event.AttemptToolCalls || body.Outcome == event.AttemptCompacted {
@@ -120,21 +124,21 @@ func (d *decision) follow(e event.Event) {
 		d.endAttempt(body.RequestID, body.Usage, body.Outcome == event.AttemptToolCalls)
 	case event.LLMRequestInterrupted:
 		d.endAttempt(body.RequestID, body.Usage, body.PartialResponse != "")
-		d.endRequest(body.RequestID, d.Request != nil && !d.Phase().IsStopping())
+		d.endRequest(body)
 	case event.LLMRequestFailed:
 		d.endAttempt(body.RequestID, body.Usage, false)
-		d.endRequest(body.RequestID, true)
+		d.endRequest(body)
 	case event.LLMRequestCompleted:
 		d.followAccepted(body.RequestID, body.Usage)
 		d.endAttempt(body.RequestID, body.Usage, true)
-		d.endRequest(body.RequestID, true)
+		d.endRequest(body)
 	}
 }
 
 // endAttempt counts the usage of an attempt. isAnswer: the conversation contains its text or tool calls.
 func (d *decision) endAttempt(requestID string, usage event.Usage, isAnswer bool) {
 	r := d.Request
-	if r == nil || r.ID != requestID || !d.hasOpenAttempt() {
+	if r == nil || r.ID != requestID || !r.hasAttempt() {
 		return
 	}
 	r.AttemptEnded = true
@@ -147,21 +151,24 @@ func (d *decision) endAttempt(requestID string, usage event.Usage, isAnswer bool
 // openRequest returns the running request, and creates it during [Load].
 func (d *decision) openRequest(requestID string) *Request {
 	if d.Request == nil || d.Request.ID != requestID {
-		d.Request = &Request{ID: requestID, FirstAttempt: 1}
+		d.Request = &Request{ID: requestID}
 	}
 	d.countRequest(requestID)
 	return d.Request
 }
 
-// endRequest ends a request. With isAnswered, its messages no longer require an answer. After a stop they
-// still do, even if the last attempt included them.
-func (d *decision) endRequest(requestID string, isAnswered bool) {
-	if r := d.Request; isAnswered && r != nil && event.Counter(d.Trigger) <= max(event.Counter(r.Asked), event.Counter(r.Through)) {
+// endRequest ends a request. Its messages, and those that stay unanswered, no longer require an answer.
+func (d *decision) endRequest(body event.RequestEnd) {
+	done := event.Counter(body.Unanswered())
+	if d.Request != nil {
+		done = max(done, event.Counter(d.Request.Through))
+	}
+	if event.Counter(d.Trigger) <= done {
 		d.Trigger, d.TriggerSettings = "", nil
 	}
 	d.Request = nil
 	d.Turns++
-	d.countRequest(requestID)
+	d.countRequest(body.Request())
 }
 
 // countRequest keeps request ids unique: a request that was never sent has no LLMRequestStarted.

@@ -28,8 +28,7 @@ func MustOffer(s Session) string {
 }
 
 func (d *decision) recordOffered(offered *event.ToolsOffered) {
-	isNew := offered != nil && (d.Offered == nil || d.Offered.Hash != offered.Hash())
-	if !isNew || d.Rules < Rules2 || !d.hasOpenAttempt() {
+	if offered == nil || d.Offered != nil && d.Offered.Hash == offered.Hash() {
 		return
 	}
 	body := *offered

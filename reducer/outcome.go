@@ -7,96 +7,79 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-func (d *decision) requestEnded(in RequestEnded) {
-	if event.Counter(in.Through) > d.EventCount {
-		// The attempt read a session of a lost workflow task, so it may answer unrecorded input.
-		in = RequestEnded{
-			At: in.At, Attempted: Attempted{RequestID: in.RequestID, Attempt: in.Attempt}, Outcome: HandedBack,
-			AttemptEnd: AttemptEnd{Error: "the log lacks input that the attempt included", Usage: in.Usage}, Lost: in.Lost,
-		}
+func (d *decision) attemptEnded(in AttemptEnded) {
+	r := d.Request
+	if r == nil || r.ID != in.RequestID || r.Attempt != in.Attempt || !r.hasAttempt() {
+		return
 	}
-	if in.Outcome == Called && (len(in.Calls) == 0 || d.Rules < Rules2) {
+	in = d.normalized(in)
+	if in.Outcome != Withdrawn {
+		d.correctProvider(in.ProviderID, in.Model)
+		d.recordOffered(in.Offered)
+		d.recordHooks(in.Hooks)
+	}
+	switch {
+	case in.Outcome == Withdrawn:
+		d.withdrawn(in)
+	case in.Outcome == Completed && r.Compaction != nil:
+		d.summarised(in)
+	case in.Outcome == Completed:
+		d.complete(in)
+	case d.Phase() == PhaseStopping, in.Outcome == Interrupted && in.Reason == event.ReasonTimeout:
+		d.recordInterruption(in, cmp.Or(r.Stop, in.Reason))
+		d.next()
+	case in.Outcome == Called:
+		d.called(in)
+	case in.Outcome == Failed, in.Outcome == TooLong:
+		d.failed(in)
+	default: // HandedBack, Lost, or Interrupted by an obsolete stop
+		d.returned(in)
+	}
+}
+
+// normalized makes a report consistent: it depends on the request what some outcomes mean.
+func (d *decision) normalized(in AttemptEnded) AttemptEnded {
+	r := d.Request
+	in.AttemptEnd = in.AttemptEnd.bounded()
+	if len(in.Suspects) > 0 && r.Retries > 0 {
+		in.Retryable = false // a retry has shown that the content is the reason
+	}
+	if in.Outcome == Called && len(in.Calls) == 0 {
 		in.Outcome = Completed
 	}
-	if in.Outcome == Lost && d.Rules < Rules2 {
-		in.Attempted = Attempted{RequestID: in.RequestID}
-	}
-	in.AttemptEnd = in.AttemptEnd.bounded()
-	d.reconcile(in)
-	if !d.hasOpenAttempt() || in.Outcome == Lost && in.Attempt != d.Request.Attempt {
-		in.Usage = event.Usage{} // it belongs to another attempt
-	}
-	d.recordOffered(in.Offered)
-	d.recordHooks(in.Hooks, in.Attempt, in.Kind)
-	if in.Reason == event.ReasonNewUserInput && d.Phase() == PhaseAnswering && d.isOutdated() {
-		// The request stopped by itself after TellRequest.
-		d.Request.Stop = in.Reason
-	}
-	r := d.Request
 	if r.Compaction != nil {
 		in = d.summaryOf(in)
 	}
-	if in.Outcome == TooLong && (r.Compactions >= MaxCompactions || in.Overflow == nil || d.Rules < Rules2) {
-		in.Outcome, in.Kind, in.Error = Failed, event.FailureContextTooLong, "the conversation exceeds the context window"
+	if in.Outcome == Interrupted && in.Reason == event.ReasonTimeout && d.Phase() == PhaseRunning {
+		failed := in.timedOut()
+		if d.mayRetry(failed) || d.hasFallback() {
+			return failed
+		}
 	}
-	switch {
-	case in.Outcome == Completed && r.Compaction != nil:
-		d.summarised(in)
-		return
-	case in.Outcome == Completed:
-		d.complete(in)
-	case in.Outcome == Called && !d.Phase().IsStopping() && !(d.isOutdated() && d.policy().Interrupts):
-		if d.called(in) {
-			return
+	if in.Outcome == TooLong {
+		in.Kind, in.Error = event.FailureContextTooLong, cmp.Or(in.Error, "the conversation exceeds the context window")
+		if r.Compactions >= MaxCompactions || in.Overflow == nil {
+			in.Outcome = Failed
 		}
-	case in.Outcome == Called:
-		// The calls are not executed, so only the text of the answer counts.
-		r.Stop = cmp.Or(r.Stop, event.ReasonNewUserInput)
-		d.recordInterruption(in, r.Stop)
-	case d.Phase().IsStopping():
-		d.recordInterruption(in, r.Stop)
-	case d.replacesRefused(in), d.compacts(in):
-		return
-	case in.Outcome == Failed && d.hasFallback() && allowsFallback(in.Kind):
-		d.fallBack(in)
-		return
-	case in.Outcome == Failed:
-		d.recordExceeded(in.Exceeded)
-		d.fail(in.AttemptEnd, d.retries(max(in.Attempt, r.Attempt)))
-	case in.Outcome == HandedBack || in.Outcome == Lost || in.Outcome == Interrupted && in.Reason != event.ReasonTimeout:
-		// The worker handed the request back, or an obsolete stop reached the newest attempt.
-		if r.Returns < MaxReturns {
-			r.Returns++
-			d.recordAttemptEnd(returnedBy(in.Outcome), in.AttemptEnd)
-			d.requeue(in.Attempt)
-			return
-		}
-		problem := fmt.Sprintf("%d workers in a row did not complete the request", r.Returns+1)
-		if in.Error != "" {
-			problem += ": " + in.Error
-		}
-		d.fail(AttemptEnd{Error: problem, Kind: event.FailureUnavailable, Retryable: true, Usage: in.Usage}, d.retries(r.Attempt))
-	case in.Reason == event.ReasonTimeout:
-		d.recordInterruption(in, in.Reason)
-	default:
-		d.recordInterruption(in, event.ReasonCancelled)
 	}
+	return in
+}
+
+// timedOut returns the failure of an attempt whose partial answer is not kept.
+func (in AttemptEnded) timedOut() AttemptEnded {
+	in.Outcome, in.Reason, in.Text, in.Reasoning = Failed, "", "", ""
+	in.Kind, in.Retryable = event.FailureTimeout, true
+	in.Error = cmp.Or(in.Error, "the attempt took longer than the timeout of the context")
+	return in
+}
+
+func (d *decision) complete(in AttemptEnded) {
+	d.record(d.answer(in, false))
+	d.recordCompletion(in)
 	d.next()
 }
 
-func returnedBy(outcome Outcome) event.AttemptOutcome {
-	if outcome == Lost {
-		return event.AttemptLost
-	}
-	return event.AttemptHandedBack
-}
-
-func (d *decision) complete(in RequestEnded) {
-	d.recordAnswer(in, false)
-	d.recordCompletion(in)
-}
-
-func (d *decision) recordCompletion(in RequestEnded) {
+func (d *decision) recordCompletion(in AttemptEnded) {
 	d.record(event.LLMRequestCompleted{
 		RequestID: d.Request.ID, DurationMs: in.Duration.Milliseconds(), Usage: in.Usage, FinishReason: in.FinishReason,
 		ThroughEventID: d.dropped(),
@@ -104,22 +87,17 @@ func (d *decision) recordCompletion(in RequestEnded) {
 }
 
 // recordInterruption ends the request with its partial answer. Models do not receive a partial answer that
-// has reasoning but no text.
-func (d *decision) recordInterruption(in RequestEnded, reason event.Reason) {
-	if in.Text != "" || in.Reasoning != "" && d.Rules >= Rules2 {
-		d.recordAnswer(in, true)
+// has reasoning but no text. The calls of an answer are not executed.
+func (d *decision) recordInterruption(in AttemptEnded, reason event.Reason) {
+	if in.Text != "" || in.Reasoning != "" {
+		d.record(d.answer(in, true))
 	}
 	d.record(event.LLMRequestInterrupted{
-		RequestID: d.Request.ID, PartialResponse: in.Text, Reason: reason, ThroughEventID: d.unanswered(),
-		Usage: in.Usage,
+		RequestID: d.Request.ID, PartialResponse: in.Text, Reason: reason, ThroughEventID: d.dropped(), Usage: in.Usage,
 	})
 }
 
-func (d *decision) recordAnswer(in RequestEnded, isPartial bool) {
-	d.record(d.answer(in, isPartial))
-}
-
-func (d *decision) answer(in RequestEnded, isPartial bool) event.AssistantMessage {
+func (d *decision) answer(in AttemptEnded, isPartial bool) event.AssistantMessage {
 	answer := event.AssistantMessage{
 		Content: in.Text, RequestID: d.Request.ID, ThroughEventID: d.Request.Through, Partial: isPartial, Reasoning: in.Reasoning,
 	}
@@ -129,55 +107,60 @@ func (d *decision) answer(in RequestEnded, isPartial bool) event.AssistantMessag
 	return answer
 }
 
-func (d *decision) fail(end AttemptEnd, retries int) {
+// withdrawn continues the request with the input for which its attempt was stopped, or ends it.
+func (d *decision) withdrawn(in AttemptEnded) {
+	r := d.Request
+	switch {
+	case r.Stop == event.ReasonCancelled:
+		d.recordInterruption(AttemptEnded{}, r.Stop)
+		d.next()
+	case r.Stop != "":
+		r.Stop, r.Limit = "", ""
+		d.requeue()
+	case r.Taken != "":
+		d.startAttempt()
+	default: // an obsolete stop
+		d.returned(in)
+	}
+}
+
+// returned continues a request that its worker did not end, at most MaxReturns times.
+func (d *decision) returned(in AttemptEnded) {
+	r := d.Request
+	if r.Returns >= MaxReturns {
+		problem := fmt.Sprintf("%d workers in a row did not complete the request", r.Returns+1)
+		if in.Error != "" {
+			problem += ": " + in.Error
+		}
+		d.fail(AttemptEnded{AttemptEnd: AttemptEnd{Error: problem, Kind: event.FailureUnavailable, Retryable: true, Usage: in.Usage}})
+		return
+	}
+	r.Returns++
+	switch in.Outcome {
+	case Withdrawn:
+	case Lost:
+		d.recordAttemptEnd(event.AttemptLost, in.AttemptEnd)
+	default:
+		d.recordAttemptEnd(event.AttemptHandedBack, in.AttemptEnd)
+	}
+	d.requeue()
+}
+
+func (d *decision) failed(in AttemptEnded) {
+	switch {
+	case d.repairs(in), d.retries(in), d.replacesRefused(in), d.compacts(in):
+	case d.hasFallback() && allowsFallback(in.Kind):
+		d.fallBack(in)
+	default:
+		d.recordExceeded(in.Exceeded)
+		d.fail(in)
+	}
+}
+
+func (d *decision) fail(in AttemptEnded) {
 	d.record(event.LLMRequestFailed{
-		RequestID: d.Request.ID, Error: end.Error, RetriesAttempted: retries, ThroughEventID: d.unanswered(),
-		Kind: end.Kind, Retryable: end.Retryable, Usage: end.Usage,
-	})
-}
-
-// retries returns how many attempts precede the given one since the request was last enqueued: 0 if it is the first.
-func (d *decision) retries(attempt int) int { return max(0, attempt-d.Request.FirstAttempt) }
-
-func (d *decision) hasFallback() bool {
-	return !d.Request.Fallback && d.Reduced.Config.Fallback != nil
-}
-
-func (d *decision) fallBack(in RequestEnded) {
-	r, config := d.Request, d.Reduced.Config
-	d.record(event.LLMRequestFellBack{
-		RequestID:    r.ID,
-		FromProvider: cmp.Or(in.ProviderID, r.ProviderID, config.Primary.ProviderID),
-		ToProvider:   config.Fallback.ProviderID,
-		Error:        in.Error, RetriesAttempted: d.retries(max(in.Attempt, r.Attempt)),
+		RequestID: d.Request.ID, Error: in.Error, RetriesAttempted: d.Request.Retries, ThroughEventID: d.dropped(),
 		Kind: in.Kind, Retryable: in.Retryable, Usage: in.Usage,
 	})
-	r.Fallback, r.Compaction, r.Compactions, r.Refusals = true, nil, 0, 0
-	d.requeue(in.Attempt)
-}
-
-// unanswered returns the newest event that stays unanswered, for ThroughEventID; "" if it is the newest in the
-// attempt. Events that the next request answers do not count.
-func (d *decision) unanswered() string {
-	r, phase, trigger := d.Request, d.Phase(), event.Counter(d.Trigger)
-	asked, through := event.Counter(r.Asked), event.Counter(r.Through)
-	// isNext: the next request answers the trigger.
-	isNext := d.Trigger != "" && (phase.IsStopping() || trigger > max(asked, through))
-	isIncluded := trigger <= through
-	switch {
-	case phase.IsSent() && d.Closing == "" && !(isNext && isIncluded):
-		return d.dropped()
-	case isNext:
-		return event.FormatID(d.ContextName, trigger-1)
-	default:
-		return d.LastEventID()
-	}
-}
-
-// dropped returns the newest message that an interrupt dropped; "" if the attempt includes it.
-func (d *decision) dropped() string {
-	if r := d.Request; event.Counter(r.Dropped) > event.Counter(r.Through) {
-		return r.Dropped
-	}
-	return ""
+	d.next()
 }

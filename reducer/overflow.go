@@ -41,7 +41,7 @@ type Compaction struct {
 	Messages   int    `json:"messages"`
 	ProviderID string `json:"providerId"` // of the attempt that was too long, like Model
 	Model      string `json:"model"`
-	// Asked is the newest event when enqueued: the summary lacks newer results of covered calls.
+	// Asked is the newest event when scheduled: the summary lacks newer results of covered calls.
 	Asked   string `json:"asked,omitempty"`
 	Refused bool   `json:"refused,omitempty"` // by the provider; otherwise an estimate was too long
 	Overflow
@@ -89,7 +89,7 @@ func (d *decision) followCompaction(body event.Compacted) {
 // may count up to twice as many.
 func (d *decision) followAccepted(requestID string, usage event.Usage) {
 	r := d.Request
-	if r == nil || r.ID != requestID || !d.hasOpenAttempt() {
+	if r == nil || r.ID != requestID || !r.hasAttempt() {
 		return
 	}
 	learned := d.LearnedWindow(r.ProviderID, r.Model)
@@ -107,67 +107,70 @@ func (d *decision) followAccepted(requestID string, usage event.Usage) {
 // mayCompact reports whether a compaction could shorten the next attempt.
 func (d *decision) mayCompact() bool {
 	r := d.Request
-	return d.Rules >= Rules2 && r.Compaction == nil && r.Compactions < MaxCompactions &&
+	return r.Compaction == nil && r.Compactions < MaxCompactions &&
 		d.bestCut(d.Reduced.Config.Compaction.Limits().Strategies, 1, false).freed > 0
 }
 
 // compacts continues a request if its attempt was too long, or its summary took too long or failed with
 // an error that is not retryable. It shortens the conversation if it can. It reports false if the
 // request ends or falls back.
-func (d *decision) compacts(in RequestEnded) bool {
-	r, limits := d.Request, d.Reduced.Config.Compaction.Limits()
-	isTooLong := in.Overflow != nil && (in.Outcome == TooLong || in.Outcome == Failed)
+func (d *decision) compacts(in AttemptEnded) bool {
+	r := d.Request
+	isTooLong := in.Overflow != nil && r.Compactions < MaxCompactions
 	isFailedSummary := r.Compaction != nil && in.Outcome == Failed && allowsFallback(in.Kind) &&
 		(!in.Retryable || in.Kind == event.FailureTimeout)
-	if d.Rules < Rules2 || !isFailedSummary && (!isTooLong || r.Compactions >= MaxCompactions) {
+	if !isTooLong && !isFailedSummary {
 		return false
 	}
-	c, strategies := d.compactionOf(in), limits.Strategies
+	c, strategies := d.compactionOf(in), d.Reduced.Config.Compaction.Limits().Strategies
 	if failed := r.Compaction; failed != nil {
-		if isTooLong && c.Window < failed.Window && r.Compactions < MaxCompactions { // the next attempt omits more messages
+		if isTooLong && c.Window < failed.Window { // the next attempt omits more messages
 			next := *failed
 			next.Window, next.Source = c.Window, c.Source
-			d.summarise(in, next)
+			d.recordAttemptEnd(event.AttemptFailed, in.AttemptEnd)
+			r.Compactions, r.Compaction = r.Compactions+1, &next
+			d.requeue()
 			return true
 		}
 		c, r.Compaction = *failed, nil
 		strategies = slices.DeleteFunc(slices.Clone(strategies), func(s event.Strategy) bool { return s == event.StrategySummarise })
 	}
-	enough := d.excess(c.Overflow)
+	return d.shortens(in, c, strategies, isFailedSummary)
+}
+
+// shortens continues a request with a shorter conversation, or as it is if nothing can be made shorter and only an estimate
+// was too long: then the provider decides. isLast: a second estimate does not count.
+func (d *decision) shortens(in AttemptEnded, c Compaction, strategies []event.Strategy, isLast bool) bool {
+	r, enough := d.Request, d.excess(c.Overflow)
 	best := d.bestCut(strategies, enough, c.Refused)
-	switch {
-	case best.freed == 0 && !c.Refused: // the number of tokens is an estimate, so the provider decides
-		d.recordAttemptEnd(event.AttemptFailed, in.AttemptEnd)
-		if r.Compactions++; isFailedSummary {
+	if best.freed == 0 && c.Refused {
+		return false
+	}
+	d.recordAttemptEnd(event.AttemptFailed, in.AttemptEnd)
+	if r.Compactions++; best.freed == 0 {
+		if isLast {
 			r.Compactions = MaxCompactions
 		}
-		d.requeue(in.Attempt)
+		d.requeue()
 		return true
-	case best.freed == 0:
-		return false
-	case len(d.OpenToolCalls) > 0:
+	}
+	if len(d.OpenToolCalls) > 0 {
 		d.answerOpenToolCalls()
 		best = d.bestCut(strategies, enough, c.Refused)
 	}
 	c.Through, c.Messages = best.through, d.countCovered(best.through)
 	if best.strategy == event.StrategySummarise {
-		d.summarise(in, c)
-		return true
+		r.Compaction = &c
+	} else {
+		d.record(c.event(r.ID, best.strategy))
 	}
-	r.Compactions++
-	d.recordAttemptEnd(event.AttemptFailed, in.AttemptEnd)
-	d.record(c.event(r.ID, best.strategy))
-	d.requeue(in.Attempt)
+	d.requeue()
 	return true
 }
 
 // compactionOf returns the compaction that the end of an attempt requires, without Through and Messages.
-func (d *decision) compactionOf(in RequestEnded) Compaction {
-	provider := d.provider()
-	c := Compaction{ProviderID: provider.ProviderID, Model: provider.Model, Refused: in.Outcome == Failed}
-	if event.ValidateName("providerId", in.ProviderID) == nil && event.ValidateName("model", in.Model) == nil {
-		c.ProviderID, c.Model = in.ProviderID, in.Model
-	}
+func (d *decision) compactionOf(in AttemptEnded) Compaction {
+	c := Compaction{ProviderID: d.Request.ProviderID, Model: d.Request.Model, Refused: in.Outcome == Failed}
 	if in.Overflow != nil {
 		c.Overflow = in.Overflow.bounded(d.Reduced.Config.Compaction.Limits().Trigger)
 	}
@@ -193,7 +196,7 @@ func (d *decision) countCovered(through string) int {
 	return n
 }
 
-// hasNewer reports whether a covered message changed after the summary was enqueued.
+// hasNewer reports whether a covered message changed after the summary was scheduled.
 func (d *decision) hasNewer(c Compaction) bool {
 	asked := event.Counter(c.Asked)
 	return asked > 0 && slices.ContainsFunc(MessagesOf(d.Session), func(m Message) bool {
@@ -201,16 +204,9 @@ func (d *decision) hasNewer(c Compaction) bool {
 	})
 }
 
-func (d *decision) summarise(in RequestEnded, c Compaction) {
-	d.recordAttemptEnd(event.AttemptFailed, in.AttemptEnd)
-	d.Request.Compactions++
-	d.Request.Compaction = &c
-	d.requeue(in.Attempt)
-}
-
 // summaryOf returns the result of an attempt that summarises: its text is either a complete summary
 // or nothing.
-func (d *decision) summaryOf(in RequestEnded) RequestEnded {
+func (d *decision) summaryOf(in AttemptEnded) AttemptEnded {
 	text := strings.TrimSpace(in.Text)
 	in.Text, in.Reasoning, in.ProviderState, in.Calls = "", "", nil, nil
 	switch {
@@ -222,7 +218,7 @@ func (d *decision) summaryOf(in RequestEnded) RequestEnded {
 	case in.Outcome == Interrupted && in.Reason == event.ReasonTimeout:
 		in.Outcome, in.Kind, in.Retryable, in.Error = Failed, event.FailureTimeout, true, "the summary took too long"
 	}
-	if d.Phase().IsStopping() && in.Outcome == Completed {
+	if d.Phase() == PhaseStopping && in.Outcome == Completed {
 		in.Outcome, in.Text = Interrupted, ""
 	}
 	if in.Outcome == Failed {
@@ -233,7 +229,7 @@ func (d *decision) summaryOf(in RequestEnded) RequestEnded {
 
 // summarised records the summary, unless the messages that it covers have changed, and requeues the
 // request for its answer.
-func (d *decision) summarised(in RequestEnded) {
+func (d *decision) summarised(in AttemptEnded) {
 	r, c := d.Request, *d.Request.Compaction
 	d.answerOpenToolCalls()
 	if d.countCovered(c.Through) == c.Messages && !d.hasNewer(c) {
@@ -247,5 +243,5 @@ func (d *decision) summarised(in RequestEnded) {
 		d.recordAttemptEnd(event.AttemptFailed, in.AttemptEnd)
 	}
 	r.Compaction, r.Returns = nil, 0
-	d.requeue(in.Attempt)
+	d.requeue()
 }

@@ -61,6 +61,26 @@ func (f *fold) dropRefusedBy(requestID string) {
 	f.dropRefused(func(r event.ContentRefused) bool { return r.RequestID == requestID })
 }
 
+// withdrawRefusals removes those that an event shows to be wrong, or that it makes obsolete.
+func (f *fold) withdrawRefusals(body event.Body) {
+	switch body := body.(type) {
+	case event.LLMRequestFailed:
+		f.dropRefusedBy(body.RequestID)
+	case event.LLMRequestFellBack:
+		f.dropRefusedBy(body.RequestID)
+	case event.LLMRequestInterrupted:
+		if body.PartialResponse == "" {
+			f.dropRefusedBy(body.RequestID) // nothing shows that the provider accepts the rest
+		}
+	case event.SetProviderConfig:
+		f.dropRefused(func(r event.ContentRefused) bool {
+			return body.UseDefault && !body.AsFallback || r.ProviderID == body.ProviderID && r.Model == body.Model
+		})
+	case event.SetTools:
+		f.dropRefused(func(r event.ContentRefused) bool { return r.Content.OfTools() })
+	}
+}
+
 // includes reports whether refusal a covers all content of refusal b.
 func includes(a, b event.ContentRefused) bool {
 	return a.ProviderID == b.ProviderID && a.Model == b.Model && a.Content == b.Content && (a.Tool == "" || a.Tool == b.Tool) &&
@@ -127,16 +147,16 @@ func holds(m Message, content event.Content, providerID, model string) bool {
 
 // replacesRefused continues a request without the content that the provider probably refused. It reports false if
 // there is none.
-func (d *decision) replacesRefused(in RequestEnded) bool {
+func (d *decision) replacesRefused(in AttemptEnded) bool {
 	r := d.Request
-	if d.Rules < Rules2 || in.Outcome != Failed || r.Refusals >= MaxRefusals {
+	if in.Outcome != Failed || r.Refusals >= MaxRefusals {
 		return false
 	}
 	for _, suspect := range in.Suspects {
 		if body, ok := d.refusalOf(suspect, in); ok {
 			d.recordAttemptEnd(event.AttemptFailed, in.AttemptEnd)
 			d.record(body)
-			d.requeue(in.Attempt)
+			d.requeue()
 			return true
 		}
 	}
@@ -145,10 +165,9 @@ func (d *decision) replacesRefused(in RequestEnded) bool {
 
 // refusalOf returns false if requests no longer contain the content. Of messages, it returns those that no
 // answer follows, and all if none of these has the content.
-func (d *decision) refusalOf(s Suspect, in RequestEnded) (event.ContentRefused, bool) {
-	provider := d.provider()
+func (d *decision) refusalOf(s Suspect, in AttemptEnded) (event.ContentRefused, bool) {
 	body := event.ContentRefused{
-		RequestID: d.Request.ID, ProviderID: cmp.Or(in.ProviderID, provider.ProviderID), Model: cmp.Or(in.Model, provider.Model),
+		RequestID: d.Request.ID, ProviderID: d.Request.ProviderID, Model: d.Request.Model,
 		Content: s.Content, Tool: s.Tool, Error: event.Redact(in.Error, event.MaxRefusalBytes-truncation),
 	}
 	if s.Content.OfTools() {

@@ -128,8 +128,8 @@ func TestARequestIsRefusedABoundedNumberOfTimes(t *testing.T) {
 	attempts := 0
 	for ; s.Request != nil; attempts++ {
 		require.Less(t, attempts, 100)
-		s, _ = reducer.Step(s, reducer.RequestEnded{
-			Attempted: reducer.Attempted{RequestID: s.Request.ID, Attempt: s.Request.FirstAttempt, ProviderID: "p", Model: fmt.Sprint("m", attempts)}, Outcome: reducer.Failed,
+		s, _ = reducer.Step(s, reducer.AttemptEnded{
+			RequestID: s.Request.ID, Attempt: s.Request.Attempt, ProviderID: "p", Model: fmt.Sprint("m", attempts), Outcome: reducer.Failed,
 			Suspects: []reducer.Suspect{{Content: event.ContentTools, Tool: fmt.Sprint("tool", attempts)}},
 		})
 	}

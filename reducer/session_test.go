@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,28 +21,28 @@ import (
 // TestStories runs the scripts in testdata/session. Each file has a comment, the inputs in
 // "script", and in "want" each input with its effects. The inputs are
 //
-//	open                        start the session
+//	open [OPTION]…              start the session; idle=1h: the time after which it closes,
+//	                            default=PROVIDER/MODEL: those of the worker
 //	say TEXT                    a user message
 //	event JSON                  any input, as in a signal
-//	started [OPTION]…           the report of an attempt
-//	retried [OPTION]… TEXT      the report of an attempt that failed and is retried
-//	completed [OPTION]… TEXT    the result of the request; also interrupted,
-//	                            failed, returned and lost
+//	completed [OPTION]… TEXT    the end of the attempt; also interrupted, withdrawn, failed,
+//	                            handed_back and lost
 //	called [OPTION]… JSON       an answer with tool calls, an array of CalledTool
-//	too_long [OPTION]…          the result of an attempt that was not sent, because it is too long
+//	too_long [OPTION]…          the end of an attempt that was not sent, because it is too long
 //	tool ID [error] JSON        the result of a tool call; also tool ID lost
 //	approve, deny [ID] [TEXT]   a decision; the text is a reason or, if it is JSON, the arguments
 //	sleep DURATION              the time passes and the timer fires if it is due
-//	continue [ID]…              the next run; the calls with the ids were not started
+//	continue [ID]…              the next run; the calls with the ids were not started, nor was the attempt
+//	                            if one of the ids is "attempt"
 //	interrupt, close [REASON]
 //	terminate                   load the session from its log
 //	afford TOKENS               print whether the budget allows an attempt
 //	show                        print the conversation and the state of the session
 //
-// Inputs are one second apart. The options, whose defaults come from the session, are request=r0001, attempt=1, provider=openai, through=2
-// (the newest event in the attempt; 0: not sent; end: all that the next attempt includes), lost=9 (through an event that is not in the log),
-// reason=timeout, kind=timeout, retryable=true, exceeded=TOKENS (wanted by the attempt), tokens=12/3 or ~12/3 (estimated usage),
-// before=1:~12/3 (the last heartbeat of attempt 1), says=WORD (the text of called), reasoning=WORD (with a provider state), and
+// Inputs are one second apart; +4ms before a command means that it follows after 4 ms. The options are request=r0001 and attempt=1 (by
+// default those of the session), provider=ollama (that of the worker), reason=timeout, kind=timeout, retryable=true, final=true, after=7s (the
+// delay that the provider asks for), repair=PROBLEM, exceeded=TOKENS (wanted by the attempt), tokens=12/3 or ~12/3 (estimated usage),
+// says=WORD (the text of called), reasoning=WORD (with a provider state), and
 // hook=NAME/STAGE/OUTCOME. suspects=CONTENT,CONTENT:TOOL is what the provider may have refused. over=TOKENS/WINDOW or over=TOKENS/WINDOW/learned says by how much the request is too long. x(100) stands for a hundred x.
 func TestStories(t *testing.T) { golden.Stories(t, "testdata/session/*.txtar", tell) }
 
@@ -67,7 +68,12 @@ func tell(t *testing.T, script string) string {
 			continue
 		}
 		fmt.Fprintf(&s.out, "> %s\n", line)
-		s.now = s.now.Add(time.Second)
+		pause := time.Second
+		if after, ok := strings.CutPrefix(line, "+"); ok {
+			text, rest, _ := strings.Cut(after, " ")
+			line, pause = rest, s.duration(text)
+		}
+		s.now = s.now.Add(pause)
 		command, rest, _ := strings.Cut(line, " ")
 		rest = placeholder.ReplaceAllStringFunc(rest, func(text string) string {
 			return strings.Repeat("x", s.number(placeholder.FindStringSubmatch(text)[1]))
@@ -92,7 +98,7 @@ func tell(t *testing.T, script string) string {
 func (s *story) input(command, rest string) reducer.Input {
 	switch command {
 	case "open":
-		return reducer.Opened{At: s.now}
+		return reducer.Opened{At: s.now, Options: s.runOptions(rest)}
 	case "say":
 		return reducer.Received{At: s.now, Events: []event.Event{event.New(event.UserMessage{Content: rest})}}
 	case "event":
@@ -108,7 +114,9 @@ func (s *story) input(command, rest string) reducer.Input {
 	case "approve", "deny":
 		return s.decision(event.Decision(command), rest)
 	case "continue":
-		return reducer.Continued{At: s.now, NotStarted: strings.Fields(rest)}
+		notStarted := strings.Fields(rest)
+		isScheduled := !slices.Contains(notStarted, "attempt")
+		return reducer.Continued{At: s.now, Scheduled: isScheduled, NotStarted: notStarted, Options: s.session.Options}
 	case "close":
 		return reducer.CloseAsked{At: s.now, Reason: rest}
 	}
@@ -118,17 +126,12 @@ func (s *story) input(command, rest string) reducer.Input {
 		in.ProviderState = &event.ProviderState{ProviderID: "p", Model: "m", BaseURL: "https://p.example/v1", Data: []byte(`{"a":1}`)}
 	}
 	switch in.Outcome {
-	case "started":
-		return reducer.RequestStarted{At: s.now, Attempted: in.Attempted, Lost: in.Lost, Hooks: in.Hooks}
-	case "retried":
-		in.Error, in.Text = in.Text, ""
-		return reducer.RequestStarted{At: s.now, Attempted: in.Attempted, Lost: in.Lost, Ended: &in.AttemptEnd, Hooks: in.Hooks}
 	case reducer.Completed:
 		in.FinishReason = "stop"
 	case reducer.Called:
 		require.NoError(s, json.Unmarshal([]byte(in.Text), &in.Calls))
 		in.Text, in.FinishReason = s.says, "tool_calls"
-	case reducer.Interrupted:
+	case reducer.Interrupted, reducer.Withdrawn:
 	case reducer.Failed, reducer.HandedBack, reducer.Lost, reducer.TooLong:
 		in.Error, in.Text = in.Text, ""
 	default:
@@ -137,13 +140,28 @@ func (s *story) input(command, rest string) reducer.Input {
 	return in
 }
 
+// runOptions parses those of open.
+func (s *story) runOptions(text string) (options reducer.Options) {
+	for word := range strings.FieldsSeq(text) {
+		name, value, _ := strings.Cut(word, "=")
+		switch name {
+		case "idle":
+			options.IdleCloseMs = s.duration(value).Milliseconds()
+		case "default":
+			options.DefaultProviderID, options.DefaultModel, _ = strings.Cut(value, "/")
+		default:
+			require.Fail(s, "unknown option", word)
+		}
+	}
+	return options
+}
+
 // options returns the attempt, its end and the text of a report.
-func (s *story) options(rest string) (in reducer.RequestEnded) {
+func (s *story) options(rest string) (in reducer.AttemptEnded) {
 	s.says = ""
-	a := &in.Attempted
-	a.ProviderID, a.Model = "openai", "gpt-4o-mini"
 	if r := s.session.Request; r != nil {
-		a.RequestID, a.Attempt, a.Through = r.ID, max(r.Attempt, r.FirstAttempt), r.Through
+		in.RequestID, in.Attempt = r.ID, r.Attempt
+		in.ProviderID, in.Model = r.ProviderID, r.Model
 	}
 	for {
 		word, after, _ := strings.Cut(rest, " ")
@@ -155,31 +173,23 @@ func (s *story) options(rest string) (in reducer.RequestEnded) {
 		rest = after
 		switch name {
 		case "request":
-			a.RequestID = "demo:" + value
+			in.RequestID = "demo:" + value
 		case "attempt":
-			a.Attempt = s.number(value)
-		case "through":
-			a.Through = ""
-			if value == "end" {
-				a.Through = reducer.ThroughOf(s.session)
-			} else if n := s.number(value); n > 0 {
-				require.LessOrEqual(s, n, s.session.EventCount, "no such event: %s", word)
-				a.Through = event.FormatID("demo", n)
-			} else {
-				a.ProviderID, a.Model = "", ""
-			}
-		case "lost":
-			n := s.number(value)
-			require.Greater(s, n, s.session.EventCount, "the event is in the log: %s", word)
-			a.Through = event.FormatID("demo", n)
+			in.Attempt = s.number(value)
 		case "provider":
-			a.ProviderID = value
+			in.ProviderID = value
 		case "reason":
 			in.Reason = event.Reason(value)
 		case "kind":
 			in.Kind = event.FailureKind(value)
 		case "retryable":
 			in.Retryable = value == "true"
+		case "final":
+			in.Final = value == "true"
+		case "after":
+			in.RetryAfter = s.duration(value)
+		case "repair":
+			in.Repair = &reducer.Repair{Answer: "{", Problem: value}
 		case "exceeded":
 			in.Exceeded, in.Kind = s.exceeded(value), event.FailureBudgetExceeded
 		case "suspects":
@@ -191,10 +201,6 @@ func (s *story) options(rest string) (in reducer.RequestEnded) {
 			in.Overflow = s.overflow(value)
 		case "tokens":
 			in.Usage = s.tokens(value)
-		case "before":
-			attempt, tokens, _ := strings.Cut(value, ":")
-			in.Lost = &reducer.LostAttempt{Attempted: *a, Usage: s.tokens(tokens)}
-			in.Lost.Attempt = s.number(attempt)
 		case "hook":
 			in.Hooks = append(in.Hooks, s.hook(value))
 		case "offered":
@@ -265,9 +271,7 @@ func (s *story) decision(decision event.Decision, rest string) reducer.Received 
 
 // sleep fires the timer if it is due.
 func (s *story) sleep(text string) {
-	duration, err := time.ParseDuration(text)
-	require.NoError(s, err)
-	s.now = s.now.Add(duration)
+	s.now = s.now.Add(s.duration(text))
 	if s.timer.IsZero() || s.now.Before(s.timer) {
 		s.out.WriteString("  nothing\n")
 		return
@@ -302,6 +306,12 @@ func (s *story) afford(tokens string) {
 	s.out.WriteString("  yes\n")
 }
 
+func (s *story) duration(text string) time.Duration {
+	duration, err := time.ParseDuration(text)
+	require.NoError(s, err)
+	return duration
+}
+
 func (s *story) number(text string) int {
 	n, err := strconv.Atoi(text)
 	require.NoError(s, err)
@@ -321,38 +331,21 @@ func (s *story) step(in reducer.Input) {
 				fields := strings.TrimPrefix(string(body), fmt.Sprintf(`{"_tag":%q`, e.Tag()))
 				fmt.Fprintf(&s.out, "  record %s %s {%s\n", e.ID, e.Tag(), strings.TrimPrefix(fields, ","))
 			}
-		case reducer.StartRequest:
-			fmt.Fprintf(&s.out, "  start %s turn=%d through=%s model=%q messages=%d attempt=%d fallback=%t",
-				effect.RequestID, effect.Turn, effect.Through, effect.Model, effect.Messages, effect.FirstAttempt, effect.Fallback)
-			if effect.Steps > 0 {
-				fmt.Fprintf(&s.out, " steps=%d", effect.Steps)
-			}
-			if effect.Limit != "" {
-				fmt.Fprintf(&s.out, " limit=%s", effect.Limit)
-			}
-			if c := effect.Compaction; c != nil {
-				fmt.Fprintf(&s.out, " summary=%s of %d messages for %d tokens", c.Through, c.Messages, c.Window)
-			} else if s.session.Request.Compactions > 0 {
-				fmt.Fprintf(&s.out, " mayCompact=%t", effect.MayCompact)
+		case reducer.StartAttempt:
+			s.start(effect)
+		case reducer.StopAttempt:
+			fmt.Fprintf(&s.out, "  stop %s attempt=%d %s", effect.RequestID, effect.Attempt, effect.Reason)
+			if effect.Unsent {
+				s.out.WriteString(" if it is unsent")
 			}
 			s.out.WriteString("\n")
-		case reducer.TellRequest:
-			fmt.Fprintf(&s.out, "  tell %s through=%q\n", effect.RequestID, effect.Through)
-		case reducer.InterruptRequest:
-			fmt.Fprintf(&s.out, "  interrupt %s %s through=%q\n", effect.RequestID, effect.Reason, effect.Through)
 		case reducer.CallTool:
 			fmt.Fprintf(&s.out, "  call %s %s %s %s\n", effect.RequestID, effect.Call.ID, effect.Call.Name, effect.Call.Arguments)
 		case reducer.CancelTools:
 			fmt.Fprintf(&s.out, "  cancel the tools of %s\n", effect.RequestID)
 		case reducer.WakeAt:
 			s.timer = effect.At
-			if effect.At.IsZero() {
-				s.out.WriteString("  no timer\n")
-			} else {
-				fmt.Fprintf(&s.out, "  wake at %s\n", effect.At.Format(time.RFC3339))
-			}
-		case reducer.AdoptRequest:
-			fmt.Fprintf(&s.out, "  adopt %s attempt=%d\n", effect.RequestID, effect.Attempt)
+			fmt.Fprintf(&s.out, "  wake at %s\n", effect.At.Format(time.RFC3339Nano))
 		default:
 			require.Fail(s, "unknown effect", "%T", effect)
 		}
@@ -360,6 +353,35 @@ func (s *story) step(in reducer.Input) {
 	if len(effects) == 0 {
 		s.out.WriteString("  nothing\n")
 	}
+}
+
+func (s *story) start(effect reducer.StartAttempt) {
+	fmt.Fprintf(&s.out, "  start %s attempt=%d turn=%d through=%s model=%q messages=%d",
+		effect.RequestID, effect.Attempt, effect.Turn, effect.Through, effect.Model, effect.Messages)
+	if !effect.SendAt.IsZero() {
+		fmt.Fprintf(&s.out, " in=%v", effect.SendAt.Sub(s.now))
+	}
+	if effect.JitterMs > 0 {
+		fmt.Fprintf(&s.out, " jitter=%dms", effect.JitterMs)
+	}
+	if effect.Fallback {
+		s.out.WriteString(" fallback")
+	}
+	if effect.Steps > 0 {
+		fmt.Fprintf(&s.out, " steps=%d", effect.Steps)
+	}
+	if effect.Limit != "" {
+		fmt.Fprintf(&s.out, " limit=%s", effect.Limit)
+	}
+	if effect.Repair != nil {
+		fmt.Fprintf(&s.out, " repair=%q", effect.Repair.Problem)
+	}
+	if c := effect.Compaction; c != nil {
+		fmt.Fprintf(&s.out, " summary=%s of %d messages for %d tokens", c.Through, c.Messages, c.Window)
+	} else if s.session.Request.Compactions > 0 {
+		fmt.Fprintf(&s.out, " mayCompact=%t", effect.MayCompact)
+	}
+	s.out.WriteString("\n")
 }
 
 func (s *story) show() {
@@ -380,12 +402,8 @@ func (s *story) show() {
 	switch r := s.session.Request; {
 	case s.session.Ended:
 		state = "ended"
-	case s.session.Phase() == reducer.PhaseCalling:
-		state = "calling in " + r.ID
-	case r != nil && r.Through == "":
-		state = "in the quiet period of " + r.ID
 	case r != nil:
-		state = "answering in " + r.ID
+		state = fmt.Sprintf("%s in %s", s.session.Phase(), r.ID)
 	}
 	if s.session.Trigger != "" {
 		state += ", to answer " + s.session.Trigger
@@ -403,28 +421,31 @@ func (s *story) show() {
 }
 
 func TestPersistedNamesNeverChange(t *testing.T) {
-	start := reducer.StartRequest{
-		RequestID: "demo:r0001", Turn: 1, Fallback: true, FirstAttempt: 2, Through: "demo:0003",
-		Retry:     reducer.RetryConfig{MaxRetries: 3, InitialDelayMs: 4, BackoffFactor: 5, MaxDelayMs: 6, Jitter: true},
-		TimeoutMs: 7, MaxWaitMs: 8, Model: "m", Messages: 9, MayCompact: true,
+	request := reducer.Request{
+		ID: "demo:r0001", Through: "demo:0002", Attempt: 2, AttemptEnded: true, ProviderID: "p", Model: "m", Fallback: true,
+		SendAt: eventtest.Epoch, Since: eventtest.Epoch, Taken: "demo:0003", Stop: event.ReasonCancelled, Dropped: "demo:0003",
+		Retries: 1, RetryAt: eventtest.Epoch, JitterMs: 2, Messages: 3, Repair: &reducer.Repair{Answer: "{", Problem: "no JSON"},
+		Returns: 4, Steps: 5, Limit: "demo:0001", Compactions: 6, Refusals: 7,
 		Compaction: &reducer.Compaction{
 			Through: "demo:0002", Messages: 1, ProviderID: "p", Model: "m",
 			Overflow: reducer.Overflow{Tokens: 10, Window: 11, Source: event.WindowLearned},
 		},
 	}
-	const persisted = `{"RequestID":"demo:r0001","Turn":1,"Fallback":true,"FirstAttempt":2,"Through":"demo:0003",
-		"Retry":{"maxRetries":3,"initialDelayMs":4,"backoffFactor":5,"maxDelayMs":6,"jitter":true},
-		"TimeoutMs":7,"MaxWaitMs":8,"Model":"m","Messages":9,"MayCompact":true,
-		"Compaction":{"throughEventId":"demo:0002","messages":1,"providerId":"p","model":"m","tokens":10,"window":11,"source":"learned"}}`
-	data, err := json.Marshal(start)
+	const persisted = `{"id":"demo:r0001","through":"demo:0002","attempt":2,"attemptEnded":true,"providerId":"p","model":"m","fallback":true,
+		"sendAt":"2026-01-02T15:04:05Z","since":"2026-01-02T15:04:05Z","taken":"demo:0003","stop":"cancelled","dropped":"demo:0003",
+		"retries":1,"retryAt":"2026-01-02T15:04:05Z","jitterMs":2,"messages":3,"repair":{"answer":"{","problem":"no JSON"},
+		"returns":4,"steps":5,"limit":"demo:0001","compactions":6,"refusals":7,
+		"compaction":{"throughEventId":"demo:0002","messages":1,"providerId":"p","model":"m","tokens":10,"window":11,"source":"learned"}}`
+	data, err := json.Marshal(request)
 	require.NoError(t, err)
 	require.JSONEq(t, persisted, string(data))
 	decoder := json.NewDecoder(strings.NewReader(persisted))
 	decoder.DisallowUnknownFields()
-	var restored reducer.StartRequest
+	var restored reducer.Request
 	require.NoError(t, decoder.Decode(&restored))
-	require.Equal(t, start, restored)
+	require.Equal(t, request, restored)
 
-	require.Equal(t, []reducer.Outcome{"completed", "called", "interrupted", "failed", "returned", "lost", "too_long"},
-		[]reducer.Outcome{reducer.Completed, reducer.Called, reducer.Interrupted, reducer.Failed, reducer.HandedBack, reducer.Lost, reducer.TooLong})
+	require.Equal(t, []reducer.Outcome{"completed", "called", "interrupted", "withdrawn", "failed", "handed_back", "lost", "too_long"}, []reducer.Outcome{
+		reducer.Completed, reducer.Called, reducer.Interrupted, reducer.Withdrawn, reducer.Failed, reducer.HandedBack, reducer.Lost, reducer.TooLong,
+	})
 }

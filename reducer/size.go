@@ -32,6 +32,9 @@ func (c ReducedContext) Size() int {
 	return size
 }
 
+// Room returns how many bytes of input the context has room for. It is never 0.
+func (c ReducedContext) Room() int { return max(MaxMessageBytes-c.Size(), maxSmallInput) }
+
 func bytesOf(attachments []Attachment) (size int) {
 	for i := range attachments {
 		size += 300 + len(attachments[i].Source.Data) + len(attachments[i].Source.URL)

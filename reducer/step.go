@@ -23,7 +23,7 @@ func NewStepper(reduce Reducer) Stepper {
 			d.Request = &request
 		}
 		d.apply(in)
-		d.setTimer(s, in)
+		d.setTimer(in)
 		return d.Session, d.effects
 	}
 }
@@ -40,31 +40,16 @@ func (d *decision) apply(in Input) {
 	case Opened:
 		d.open(in)
 	case Received:
-		if reason := d.unsupported(in.Events); reason != "" { // even if the events are duplicates
-			d.reopen()
-			d.rejectEvents(reason, in.Events)
-		} else if d.reusesID(in.Events) {
-			d.reopen()
-			d.rejectEvents(event.KeyReused, in.Events)
-		} else if events := d.deduplicate(in.Events); len(events) > 0 {
-			d.reopen()
-			d.receive(events)
-		}
+		d.received(in)
 	case Refused:
 		d.reopen()
 		d.reject(in.Reason, in.Input, in.ClientEventID)
-	case RequestStarted:
-		if d.isRunning(in.Attempted) {
-			d.attemptStarted(in)
-		}
-	case RequestEnded:
-		if d.isRunning(in.Attempted) {
-			d.requestEnded(in)
-		}
+	case AttemptEnded:
+		d.attemptEnded(in)
 	case ToolEnded:
 		d.toolEnded(in)
 	case Woken:
-		d.expireCalls()
+		d.wake()
 	case InterruptAsked:
 		d.interrupt()
 	case Continued:
@@ -74,35 +59,33 @@ func (d *decision) apply(in Input) {
 	}
 }
 
-// isRunning reports whether an attempt can belong to the running request. In PhaseCalling, none can.
-func (d *decision) isRunning(a Attempted) bool {
-	return d.Request != nil && d.Request.ID == a.RequestID && d.Phase() != PhaseCalling
-}
-
 func (d *decision) perform(effect Effect) { d.effects = append(d.effects, effect) }
 
-func (d *decision) receive(events []event.Event) {
+func (d *decision) received(in Received) {
+	if d.reusesID(in.Events) {
+		d.reopen()
+		d.rejectEvents(event.KeyReused, in.Events)
+		return
+	}
+	events := d.deduplicate(in.Events)
+	if len(events) == 0 {
+		return
+	}
+	d.reopen()
 	if reason := d.rejection(events); reason != "" {
 		d.rejectEvents(reason, events)
 		return
 	}
-	before, phase := d.Trigger, d.Phase()
+	phase := d.Phase()
 	d.recordEvents(events...)
-	if phase == PhaseCalling {
-		d.receivedWhileCalling()
-		return
-	}
-	if d.Trigger == "" {
-		return
-	}
-	switch d.Phase() {
+	switch phase {
 	case PhaseIdle:
-		d.startRequest()
-	case PhaseDebouncing:
-		if d.policy().Interrupts && d.Trigger != before && d.Request.Compaction == nil {
-			d.perform(TellRequest{RequestID: d.Request.ID, Through: d.Trigger})
+		if d.Trigger != "" {
+			d.startRequest()
 		}
-	case PhaseAnswering:
-		d.interruptIfOutdated()
+	case PhaseRunning, PhaseStopping:
+		d.receivedWhileRunning()
+	case PhaseCalling:
+		d.receivedWhileCalling()
 	}
 }

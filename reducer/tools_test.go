@@ -27,11 +27,7 @@ func callingWith(t *testing.T, tools event.SetTools, calls ...reducer.CalledTool
 
 // answerWith ends the next attempt with calls.
 func answerWith(s reducer.Session, calls ...reducer.CalledTool) (reducer.Session, []reducer.Effect) {
-	return reducer.Step(s, reducer.RequestEnded{
-		At: eventtest.Epoch, Outcome: reducer.Called, Calls: calls, Attempted: reducer.Attempted{
-			RequestID: s.Request.ID, Attempt: s.Request.FirstAttempt, Through: reducer.ThroughOf(s), ProviderID: "openai", Model: "m",
-		},
-	})
+	return reducer.Step(s, endOf(s, reducer.AttemptEnded{Outcome: reducer.Called, Calls: calls}))
 }
 
 func fetch(n int) reducer.CalledTool {
@@ -79,9 +75,7 @@ func TestTheSettingsOfAQueuedMessageWaitForItsTurn(t *testing.T) {
 	}})
 	s, _ = reducer.Step(s, reducer.ToolEnded{At: eventtest.Epoch, RequestID: s.Request.ID, CallID: "c1", Outcome: reducer.CallReturned})
 	require.Equal(t, new(int64(7)), reducer.SettingsOf(s).Seed)
-	s, _ = reducer.Step(s, reducer.RequestEnded{At: eventtest.Epoch, Outcome: reducer.Completed, Text: "Hi", Attempted: reducer.Attempted{
-		RequestID: s.Request.ID, Attempt: 2, Through: reducer.ThroughOf(s), ProviderID: "openai", Model: "m",
-	}})
+	s, _ = reducer.Step(s, endOf(s, reducer.AttemptEnded{Outcome: reducer.Completed, Text: "Hi"}))
 	require.Equal(t, "demo:r0002", s.Request.ID)
 	require.Equal(t, new(int64(8)), reducer.SettingsOf(s).Seed)
 }
@@ -112,7 +106,7 @@ func TestCallsAreBounded(t *testing.T) {
 	}
 	require.Less(t, size, 20_000)
 	require.Equal(t, 1, s.Request.Steps)
-	require.Equal(t, reducer.PhaseDebouncing, s.Phase(), "none of the calls is executed")
+	require.Equal(t, reducer.PhaseRunning, s.Phase(), "none of the calls is executed")
 
 	s, _ = callingWith(t, event.SetTools{}, fetch(1))
 	s, _ = reducer.Step(s, reducer.ToolEnded{
@@ -163,10 +157,6 @@ func TestClientsCannotReuseTheIDOfACallOfARequest(t *testing.T) {
 	requireRejected()
 	s, _ = reducer.Step(s, reducer.InterruptAsked{At: eventtest.Epoch})
 	requireRejected()
-
-	s.Rules = reducer.Rules1
-	_, recorded := receive(s, event.ToolCall{ToolCallID: "c1", ToolName: "fetch"})
-	require.Equal(t, []event.Tag{event.TagToolCall}, recorded, "histories of 0.1.0 replay")
 }
 
 // receive returns the session after an input, and the tags that it records.
@@ -222,7 +212,7 @@ func TestAResultOfAClientIsBounded(t *testing.T) {
 		require.Contains(t, effects[0].(reducer.Record).Events[0].Body.(event.InputRejected).Reason, "the result has 1048577 bytes (at most 1048576)")
 	}
 	_, recorded := receive(s, event.ToolResult{ToolCallID: "c1", Value: value(1 << 20)})
-	require.Equal(t, []event.Tag{event.TagToolResult}, recorded)
+	require.Equal(t, []event.Tag{event.TagToolResult, event.TagLLMRequestStarted}, recorded)
 
 	_, recorded = receive(s, event.ToolCall{ToolCallID: "imported", ToolName: "fetch"}, event.ToolResult{ToolCallID: "imported", Value: value(1<<20 + 1)})
 	require.Equal(t, []event.Tag{event.TagToolCall, event.TagToolResult}, recorded, "a log of another agent")
@@ -245,37 +235,15 @@ func TestOneInputDecidesOnceAboutACall(t *testing.T) {
 	require.Equal(t, reducer.CallRunning, s.Request.Calls[1].State)
 }
 
-func TestARunOfAnEarlierReleaseHasNoTools(t *testing.T) {
-	s, _ := reducer.Step(reducer.NewSession("demo"), reducer.Opened{At: eventtest.Epoch})
-	s.Rules = reducer.Rules1
-	for _, body := range []event.Body{
-		event.SetTools{}, event.ApprovalDecided{Decision: event.Approve}, event.SetDeliveryPolicy{Policy: event.PolicySteer},
-	} {
-		_, effects := reducer.Step(s, reducer.Received{At: eventtest.Epoch, Events: []event.Event{event.New(body)}})
-		require.Equal(t, []event.Tag{event.TagInputRejected}, tags(effects))
-	}
-	s, _ = reducer.Step(s, said("known"))
-	for _, body := range []event.Body{event.SetRequestSettings{}, event.SetTools{}, event.ApprovalDecided{Decision: event.Approve}} {
-		repeat := event.New(body)
-		repeat.ClientEventID = "known"
-		_, effects := reducer.Step(s, reducer.Received{At: eventtest.Epoch, Events: []event.Event{repeat}})
-		require.Equal(t, []event.Tag{event.TagInputRejected}, tags(effects), "0.1.0 could not decode it, so it did not deduplicate it")
-	}
-	s, _ = reducer.Step(s, reducer.Received{At: eventtest.Epoch, Events: []event.Event{event.New(event.UserMessage{Content: "Hello"})}})
-	s, effects := answerWith(s, fetch(1))
-	require.Equal(t, []event.Tag{event.TagLLMRequestStarted, event.TagAssistantMessage, event.TagLLMRequestCompleted}, tags(effects))
-	require.Nil(t, s.Request)
-}
-
 func TestPersistedNamesOfCallsNeverChange(t *testing.T) {
 	request := reducer.Request{
-		ID: "demo:r0001", FirstAttempt: 1, Steps: 2, Limit: "demo:0003", Settings: &event.RequestSettings{Seed: new(int64(7))},
+		ID: "demo:r0001", Steps: 2, Limit: "demo:0003", Settings: &event.RequestSettings{Seed: new(int64(7))},
 		Calls: []reducer.Call{{
 			ID: "c1", Name: "fetch", Arguments: json.RawMessage(`{"a":"<"}`), State: reducer.CallApproval, Client: true, Idempotent: true,
 			TimeoutMs: 3, Attempts: 4, Deadline: eventtest.Epoch, Error: "no",
 		}},
 	}
-	const persisted = `{"id":"demo:r0001","firstAttempt":1,"steps":2,"limit":"demo:0003","settings":{"seed":7},
+	const persisted = `{"id":"demo:r0001","steps":2,"limit":"demo:0003","settings":{"seed":7},
 		"calls":[{"id":"c1","name":"fetch","arguments":{"a":"<"},"state":"approval","client":true,"idempotent":true,
 		"timeoutMs":3,"attempts":4,"deadline":"2026-01-02T15:04:05Z","error":"no"}]}`
 	data, err := json.Marshal(request)
@@ -284,29 +252,6 @@ func TestPersistedNamesOfCallsNeverChange(t *testing.T) {
 	require.Equal(t, request, throughJSON(t, request))
 	require.Equal(t, []reducer.CallState{"queued", "running", "approval", "client"},
 		[]reducer.CallState{reducer.CallQueued, reducer.CallRunning, reducer.CallApproval, reducer.CallClient})
-}
-
-func TestDecidedAndExpiredCallsLeaveNoTimer(t *testing.T) {
-	call := fetch(1)
-	call.Approve = true
-	tools := event.SetTools{Tools: event.ToolList{{Pattern: "fetch"}}, ExpiryMs: new(int64(60_000))}
-	for name, in := range map[string]reducer.Input{
-		"denied":      received(event.ApprovalDecided{Decision: event.Deny}),
-		"approved":    received(event.ApprovalDecided{Decision: event.Approve}),
-		"expired":     reducer.Woken{At: eventtest.Epoch.Add(time.Minute)},
-		"interrupted": received(event.UserMessage{Content: "Stop"}),
-		"cancelled":   reducer.InterruptAsked{At: eventtest.Epoch},
-		"closed":      reducer.CloseAsked{At: eventtest.Epoch},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s, effects := callingWith(t, tools, call)
-			require.Contains(t, effects, reducer.WakeAt{At: eventtest.Epoch.Add(time.Minute)})
-			_, effects = reducer.Step(s, in)
-			if name != "expired" { // the timer has fired
-				require.Equal(t, reducer.WakeAt{}, effects[len(effects)-1])
-			}
-		})
-	}
 }
 
 // The client can execute the call only after the approval, and edited arguments only after their validation.
@@ -361,7 +306,7 @@ func TestEditedArgumentsOfAClientsToolAreValidated(t *testing.T) {
 
 	result := event.ToolResult{ToolCallID: "c1", Value: []byte(`"answer"`)}
 	s, recorded := receive(checking, result)
-	require.Equal(t, []event.Tag{event.TagToolResult}, recorded, "a client may execute the call once it is approved")
+	require.Equal(t, []event.Tag{event.TagToolResult, event.TagLLMRequestStarted}, recorded, "a client may execute the call once it is approved")
 	for _, late := range []reducer.ToolEnded{ended, invalid, lost} {
 		_, effects = reducer.Step(s, late)
 		require.Empty(t, effects, "a late check changes nothing")

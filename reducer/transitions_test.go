@@ -28,13 +28,16 @@ func TestTheDocumentedTransitionsAreThoseOfStep(t *testing.T) {
 		if seed%2 == 0 {
 			s, _ = reducer.Step(s, received(event.SetTools{Tools: event.ToolList{clientTool}}))
 		}
+		s.Options.IdleCloseMs = int64(time.Hour/time.Millisecond) * int64(seed%3)
+		now := eventtest.Epoch
 		for range 30 {
-			in := randomInput(r, s)
+			now = now.Add([]time.Duration{0, 4 * time.Millisecond, time.Second, time.Minute, 25 * time.Hour}[r.IntN(5)])
+			in := randomInput(r, s, now)
 			next, effects := reducer.Step(s, in)
 			i := slices.IndexFunc(rows, func(row transition) bool { return row.matches(t, s, in) })
 			require.GreaterOrEqual(t, i, 0, "no row for phase %s and input %+v", s.Phase(), in)
 			hits[i]++
-			want, got := rows[i], slices.Compact(effectNames(effects))
+			want, got := rows[i], effectNames(effects)
 			require.Equal(t, cmp.Or(want.next, s.Phase()), next.Phase(), "next phase of row %q for %T %+v in %+v", want.text, in, in, s)
 			require.Equal(t, want.effectsOf(got), got, "effects of row %q for %T %+v in %+v", want.text, in, in, s)
 			s = next
@@ -91,9 +94,7 @@ func documentedTransitions(t *testing.T) (rows []transition) {
 }
 
 func (row transition) matches(t *testing.T, s reducer.Session, in reducer.Input) bool {
-	isPhase := slices.ContainsFunc(row.phases, func(name string) bool {
-		return name == "any" || name == "running" && s.Request != nil || name == string(s.Phase())
-	})
+	isPhase := slices.ContainsFunc(row.phases, func(name string) bool { return name == "any" || name == string(s.Phase()) })
 	name := strings.TrimPrefix(fmt.Sprintf("%T", in), "reducer.")
 	return isPhase && slices.Contains(row.inputs, name) &&
 		!slices.ContainsFunc(row.when, func(condition string) bool { return !holds(t, condition, s, in) })
@@ -102,78 +103,58 @@ func (row transition) matches(t *testing.T, s reducer.Session, in reducer.Input)
 // holds evaluates a condition of the table for the inputs of randomInput.
 func holds(t *testing.T, condition string, s reducer.Session, in reducer.Input) bool {
 	received, _ := in.(reducer.Received)
-	started, _ := in.(reducer.RequestStarted)
-	tool, _ := in.(reducer.ToolEnded)
-	ended, isEnd := in.(reducer.RequestEnded)
-	policy, trigger := s.Reduced.Config.Delivery.Policy, event.Counter(s.Trigger)
-	isSummarising := s.Request != nil && s.Request.Compaction != nil
-	isStopping := s.Phase().IsStopping() ||
-		isEnd && !isSummarising && ended.Reason == event.ReasonNewUserInput && s.Phase() == reducer.PhaseAnswering && trigger > event.Counter(s.Request.Through)
+	ended, _ := in.(reducer.AttemptEnded)
+	policy, r := s.Reduced.Config.Delivery.Policy, s.Request
+	if r == nil {
+		r = &reducer.Request{}
+	}
+	hasAttempt := r.Attempt > 0 && !r.AttemptEnded
+	isOutdated := event.Counter(s.Trigger) > event.Counter(r.Through)
 	switch condition {
 	case "duplicate":
 		_, isKnown := s.Find(received.Events[0].ClientEventID)
 		return isKnown
 	case "message":
-		body, isMessage := received.Events[0].Body.(event.UserMessage)
-		if (s.Phase() == reducer.PhaseAnswering || s.Phase() == reducer.PhaseCalling) && !isMessage {
-			return trigger > event.Counter(s.Request.Through) // the policy changes while a message waits
-		}
-		return isMessage && body.Triggers()
+		return isMessage(s, received)
 	case "policy interrupts":
-		if len(received.Events) > 0 {
-			if body, ok := received.Events[0].Body.(event.SetDeliveryPolicy); ok {
-				policy = body.Policy
-			}
+		if body, ok := received.Events[0].Body.(event.SetDeliveryPolicy); ok {
+			policy = body.Policy
 		}
 		return policy == event.PolicyInterrupt
-	case "newest attempt ended":
-		r := s.Request
-		return r != nil && started.RequestID == r.ID && started.Ended != nil && started.Attempt == r.Attempt && r.Attempt > 0 && !r.AttemptEnded
-	case "implausible":
-		r := s.Request
-		return r == nil || started.RequestID != r.ID || started.Attempt <= max(r.Attempt, r.FirstAttempt-1)
-	case "outdated":
-		return trigger > event.Counter(started.Through)
-	case "worker known":
-		return s.Request.Worker != ""
-	case "summarising":
-		return isSummarising
-	case "content refused": // the schemas of all tools
-		return len(ended.Suspects) > 0 && !isStopping && s.Request.Refusals < reducer.MaxRefusals && len(s.Reduced.Refused) == 0
-	case "too long":
-		return ended.Outcome == reducer.TooLong && !isStopping && s.Request.Compactions < reducer.MaxCompactions
-	case "summary complete":
-		return isSummarising && !isStopping && (ended.Outcome == reducer.Completed || ended.Outcome == reducer.Called)
-	case "summary fails": // no provider has rejected a request as too long
-		return isSummarising && !isStopping && (ended.Outcome == reducer.Failed || ended.Outcome == reducer.TooLong ||
-			ended.Outcome == reducer.Interrupted && ended.Reason == event.ReasonTimeout)
-	case "failed":
-		return ended.Outcome == reducer.Failed || ended.Outcome == reducer.TooLong
-	case "may fall back":
-		return !isStopping && !s.Request.Fallback && s.Reduced.Config.Fallback != nil
-	case "handed back":
-		isHandedBack := !isEnd || ended.Outcome == reducer.HandedBack || ended.Outcome == reducer.Lost ||
-			ended.Outcome == reducer.Interrupted && ended.Reason != event.ReasonTimeout
-		return isHandedBack && !isStopping && s.Request.Returns < reducer.MaxReturns
+	case "attempt waits":
+		return received.At.Before(r.SendAt) || !hasAttempt
+	case "retry waits":
+		if ended.Outcome == reducer.Failed {
+			return ended.RetryAfter > 5*time.Second
+		}
+		return !hasAttempt
+	case "retry due":
+		return !hasAttempt && r.RetryAt.Sub(in.(reducer.Woken).At) <= 5*time.Second
+	case "idle for long":
+		limit := time.Duration(s.Options.IdleCloseMs) * time.Millisecond
+		return limit > 0 && in.(reducer.Woken).At.Sub(s.LastEventAt) >= limit
+	case "no attempt":
+		return !hasAttempt || ended.RequestID != "" && (ended.RequestID != r.ID || ended.Attempt != r.Attempt)
+	case "message queued":
+		if _, ok := in.(reducer.InterruptAsked); ok && r.Taken != "" {
+			return event.Counter(s.Trigger) > event.Counter(r.Taken)
+		}
+		return isOutdated
 	case "called":
-		isLate := trigger > event.Counter(s.Request.Through) && policy == event.PolicyInterrupt
-		return ended.Outcome == reducer.Called && !isStopping && !isLate && s.Request.Steps < s.Reduced.Config.Tools.Limits().MaxSteps
+		return ended.Outcome == reducer.Called && r.Compaction == nil && r.Steps < s.Reduced.Config.Tools.Limits().MaxSteps
 	case "calls done":
 		return len(openCalls(s, in)) == 0
-	case "call runs":
-		return slices.ContainsFunc(s.Request.Calls, func(c reducer.Call) bool {
-			return s.Request.ID == tool.RequestID && c.ID == tool.CallID && c.State == reducer.CallRunning
-		})
-	case "check ends":
-		return slices.ContainsFunc(s.Request.Calls, func(c reducer.Call) bool {
-			return s.Request.ID == tool.RequestID && c.ID == tool.CallID && c.State == reducer.CallChecking
-		})
-	case "late result":
-		isPlaceholder := func(m reducer.Message) bool { return m.ToolCallID == tool.CallID && m.Content == event.OutcomeUnknown }
-		return tool.Outcome == reducer.CallReturned && !s.Ended && slices.ContainsFunc(s.Reduced.Messages, isPlaceholder)
-	case "message waits":
-		included := max(event.Counter(s.Request.Asked), event.Counter(s.Request.Through))
-		return trigger > included || trigger > 0 && isStopping && (isSummarising || ended.Outcome != reducer.Completed)
+	case "retried":
+		return isRetried(s, ended)
+	case "goes on":
+		if continued, ok := in.(reducer.Continued); ok && continued.Scheduled {
+			ended.Outcome = reducer.HandedBack
+		} else if ok && r.Stop == "" {
+			return true
+		} else if ok {
+			ended.Outcome = reducer.Withdrawn
+		}
+		return goesOn(s, ended)
 	case "closing":
 		return s.Closing != ""
 	}
@@ -181,10 +162,64 @@ func holds(t *testing.T, condition string, s reducer.Session, in reducer.Input) 
 	return false
 }
 
+// isMessage reports whether a message requires an answer that the newest attempt does not give.
+func isMessage(s reducer.Session, in reducer.Received) bool {
+	r, policy := s.Request, s.Reduced.Config.Delivery.Policy
+	body, isNew := in.Events[0].Body.(event.UserMessage)
+	isNew = isNew && body.Triggers()
+	if r == nil {
+		return isNew
+	}
+	hasAttempt := !r.AttemptEnded
+	isBusy := r.Steps > 0 || !r.RetryAt.IsZero() || hasAttempt && !in.At.Before(r.SendAt)
+	if isNew && policy == event.PolicyReject && isBusy {
+		isNew = false
+	}
+	trigger := event.Counter(s.Trigger)
+	if isNew {
+		trigger = s.EventCount + 1
+	}
+	if body, ok := in.Events[0].Body.(event.SetDeliveryPolicy); ok {
+		policy = body.Policy
+	}
+	isQueued := r.Limit != "" && policy != event.PolicyInterrupt && trigger > event.Counter(r.Limit)
+	return trigger > event.Counter(r.Through) && r.Compaction == nil && !isQueued
+}
+
+func isRetried(s reducer.Session, in reducer.AttemptEnded) bool {
+	return in.Outcome == reducer.Failed && in.Retryable && in.Repair == nil && s.Request.Retries < s.Reduced.Config.Retry.MaxRetries
+}
+
+func goesOn(s reducer.Session, in reducer.AttemptEnded) bool {
+	r := s.Request
+	isSummary, isTimeout := r.Compaction != nil, in.Outcome == reducer.Interrupted && in.Reason == event.ReasonTimeout
+	mayFallBack := !r.Fallback && s.Reduced.Config.Fallback != nil
+	switch {
+	case r.Stop != "":
+		return in.Outcome == reducer.Withdrawn && r.Stop == event.ReasonNewUserInput
+	case in.Outcome == reducer.Withdrawn && r.Taken != "":
+		return true
+	case isSummary && in.Outcome != reducer.HandedBack && in.Outcome != reducer.Lost && in.Outcome != reducer.Withdrawn && (in.Outcome != reducer.Interrupted || isTimeout):
+		return true // no provider has rejected a request as too long
+	case in.Outcome == reducer.Completed, in.Outcome == reducer.Called:
+		return false
+	case isTimeout:
+		return mayFallBack || r.Retries < s.Reduced.Config.Retry.MaxRetries
+	case in.Outcome == reducer.Failed:
+		isRepaired := in.Repair != nil && r.Repair == nil
+		isRefused := len(in.Suspects) > 0 && r.Refusals < reducer.MaxRefusals &&
+			!slices.ContainsFunc(s.Reduced.Refused, func(refused event.ContentRefused) bool { return refused.Model == in.Model })
+		return mayFallBack || isRepaired || isRefused || isRetried(s, in)
+	case in.Outcome == reducer.TooLong:
+		return mayFallBack || r.Compactions < reducer.MaxCompactions
+	}
+	return r.Returns < reducer.MaxReturns
+}
+
 // openCalls returns the ids of the calls without a result after an input that does not interrupt
 // them.
 func openCalls(s reducer.Session, in reducer.Input) (ids []string) {
-	if in, ok := in.(reducer.RequestEnded); ok {
+	if in, ok := in.(reducer.AttemptEnded); ok {
 		for _, c := range in.Calls {
 			if c.Error == "" {
 				ids = append(ids, c.ID)
@@ -204,7 +239,8 @@ func openCalls(s reducer.Session, in reducer.Input) (ids []string) {
 			}
 		case reducer.ToolEnded:
 			isValid := c.State == reducer.CallChecking && in.Outcome == reducer.CallReturned && in.Error == nil && !in.IsError
-			isOpen = c.ID != in.CallID || isValid
+			isAwaited := c.State == reducer.CallChecking || c.State == reducer.CallRunning
+			isOpen = c.ID != in.CallID || s.Request.ID != in.RequestID || isValid || !isAwaited
 		case reducer.Woken:
 			isOpen = c.Deadline.IsZero() || in.At.Before(c.Deadline)
 		case reducer.Continued:
@@ -257,9 +293,11 @@ func randomCall(r *rand.Rand, s reducer.Session) (requestID, callID string) {
 }
 
 // randomToolInput returns an input about tools that may follow.
-func randomToolInput(r *rand.Rand, s reducer.Session) reducer.Input {
-	at := eventtest.Epoch
+func randomToolInput(r *rand.Rand, s reducer.Session, at time.Time) reducer.Input {
 	requestID, callID := randomCall(r, s)
+	received := func(body event.Body) reducer.Input {
+		return reducer.Received{At: at, Events: []event.Event{event.New(body)}}
+	}
 	switch r.IntN(9) {
 	case 0:
 		return received(event.SetTools{Tools: event.ToolList{[]event.Tool{{Pattern: "fetch"}, clientTool}[r.IntN(2)]}, Parallel: new(1 + r.IntN(2)), MaxSteps: new(1 + r.IntN(3))})
@@ -275,13 +313,13 @@ func randomToolInput(r *rand.Rand, s reducer.Session) reducer.Input {
 		}
 		return received(decided)
 	case 4:
-		in := reducer.Continued{At: at}
+		in := reducer.Continued{At: at, Scheduled: r.IntN(2) == 0, Options: s.Options}
 		if r.IntN(2) == 0 {
 			in.NotStarted = []string{callID}
 		}
 		return in
 	case 5:
-		return reducer.Woken{At: at.Add(time.Duration(r.IntN(2)) * 25 * time.Hour)}
+		return reducer.Woken{At: at}
 	}
 	ended := reducer.ToolEnded{At: at, RequestID: requestID, CallID: callID, Value: []byte(`1`),
 		Outcome: []reducer.CallOutcome{reducer.CallReturned, reducer.CallReturned, reducer.CallLost, reducer.CallCancelled}[r.IntN(4)]}
@@ -291,66 +329,71 @@ func randomToolInput(r *rand.Rand, s reducer.Session) reducer.Input {
 	return ended
 }
 
-// randomInput returns an input that may follow. Reports of attempts are true, and results are only
-// those of reported attempts; TestStories covers the others.
-func randomInput(r *rand.Rand, s reducer.Session) reducer.Input {
-	at := eventtest.Epoch
-	a := reducer.Attempted{RequestID: "demo:r0000", ProviderID: "openai", Model: "m", Worker: []string{"", "w"}[r.IntN(2)]}
-	if s.Request != nil {
-		a.RequestID, a.Attempt, a.Through = s.Request.ID, s.Request.Attempt, s.Request.Through
+// randomInput returns an input that may follow.
+func randomInput(r *rand.Rand, s reducer.Session, at time.Time) reducer.Input {
+	if r.IntN(4) == 0 || s.Phase() == reducer.PhaseCalling && r.IntN(2) == 0 {
+		return randomToolInput(r, s, at)
 	}
-	if r.IntN(3) == 0 || s.Phase() == reducer.PhaseCalling && r.IntN(2) == 0 {
-		return randomToolInput(r, s)
+	if s.Phase() == reducer.PhaseRunning && r.IntN(3) == 0 || s.Phase() == reducer.PhaseStopping && r.IntN(2) == 0 {
+		return randomEnd(r, s, at)
 	}
-	if s.Phase() == reducer.PhaseAnswering && r.IntN(3) == 0 {
-		return reducer.RequestEnded{At: at, Attempted: a, Outcome: reducer.Called, Calls: randomCalls(r, s), Text: "Hm"}
-	}
-	if s.Phase() == reducer.PhaseDebouncing && r.IntN(8) == 0 {
-		return reducer.RequestEnded{At: at, Attempted: a, Outcome: reducer.TooLong, Overflow: &reducer.Overflow{Tokens: 100, Window: 100}}
-	}
-	switch r.IntN(16) {
-	case 0, 1, 2:
-		return received(event.UserMessage{Content: "Hello"})
-	case 3:
-		e := event.New(event.UserMessage{Content: "Hello"})
-		e.ClientEventID = []string{"a", "b", "c"}[r.IntN(3)]
+	received := func(body event.Body, clientEventID string) reducer.Input {
+		e := event.New(body)
+		e.ClientEventID = clientEventID
 		return reducer.Received{At: at, Events: []event.Event{e}}
+	}
+	switch r.IntN(12) {
+	case 0, 1, 2:
+		return received(event.UserMessage{Content: "Hello"}, "")
+	case 3:
+		return received(event.UserMessage{Content: "Hello"}, []string{"a", "b", "c"}[r.IntN(3)])
 	case 4:
-		return received(event.UserMessage{Content: "Hello", TriggersTurn: new(false)})
-	case 5:
-		return received(event.SetDeliveryPolicy{Policy: event.Policies()[r.IntN(len(event.Policies()))]})
-	case 6:
-		return received(event.SetProviderConfig{ProviderID: "openai", Model: "m", AsFallback: true})
+		return received(event.UserMessage{Content: "Hello", TriggersTurn: new(false)}, "")
+	case 5, 6:
+		return received(event.SetDeliveryPolicy{Policy: event.Policies()[r.IntN(len(event.Policies()))]}, "")
 	case 7:
+		return received(event.SetProviderConfig{ProviderID: "openai", Model: "m", AsFallback: true, UseDefault: false}, "")
+	case 8:
 		return reducer.Refused{At: at, Reason: "not an event"}
-	case 8, 9, 10:
-		if s.Request != nil {
-			first := max(event.Counter(s.Request.Asked), s.EventCount-3)
-			a.Attempt = max(a.Attempt, s.Request.FirstAttempt-1) + r.IntN(2)
-			a.Through = cmp.Or(s.Request.Limit, event.FormatID("demo", first+r.IntN(s.EventCount-first+1)))
-		}
-		in := reducer.RequestStarted{At: at, Attempted: a}
-		if r.IntN(4) == 0 {
-			in.Ended = &reducer.AttemptEnd{Error: "no"}
-		}
-		return in
-	case 11, 12:
-		in := reducer.RequestEnded{At: at, Attempted: a, Text: "Hi",
-			Outcome: []reducer.Outcome{reducer.Completed, reducer.Interrupted, reducer.Failed, reducer.HandedBack, reducer.Lost}[r.IntN(5)],
-			Reason:  []event.Reason{"", event.ReasonTimeout, event.ReasonNewUserInput}[r.IntN(3)]}
-		if in.Outcome == reducer.Failed && r.IntN(3) == 0 {
-			in.Suspects = []reducer.Suspect{{Content: event.ContentSchemas}}
-		}
-		return in
-	case 13:
+	case 9:
 		return reducer.InterruptAsked{At: at}
-	case 14:
-		return reducer.Continued{At: at}
+	case 10:
+		return reducer.Continued{At: at, Scheduled: r.IntN(2) == 0, Options: s.Options}
 	}
 	if r.IntN(8) == 0 {
-		return reducer.Opened{At: at}
+		return reducer.Opened{At: at, Options: s.Options}
 	}
 	return reducer.CloseAsked{At: at}
+}
+
+// randomEnd returns a report of the newest attempt, seldom of another one.
+func randomEnd(r *rand.Rand, s reducer.Session, at time.Time) reducer.Input {
+	in := reducer.AttemptEnded{At: at, RequestID: "demo:r0000", Attempt: 1, Text: "Hi", ProviderID: "openai", Model: []string{"m", "n"}[r.IntN(2)],
+		Outcome: []reducer.Outcome{
+			reducer.Completed, reducer.Called, reducer.Called, reducer.Interrupted, reducer.Withdrawn, reducer.Failed, reducer.Failed, reducer.Failed,
+			reducer.HandedBack, reducer.Lost, reducer.TooLong,
+		}[r.IntN(11)],
+		Reason: []event.Reason{"", event.ReasonTimeout, event.ReasonNewUserInput}[r.IntN(3)]}
+	if s.Request != nil && r.IntN(10) > 0 {
+		in.RequestID, in.Attempt = s.Request.ID, s.Request.Attempt
+	}
+	switch in.Outcome {
+	case reducer.Called:
+		in.Calls = randomCalls(r, s)
+	case reducer.TooLong:
+		in.Overflow = &reducer.Overflow{Tokens: 100, Window: 100}
+	case reducer.Failed:
+		in.Text, in.Reason = "", ""
+		switch r.IntN(4) {
+		case 0:
+			in.Suspects = []reducer.Suspect{{Content: event.ContentSchemas}}
+		case 1:
+			in.Repair = &reducer.Repair{Problem: "no JSON"}
+		case 2:
+			in.Retryable, in.RetryAfter = true, time.Duration(r.IntN(2))*time.Minute
+		}
+	}
+	return in
 }
 
 func received(body event.Body) reducer.Received {
@@ -359,7 +402,9 @@ func received(body event.Body) reducer.Received {
 
 func effectNames(effects []reducer.Effect) (names []string) {
 	for _, effect := range effects {
-		names = append(names, strings.TrimPrefix(fmt.Sprintf("%T", effect), "reducer."))
+		if _, isTimer := effect.(reducer.WakeAt); !isTimer {
+			names = append(names, strings.TrimPrefix(fmt.Sprintf("%T", effect), "reducer."))
+		}
 	}
-	return names
+	return slices.Compact(names)
 }

@@ -8,7 +8,7 @@ import (
 
 // Usage is a sum over attempts. It is comparable.
 type Usage struct {
-	Attempts        int   `json:"attempts"` // sent and ended
+	Attempts        int   `json:"attempts"` // that ended; withdrawn ones do not count
 	InputTokens     int   `json:"inputTokens,omitempty"`
 	CachedTokens    int   `json:"cachedTokens,omitempty"`
 	OutputTokens    int   `json:"outputTokens,omitempty"`

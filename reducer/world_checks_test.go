@@ -38,16 +38,19 @@ func (w *world) check() {
 	if s.Request == nil {
 		require.Equal(w, s.Requests, loaded.Requests)
 		require.Empty(w, s.Trigger, "an idle session has an unanswered message")
+		require.Empty(w, loaded.Trigger)
 		require.Empty(w, s.Closing, "a closing session is idle")
 		require.Empty(w, w.waiting, "a message waits, but no request runs")
 		w.checkReasons()
 	} else {
-		require.Contains(w, []int{s.Requests, s.Requests - 1}, loaded.Requests)
-		if loaded.Request != nil {
+		require.Equal(w, s.Requests, loaded.Requests)
+		{
+			require.Equal(w, s.Request.ID, loaded.Request.ID)
 			require.Equal(w, s.Request.Attempt, loaded.Request.Attempt)
 			require.Equal(w, s.Request.AttemptEnded, loaded.Request.AttemptEnded)
 			require.Equal(w, s.Request.Steps, loaded.Request.Steps)
-			require.Equal(w, s.Request.Hooks, loaded.Request.Hooks)
+			require.Equal(w, s.Request.Through, loaded.Request.Through)
+			require.Equal(w, s.Request.Refusals > 0, loaded.Request.Refusals > 0)
 			require.Equal(w, idsOf(s.Request.Calls), idsOf(loaded.Request.Calls))
 		}
 		require.False(w, s.Ended, "a request runs in an ended session")
@@ -60,8 +63,8 @@ func (w *world) check() {
 	w.checkCompactions()
 }
 
-// checkAttempts requires that exactly one event records the end of each attempt, and that the
-// usage of the session is the sum over these events.
+// checkAttempts requires that exactly one event records the end of each attempt, except of one that was withdrawn, and
+// that the usage of the session is the sum over these events.
 func (w *world) checkAttempts() {
 	var running string // request and attempt; "" for none
 	var ended reducer.Usage
@@ -76,7 +79,8 @@ func (w *world) checkAttempts() {
 	for _, e := range w.log {
 		switch body := e.Body.(type) {
 		case event.LLMRequestStarted:
-			require.Empty(w, running, "%s begins without the end of an attempt", e.ID)
+			isCorrection := running == fmt.Sprint(body.RequestID, " ", body.Attempt)
+			require.True(w, running == "" || isCorrection || w.withdrawn[running], "%s begins without the end of an attempt", e.ID)
 			running = fmt.Sprint(body.RequestID, " ", body.Attempt)
 		case event.LLMAttemptEnded:
 			require.NotEmpty(w, running, "%s is the end of no attempt", e.ID)
@@ -100,25 +104,33 @@ func (w *world) checkAttempts() {
 // checkHooks requires that each hook is recorded once per attempt and stage, with its attempt, and
 // that no fallback follows a refusal.
 func (w *world) checkHooks() {
-	recorded, sent, refused := map[string]bool{}, map[string]int{}, ""
+	recorded, sent := map[string]bool{}, map[string]int{}
 	for _, e := range w.log {
 		switch body := e.Body.(type) {
 		case event.LLMRequestStarted:
 			sent[body.RequestID] = body.Attempt
 		case event.ToolsOffered:
-			require.Equal(w, sent[body.RequestID], body.Attempt, "%s is about an attempt that was not sent", e.ID)
+			require.Equal(w, sent[body.RequestID], body.Attempt, "%s is about another attempt", e.ID)
 		case event.HookApplied:
 			key := fmt.Sprint(body.RequestID, body.Attempt, body.Stage, body.Hook)
 			require.False(w, recorded[key], "%s repeats a report", e.ID)
 			recorded[key] = true
-			if body.Attempt > sent[body.RequestID] {
-				refused = body.RequestID
-			}
+			require.Equal(w, sent[body.RequestID], body.Attempt, "%s is about another attempt", e.ID)
 		case event.LLMRequestFellBack:
 			require.NotEqual(w, event.FailureRefusedByHook, body.Kind)
-			require.NotEqual(w, refused, body.RequestID, "a fallback follows the report of an attempt that was not sent")
 		}
 	}
+}
+
+// isCorrected reports whether an event repeats the start of an attempt with another model.
+func isCorrected(e event.Event, log []event.Event) bool {
+	body := e.Body.(event.LLMRequestStarted)
+	for i := event.Counter(e.ID) - 2; i >= 0; i-- {
+		if earlier, ok := log[i].Body.(event.LLMRequestStarted); ok {
+			return earlier.Model != body.Model || earlier.ProviderID != body.ProviderID
+		}
+	}
+	return false
 }
 
 // checkReasons requires an event with the outcome of each message that requires an answer.
@@ -172,7 +184,7 @@ func (w *world) checkRequests() {
 			continue
 		case event.LLMRequestStarted:
 			about(body.RequestID)
-			require.Greater(w, body.Attempt, attempt)
+			require.True(w, body.Attempt == attempt+1 || body.Attempt == attempt && isCorrected(e, w.log), "%s: attempt %d follows %d", e.ID, body.Attempt, attempt)
 			require.Less(w, event.Counter(body.ThroughEventID), event.Counter(e.ID))
 			attempt = body.Attempt
 		case event.LLMRequestFellBack:

@@ -26,8 +26,12 @@ func (w *world) tooLong() {
 	if w.running == nil {
 		return
 	}
-	if w.send(); w.running.MayCompact {
-		w.endBy(rapid.SampledFrom([]string{"too long", "refused"}).Draw(w.T, "who"))
+	if w.running.MayCompact {
+		way := rapid.SampledFrom([]string{"too long", "rejected as too long"}).Draw(w.T, "who")
+		if way != "too long" {
+			w.send()
+		}
+		w.endBy(way)
 	}
 	if w.running != nil && w.running.Compaction != nil && rapid.Bool().Draw(w.T, "summarises") {
 		w.send()

@@ -1,6 +1,8 @@
 package reducer_test
 
 import (
+	"cmp"
+	"fmt"
 	"reflect"
 	"slices"
 	"testing"
@@ -14,27 +16,32 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// TestASessionSurvivesRandomFaults_Alone drives a session with random inputs: events of every kind,
-// interrupts, closes, workers that fail, die or ignore a stop, lost, late and repeated
-// signals, terminated runs, and runs that continue as new. Answers have tool calls with every
+// TestASessionSurvivesRandomFaults_Alone drives a session with random inputs: events of every kind, bursts in
+// the quiet period, interrupts, closes, attempts with every outcome, retries that wait, lost stops, terminated runs, and
+// runs that continue as new, also during an attempt, and sessions that end when they are idle. Answers have tool calls with every
 // outcome: errors, approvals, results of clients, expiry, lost workers and late results. It checks
 // the invariants after every step, and that the session becomes idle when the faults end.
 func TestASessionSurvivesRandomFaults_Alone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := &world{T: t, session: reducer.NewSession("demo"), twin: reducer.NewSession("demo"), now: eventtest.Epoch, shown: map[string]int{}, started: map[string]bool{}}
-		w.step(reducer.Opened{At: w.now})
+		w := &world{
+			T: t, session: reducer.NewSession("demo"), twin: reducer.NewSession("demo"), now: eventtest.Epoch,
+			shown: map[string]int{}, started: map[string]bool{}, withdrawn: map[string]bool{},
+		}
+		w.options.DefaultProviderID, w.options.DefaultModel = "ollama", "llama3.2"
+		w.options.IdleCloseMs = rapid.SampledFrom([]int64{0, time.Hour.Milliseconds()}).Draw(t, "idle close")
+		w.step(reducer.Opened{At: w.now, Options: w.options})
 		w.input(event.New(event.SetDeliveryPolicy{Policy: rapid.SampledFrom(event.Policies()).Draw(t, "policy")}))
 		t.Repeat(map[string]func(*rapid.T){
 			"message":   func(t *rapid.T) { w.in(t); w.input(event.New(eventtest.UserMessage().Draw(t, "message"))) },
+			"burst":     func(t *rapid.T) { w.in(t); w.burst() },
 			"any input": func(t *rapid.T) { w.in(t); w.anyInput() },
 			"bad input": func(t *rapid.T) { w.in(t); w.step(reducer.Refused{At: w.now, Reason: "not an event", Input: "?"}) },
 			"interrupt": func(t *rapid.T) { w.in(t); w.interrupt() },
 			"close":     func(t *rapid.T) { w.in(t); w.excuseAll(); w.step(reducer.CloseAsked{At: w.now, Reason: "enough"}) },
 			"terminate": func(t *rapid.T) { w.in(t); w.terminate() },
 			"send":      func(t *rapid.T) { w.in(t); w.send() },
-			"retry":     func(t *rapid.T) { w.in(t); w.retry() },
-			"signal":    func(t *rapid.T) { w.in(t); w.signal() },
 			"end":       func(t *rapid.T) { w.in(t); w.end() },
+			"fail":      func(t *rapid.T) { w.in(t); w.fail() },
 			"strategy":  func(t *rapid.T) { w.in(t); w.input(event.New(eventtest.SetCompaction().Draw(t, "compaction"))) },
 			"too long":  func(t *rapid.T) { w.in(t); w.tooLong() },
 			"steps":     func(t *rapid.T) { w.in(t); w.steps(); w.steps(); w.tooLong() },
@@ -58,18 +65,21 @@ type world struct {
 	*rapid.T
 	session reducer.Session
 	twin    reducer.Session // a deep copy
+	options reducer.Options
 	log     []event.Event
 	history []event.Event // the log as it is read back
 	now     time.Time
+	timer   time.Time
 
 	running *activity
-	// signals can be delivered, any number of times.
-	signals []reducer.RequestStarted
+	// since is when the newest attempt that does not replace a withdrawn one was scheduled.
+	since time.Time
+	// withdrawn are the attempts that were not sent.
+	withdrawn map[string]bool
 	// calling are the calls that a worker executes, and cancelled those that it was asked to stop.
 	calling, cancelled []reducer.CallTool
 	// started are the ids of the calls that were executed, by whether they are idempotent.
 	started map[string]bool
-	timer   time.Time
 
 	// waiting are the messages that require an answer.
 	waiting []int
@@ -77,30 +87,24 @@ type world struct {
 	shown map[string]int
 }
 
-// activity is a request at a worker.
+// activity is an attempt at a worker.
 type activity struct {
-	reducer.StartRequest
-	attempt int
-	through string // "" in the quiet period
-	model   string
-	stop    event.Reason // "" if it was not asked to stop
-	hooks   []event.HookApplied
-	// heartbeat is the newest attempt that sent a heartbeat; nil for none.
-	heartbeat *reducer.LostAttempt
+	reducer.StartAttempt
+	isSent       bool
+	stop         event.Reason // "" if it was not asked to stop
+	isStopUnsent bool         // it was asked to stop before it was sent
 }
 
-func (a *activity) attempted() reducer.Attempted {
-	at := reducer.Attempted{RequestID: a.RequestID, Attempt: a.attempt, Through: a.through}
-	if a.through != "" {
-		at.ProviderID, at.Model = "openai", a.model
-	}
-	return at
-}
+func (a *activity) key() string { return fmt.Sprint(a.RequestID, " ", a.Attempt) }
 
 // in draws from t from now on.
 func (w *world) in(t *rapid.T) {
 	w.T = t
-	w.now = w.now.Add(time.Duration(rapid.IntRange(0, 1000).Draw(t, "pause")) * time.Millisecond)
+	w.pause()
+}
+
+func (w *world) pause() {
+	w.now = w.now.Add(time.Duration(rapid.SampledFrom([]int{0, 1, 4, 20, 300, 1000, 7000}).Draw(w.T, "pause")) * time.Millisecond)
 }
 
 // step applies an input, checks the invariants of a step and performs the effects. It
@@ -120,31 +124,10 @@ func (w *world) step(in reducer.Input) []event.Event {
 				w.record(e)
 			}
 			recorded = append(recorded, effect.Events...)
-		case reducer.StartRequest:
-			require.Nil(w, w.running, "two requests at once")
-			require.Equal(w, event.FormatID("demo", len(w.log)), effect.Through, "a request includes the newest recorded event")
-			require.NotNil(w, next.Request)
-			require.Equal(w, next.Request.ID, effect.RequestID)
-			require.Equal(w, next.Requests, effect.Turn)
-			require.Empty(w, next.OpenToolCalls, "a request starts with an open tool call")
-			require.Empty(w, next.Request.Calls)
-			require.Equal(w, next.Request.Limit, effect.Limit)
-			require.Equal(w, next.Request.Steps, effect.Steps)
-			if w.shown[effect.RequestID] == 0 {
-				require.NotEmpty(w, w.waiting, "a request starts without a waiting message")
-			}
-			w.running = &activity{StartRequest: effect, attempt: effect.FirstAttempt, model: "m"}
-			w.shown[effect.RequestID] = event.Counter(reducer.ThroughOf(next))
-		case reducer.TellRequest:
-			require.NotNil(w, w.running, "no request runs to notify")
-			require.Equal(w, w.running.RequestID, effect.RequestID)
-			if w.running.stop == "" && w.running.through != "" && event.Counter(effect.Through) > event.Counter(w.running.through) {
-				w.running.stop = event.ReasonNewUserInput
-			}
-		case reducer.InterruptRequest:
-			require.NotNil(w, w.running, "no request runs to interrupt")
-			require.Equal(w, w.running.RequestID, effect.RequestID)
-			w.running.stop = effect.Reason
+		case reducer.StartAttempt:
+			w.start(effect)
+		case reducer.StopAttempt:
+			w.stop(effect)
 		case reducer.CallTool:
 			w.callTool(effect)
 		case reducer.CancelTools:
@@ -155,14 +138,76 @@ func (w *world) step(in reducer.Input) []event.Event {
 				return c.RequestID == effect.RequestID
 			})
 		case reducer.WakeAt:
-			require.NotEqual(w, w.timer, effect.At)
+			require.True(w, w.timer.IsZero() || effect.At.Before(w.timer), "the timer is set needlessly")
 			w.timer = effect.At
 		}
 	}
-	isCalling := next.Phase() == reducer.PhaseCalling
-	require.Equal(w, next.Request != nil && !isCalling, w.running != nil, "the session and the worker disagree whether a request runs")
+	isRunning := next.Request != nil && next.Phase() != reducer.PhaseCalling && !next.Request.AttemptEnded
+	require.Equal(w, isRunning, w.running != nil, "the session and the worker disagree whether an attempt runs")
 	w.checkCalls()
+	w.checkTimer()
 	return recorded
+}
+
+// start schedules an attempt.
+func (w *world) start(effect reducer.StartAttempt) {
+	next := w.session
+	require.Nil(w, w.running, "two attempts at once")
+	require.NotNil(w, next.Request)
+	require.Equal(w, next.Request.ID, effect.RequestID)
+	require.Equal(w, next.Request.Attempt, effect.Attempt)
+	require.Equal(w, next.Requests, effect.Turn)
+	require.Empty(w, next.OpenToolCalls, "an attempt starts with an open tool call")
+	require.Empty(w, next.Request.Calls)
+	require.Equal(w, next.LastEventID(), effect.Through, "its input is the session of the step")
+	require.Equal(w, next.LastEventAt, effect.ThroughAt)
+	newest := w.log[len(w.log)-1]
+	recorded, ok := newest.Body.(event.LLMRequestStarted)
+	require.True(w, ok, "its start is the newest event")
+	require.Equal(w, effect.RequestID, recorded.RequestID)
+	require.Equal(w, effect.Attempt, recorded.Attempt)
+	require.Equal(w, effect.Model, recorded.Model)
+	require.Equal(w, effect.Compaction != nil, recorded.Purpose == event.PurposeCompaction)
+	require.Equal(w, cmp.Or(effect.Limit, newest.ParentID), recorded.ThroughEventID)
+	if !w.withdrawn[fmt.Sprint(effect.RequestID, " ", effect.Attempt-1)] {
+		w.since = w.now
+	}
+	if !effect.SendAt.IsZero() {
+		require.True(w, effect.SendAt.After(w.now))
+		isRetry := effect.SendAt.Equal(next.Request.RetryAt)
+		bound := w.since.Add(time.Duration(next.Reduced.Config.Delivery.MaxWaitMs) * time.Millisecond)
+		require.True(w, isRetry || !effect.SendAt.After(bound), "a stream of input delays an attempt beyond the maximum wait")
+		require.LessOrEqual(w, effect.SendAt.Sub(w.now), time.Minute)
+		require.True(w, isRetry || effect.JitterMs == 0)
+	}
+	w.checkInput(effect)
+	w.running = &activity{StartAttempt: effect}
+}
+
+// checkInput requires that a worker that loads the log sends the same as one that has the session.
+func (w *world) checkInput(effect reducer.StartAttempt) {
+	loaded := reducer.Load("demo", reducer.Reduce, w.history...)
+	loaded.Request.Steps, loaded.Request.Limit, loaded.Request.Compaction = effect.Steps, effect.Limit, effect.Compaction
+	require.Equal(w, reducer.MessagesOf(w.session), reducer.MessagesOf(loaded))
+	require.Equal(w, reducer.SettingsOf(w.session), reducer.SettingsOf(loaded))
+	require.Equal(w, reducer.MustOffer(w.session), reducer.MustOffer(loaded))
+	require.Equal(w, w.session.Usage, loaded.Usage)
+	require.Equal(w, w.session.Request.Through, loaded.Request.Through)
+}
+
+// stop delivers a request to stop, or loses it if the attempt may go on.
+func (w *world) stop(effect reducer.StopAttempt) {
+	require.NotNil(w, w.running, "no attempt runs to stop")
+	require.Equal(w, w.running.RequestID, effect.RequestID)
+	require.Equal(w, w.running.Attempt, effect.Attempt)
+	require.True(w, w.running.Compaction == nil || effect.Reason == event.ReasonCancelled, "input stops a summary")
+	require.Empty(w, w.running.stop, "an attempt is asked to stop twice")
+	switch {
+	case !effect.Unsent:
+		w.running.stop = effect.Reason
+	case !w.running.isSent:
+		w.running.isStopUnsent = rapid.Bool().Draw(w.T, "the stop arrives")
+	}
 }
 
 // record appends an event to the log and checks its envelope.
@@ -207,14 +252,27 @@ func (w *world) excuseAll() { w.excuse(len(w.log)) }
 
 // interrupt cancels the request; queued messages keep waiting.
 func (w *world) interrupt() {
-	if r := w.session.Request; r != nil && r.Through != "" && r.Stop != event.ReasonNewUserInput {
-		w.excuse(event.Counter(r.Through))
-	} else if r != nil && r.Limit != "" && event.Counter(w.session.Trigger) > event.Counter(r.Limit) {
-		w.excuse(event.Counter(r.Limit))
+	included := 0
+	if r := w.session.Request; r != nil {
+		included = max(event.Counter(r.Through), event.Counter(r.Taken))
+	}
+	if event.Counter(w.session.Trigger) > included {
+		w.excuse(included)
 	} else {
 		w.excuseAll()
 	}
 	w.step(reducer.InterruptAsked{At: w.now})
+}
+
+// burst sends messages in quick succession. The attempt may be withdrawn in between.
+func (w *world) burst() {
+	for range rapid.IntRange(2, 6).Draw(w.T, "messages") {
+		w.input(event.New(eventtest.UserMessage().Draw(w.T, "message")))
+		w.now = w.now.Add(time.Duration(rapid.IntRange(0, 8).Draw(w.T, "milliseconds")) * time.Millisecond)
+		if a := w.running; a != nil && !a.isSent && (a.stop != "" || a.isStopUnsent) && rapid.Bool().Draw(w.T, "withdrawn") {
+			w.endBy("withdrawn")
+		}
+	}
 }
 
 func (w *world) anyInput() {
@@ -251,7 +309,8 @@ func (w *world) input(events ...event.Event) {
 		require.Equal(w, e.ClientEventID, recorded[i].ClientEventID)
 	}
 	for _, e := range recorded[len(events):] {
-		require.Contains(w, []event.Tag{event.TagToolResult, event.TagLLMRequestInterrupted}, e.Tag(), "only results of tool calls and their interruption follow the input")
+		require.Contains(w, []event.Tag{event.TagToolResult, event.TagLLMRequestInterrupted, event.TagLLMRequestStarted}, e.Tag(),
+			"only results of tool calls, their interruption and an attempt follow the input")
 	}
 }
 
@@ -286,118 +345,97 @@ func (w *world) fresh(events []event.Event) (fresh []event.Event) {
 // terminate replaces the session by one loaded from the log.
 func (w *world) terminate() {
 	w.excuseAll()
-	w.running, w.signals, w.timer = nil, nil, time.Time{}
+	w.running, w.timer = nil, time.Time{}
 	w.cancelled, w.calling = append(w.cancelled, w.calling...), nil
 	w.session = reducer.Load("demo", reducer.Reduce, w.history...)
 	w.twin = throughJSON(w, w.session)
-	w.step(reducer.Opened{At: w.now, PreviousRunID: "run"})
+	w.step(reducer.Opened{At: w.now, PreviousRunID: "run", Options: w.options})
 }
 
-// send ends the quiet period of the attempt.
+// send sends the attempt once its time has come. One that was asked to stop in time is not sent.
 func (w *world) send() {
-	if w.running == nil || w.running.through != "" {
-		return
-	}
-	w.running.through = reducer.ThroughOf(w.session)
-	w.running.hooks = rapid.SliceOfN(eventtest.HookApplied(), 0, 3).Draw(w.T, "hooks")
-	w.running.model = rapid.SampledFrom([]string{"m", "n"}).Draw(w.T, "model")
-	if rapid.IntRange(0, 3).Draw(w.T, "lost") > 0 {
-		w.signals = append(w.signals, reducer.RequestStarted{Attempted: w.running.attempted(), Lost: w.running.heartbeat, Hooks: w.running.hooks})
-	}
-	if rapid.Bool().Draw(w.T, "heartbeat") {
-		w.running.heartbeat = &reducer.LostAttempt{Attempted: w.running.attempted(), Usage: eventtest.Usage().Draw(w.T, "usage so far")}
+	if a := w.running; a != nil && a.stop == "" && !a.isStopUnsent {
+		a.isSent = true
+		if earliest := a.SendAt.Add(-time.Duration(a.JitterMs) * time.Millisecond); earliest.After(w.now) {
+			w.now = earliest
+		}
 	}
 }
 
-// retry simulates a failed attempt that Temporal retries.
-func (w *world) retry() {
-	if w.running == nil {
-		return
-	}
-	if w.running.through != "" && rapid.IntRange(0, 3).Draw(w.T, "lost") > 0 {
-		w.signals = append(w.signals, reducer.RequestStarted{Attempted: w.running.attempted(), Ended: &reducer.AttemptEnd{
-			Kind: event.FailureUnavailable, Retryable: true, Error: "busy", Usage: eventtest.Usage().Draw(w.T, "usage"),
-		}, Hooks: w.running.hooks})
-	}
-	w.running.attempt++
-	w.running.through, w.running.hooks = "", nil
-}
-
-// signal delivers a signal.
-func (w *world) signal() {
-	if len(w.signals) == 0 {
-		return
-	}
-	i := rapid.IntRange(0, len(w.signals)-1).Draw(w.T, "signal")
-	in := w.signals[i]
-	in.At = w.now
-	w.step(in)
-}
-
-// end ends the running activity in a possible way.
+// end ends the attempt in a possible way.
 func (w *world) end() {
 	if w.running == nil {
 		return
 	}
-	ways := []string{"failed", "returned", "died"}
-	if w.running.MayCompact {
-		ways = append(ways, "too long")
+	ways := []string{"failed", "handed back", "lost"}
+	if !w.running.isSent {
+		ways = append(ways, "withdrawn", "withdrawn")
+		if w.running.MayCompact {
+			ways = append(ways, "too long")
+		}
 	}
-	if w.running.stop != "" {
-		ways = append(ways, "stopped", "cancelled")
-	}
-	if w.running.through != "" {
-		ways = append(ways, "completed", "completed", "timed out", "refused", "content refused", "called", "called", "called")
+	if w.running.isSent {
+		ways = append(ways, "completed", "completed", "timed out", "rejected as too long", "content refused", "invalid", "called", "called", "called", "stopped")
 	}
 	w.endBy(rapid.SampledFrom(ways).Draw(w.T, "way"))
 }
 
+// fail makes the attempt fail, so that a retry follows or waits.
+func (w *world) fail() {
+	if w.running == nil {
+		return
+	}
+	w.send()
+	w.endBy("failed")
+}
+
 func (w *world) endBy(way string) {
-	in := reducer.RequestEnded{At: w.now, Attempted: w.running.attempted(), Text: "text", Lost: w.running.heartbeat, Hooks: w.running.hooks}
-	in.Hooks = append(slices.Clip(in.Hooks), rapid.SliceOfN(eventtest.HookApplied(), 0, 2).Draw(w.T, "hooks")...)
-	if in.Lost != nil && in.Lost.Attempt == in.Attempt {
-		in.Lost = nil
+	a := w.running
+	in := reducer.AttemptEnded{
+		At: w.now, RequestID: a.RequestID, Attempt: a.Attempt, ProviderID: rapid.SampledFrom([]string{"openai", "ollama"}).Draw(w.T, "provider"),
+		Model: rapid.SampledFrom([]string{a.Model, a.Model, "n"}).Draw(w.T, "model"),
+		Hooks: rapid.SliceOfNDistinct(eventtest.HookApplied(), 0, 3, func(h event.HookApplied) string { return fmt.Sprint(h.Stage, h.Hook) }).Draw(w.T, "hooks"),
 	}
 	if rapid.Bool().Draw(w.T, "offers tools") {
 		in.Offered = new(eventtest.ToolsOffered().Draw(w.T, "offered"))
 	}
-	if in.Through == "" {
-		in.Text = ""
-	} else {
+	if a.isSent {
 		in.Usage = eventtest.Usage().Draw(w.T, "usage")
-		w.shown[in.RequestID] = max(w.shown[in.RequestID], event.Counter(in.Through))
 	}
+	failed := func(kind event.FailureKind) { in.Outcome, in.Error, in.Kind = reducer.Failed, "no", kind }
 	switch way {
 	case "completed":
-		in.Outcome, in.FinishReason = reducer.Completed, "stop"
+		in.Outcome, in.FinishReason, in.Text = reducer.Completed, "stop", "text"
 	case "called":
-		in.Outcome, in.FinishReason, in.Calls = reducer.Called, "tool_calls", rapid.SliceOfN(calledTool(), 0, 5).Draw(w.T, "calls")
+		in.Outcome, in.FinishReason, in.Text = reducer.Called, "tool_calls", "text"
+		in.Calls = rapid.SliceOfN(calledTool(), 0, 5).Draw(w.T, "calls")
 	case "failed":
-		in.Outcome, in.Error, in.Text = reducer.Failed, "no", ""
-		in.Retryable = rapid.Bool().Draw(w.T, "retryable")
-		in.Kind = rapid.SampledFrom([]event.FailureKind{event.FailureBadRequest, event.FailureRefusedByHook}).Draw(w.T, "kind")
+		failed(rapid.SampledFrom([]event.FailureKind{event.FailureUnavailable, event.FailureUnavailable, event.FailureRefusedByHook}).Draw(w.T, "kind"))
+		in.Retryable, in.Final = rapid.Bool().Draw(w.T, "retryable"), rapid.IntRange(0, 5).Draw(w.T, "final") == 0
+		in.RetryAfter = time.Duration(rapid.SampledFrom([]int{0, 0, 2, 90, 301}).Draw(w.T, "retry after")) * time.Second
 	case "too long":
-		in.Outcome, in.Text, in.Overflow = reducer.TooLong, "", new(overflow().Draw(w.T, "overflow"))
+		in.Outcome, in.Overflow = reducer.TooLong, new(overflow().Draw(w.T, "overflow"))
 	case "content refused":
-		in.Outcome, in.Error, in.Text, in.Kind = reducer.Failed, "no", "", event.FailureBadRequest
-		in.Suspects = rapid.SliceOfN(suspect(), 1, 3).Draw(w.T, "suspects")
-	case "refused":
-		in.Outcome, in.Error, in.Text, in.Overflow = reducer.Failed, "too long", "", new(overflow().Draw(w.T, "overflow"))
-		in.Kind = event.FailureContextTooLong
-	case "returned":
-		in.Outcome, in.Text = reducer.HandedBack, ""
-	case "died": // without a result
-		last := w.running.heartbeat
-		in = reducer.RequestEnded{At: w.now, Attempted: reducer.Attempted{RequestID: in.RequestID}, Outcome: reducer.Lost}
-		if last != nil {
-			in.Attempted, in.Usage = last.Attempted, last.Usage
-		}
+		failed(event.FailureBadRequest)
+		in.Retryable, in.Suspects = rapid.Bool().Draw(w.T, "retryable"), rapid.SliceOfN(suspect(), 1, 3).Draw(w.T, "suspects")
+	case "rejected as too long":
+		failed(event.FailureContextTooLong)
+		in.Overflow = new(overflow().Draw(w.T, "overflow"))
+	case "invalid":
+		failed(event.FailureBadResponse)
+		in.Repair = &reducer.Repair{Answer: "{", Problem: "no JSON"}
+	case "handed back":
+		in.Outcome = reducer.HandedBack
+	case "lost":
+		in.Outcome, in.ProviderID, in.Model, in.Hooks, in.Offered = reducer.Lost, "", "", nil, nil
 	case "timed out":
-		in.Outcome, in.Reason = reducer.Interrupted, event.ReasonTimeout
-	case "stopped": // by the stop message
-		in.Outcome, in.Reason = reducer.Interrupted, w.running.stop
-	case "cancelled": // by Temporal, while waiting for a retry
-		in.Outcome, in.Attempted, in.Text = reducer.Interrupted, reducer.Attempted{RequestID: in.RequestID}, ""
+		in.Outcome, in.Reason, in.Text = reducer.Interrupted, event.ReasonTimeout, "text"
+		in.Kind, in.Retryable, in.Error = event.FailureTimeout, true, "too slow"
+	case "stopped": // perhaps by a forged stop
+		in.Outcome, in.Reason, in.Text = reducer.Interrupted, cmp.Or(a.stop, event.ReasonNewUserInput), "text"
+	case "withdrawn":
+		in.Outcome = reducer.Withdrawn
+		w.withdrawn[a.key()] = true
 	}
 	if in.Text != "" && rapid.Bool().Draw(w.T, "reasons") {
 		in.Reasoning, in.ProviderState = "reasoning", &event.ProviderState{
@@ -411,8 +449,11 @@ func (w *world) endBy(way string) {
 
 // finish ends every attempt in the same way, without new input, until the session is idle.
 func (w *world) finish() {
-	way := rapid.SampledFrom([]string{"completed", "called", "failed", "returned", "died", "timed out", "stopped", "too long", "refused", "content refused"}).Draw(w.T, "way")
-	for range 200 {
+	way := rapid.SampledFrom([]string{
+		"completed", "called", "failed", "handed back", "lost", "timed out", "stopped", "too long", "rejected as too long", "content refused", "invalid",
+		"withdrawn",
+	}).Draw(w.T, "way")
+	for range 1000 {
 		for len(w.calling) > 0 {
 			w.tool()
 		}
@@ -424,10 +465,14 @@ func (w *world) finish() {
 		}
 		if w.running == nil && len(w.calling) == 0 {
 			w.check()
+			require.Contains(w, []reducer.Phase{reducer.PhaseIdle, reducer.PhaseEnded}, w.session.Phase())
+			require.True(w, w.session.Ended || w.options.IdleCloseMs == 0, "an idle session does not end")
 			return
 		}
 		if w.running != nil {
-			w.send()
+			if way != "withdrawn" && way != "too long" {
+				w.send()
+			}
 			w.endBy(way)
 		}
 	}
@@ -461,10 +506,9 @@ func TestASessionAcceptsACustomReducer(t *testing.T) {
 		event.New(event.SetProviderConfig{ProviderID: "ollama", Model: "m", AsFallback: true}),
 		event.New(event.UserMessage{Content: "Hello"}),
 	}})
-	failed := reducer.RequestEnded{At: eventtest.Epoch, Attempted: reducer.Attempted{RequestID: s.Request.ID}, Outcome: reducer.Failed}
-	s, _ = step(s, failed)
+	s, _ = step(s, endOf(s, reducer.AttemptEnded{Outcome: reducer.Failed}))
 	require.NotNil(t, s.Request, "the request continues with the fallback")
-	s, _ = step(s, failed)
+	s, _ = step(s, endOf(s, reducer.AttemptEnded{Outcome: reducer.Failed}))
 	require.Nil(t, s.Request)
 	require.Empty(t, s.Reduced.Messages)
 }

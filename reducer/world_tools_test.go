@@ -136,27 +136,27 @@ func (w *world) wake() {
 	require.True(w, w.timer.IsZero() || w.timer.After(w.now), "a call that has expired still waits")
 }
 
-// continueAsNew continues in another run. Its calls and their workers are lost, except the calls
-// that did not start; an attempt continues.
+// continueAsNew continues in another run. Its attempt, its calls and their workers are lost, except the calls
+// that did not start.
 func (w *world) continueAsNew() {
-	if r := w.session.Request; r == nil || r.Worker == "" && w.session.Phase() != reducer.PhaseCalling {
-		return
-	}
-	var notStarted []string
+	in := reducer.Continued{At: w.now, Options: w.options}
 	for _, c := range w.calling {
 		if rapid.Bool().Draw(w.T, "not started") {
-			notStarted = append(notStarted, c.Call.ID)
+			in.NotStarted = append(in.NotStarted, c.Call.ID)
 			delete(w.started, c.Call.ID)
 		}
 	}
-	w.calling, w.timer = nil, time.Time{}
-	w.step(reducer.Continued{At: w.now, NotStarted: notStarted})
+	if a := w.running; a != nil {
+		in.Scheduled = a.isSent || rapid.Bool().Draw(w.T, "scheduled")
+		w.withdrawn[a.key()] = !in.Scheduled
+	}
+	w.running, w.calling, w.timer = nil, nil, time.Time{}
+	w.step(in)
 }
 
 // checkCalls checks the calls of the running request after a step.
 func (w *world) checkCalls() {
 	var running []string
-	var deadline time.Time
 	if r := w.session.Request; r != nil {
 		for _, c := range r.Calls {
 			require.Empty(w, c.Error, "a call that is not executed has no result")
@@ -166,9 +166,6 @@ func (w *world) checkCalls() {
 				running = append(running, c.ID)
 			case reducer.CallApproval, reducer.CallClient:
 				require.False(w, c.Deadline.IsZero(), "call %s waits for ever", c.ID)
-			}
-			if !c.Deadline.IsZero() && (deadline.IsZero() || c.Deadline.Before(deadline)) {
-				deadline = c.Deadline
 			}
 		}
 		limits := w.session.Reduced.Config.Tools.Limits()
@@ -181,7 +178,25 @@ func (w *world) checkCalls() {
 		executed = append(executed, c.Call.ID)
 	}
 	require.ElementsMatch(w, running, executed, "the session and the workers disagree which calls run")
-	require.Equal(w, deadline, w.timer)
+}
+
+// checkTimer requires that a timer fires when the session must act without input.
+func (w *world) checkTimer() {
+	var next time.Time
+	switch r, s := w.session.Request, w.session; {
+	case r == nil && !s.Ended && s.Options.IdleCloseMs > 0:
+		next = s.LastEventAt.Add(time.Duration(s.Options.IdleCloseMs) * time.Millisecond)
+	case r != nil && len(r.Calls) > 0:
+		for _, c := range r.Calls {
+			if !c.Deadline.IsZero() && (next.IsZero() || c.Deadline.Before(next)) {
+				next = c.Deadline
+			}
+		}
+	case r != nil && r.AttemptEnded:
+		require.False(w, r.RetryAt.IsZero(), "no attempt runs, and no retry waits")
+		next = r.RetryAt
+	}
+	require.True(w, next.IsZero() || !w.timer.IsZero() && !w.timer.After(next), "no timer fires at %v", next)
 }
 
 // checkConversation requires that ids of calls are unique, that every call of an answer has

@@ -33,7 +33,7 @@ newest Temporal run. The list is eventually consistent: changes appear after
 about a second.
 
 ` + exitReference,
-		Example: `  starter list --query 'ContextStatus = "answering"'
+		Example: `  starter list --query 'ContextStatus = "waiting"'
   starter list --query 'ContextTurns > 10' --json`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return runList(command.Context(), o) },

@@ -17,8 +17,8 @@ type Attempt struct {
 	RequestID   string
 	// Number counts the attempts of the request from 1.
 	Number int
-	// After is the newest event when the attempt was enqueued, such as the answer of the previous
-	// step. Followers show the deltas after it. "": unknown.
+	// After is the newest event when the attempt was scheduled: that it was started. Followers show the deltas
+	// after it. "": unknown.
 	After string
 }
 
@@ -36,9 +36,8 @@ type Broadcast struct {
 	text, reasoning strings.Builder // so far
 }
 
-// Broadcast starts an attempt. It calls onStop on another goroutine for each stop message to the
-// request. A second or later attempt starts with a Reset, so that the earlier text disappears at
-// once.
+// Broadcast starts an attempt. It calls onStop on another goroutine for each stop message to it. A second or later
+// attempt starts with a Reset, so that the earlier text disappears at once.
 func (c *Conn) Broadcast(attempt Attempt, onStop func(Stop)) *Broadcast {
 	b := &Broadcast{conn: c, attempt: attempt, onStop: onStop}
 	if c == nil {
@@ -123,8 +122,9 @@ func (b *Broadcast) delta(index int, text, reasoning string, reset bool) Delta {
 
 func (b *Broadcast) stop(msg *nats.Msg) {
 	var stop Stop
-	// Only the broadcast of this request responds: that of an earlier one may still be open.
-	if json.Unmarshal(msg.Data, &stop) == nil && stop.RequestID == b.attempt.RequestID && hasInbox(msg) {
+	// Only the broadcast of this attempt responds: that of an earlier one may still be open.
+	isMine := json.Unmarshal(msg.Data, &stop) == nil && stop.RequestID == b.attempt.RequestID && stop.Attempt == b.attempt.Number
+	if isMine && hasInbox(msg) {
 		_ = msg.Respond([]byte(`{}`))
 		b.onStop(stop)
 	}

@@ -227,13 +227,12 @@ func token(name string) string {
 	return b.String()
 }
 
-// Stop asks the answering worker to stop a request.
+// Stop asks the worker of an attempt to stop it.
 type Stop struct {
 	RequestID string       `json:"requestId"`
+	Attempt   int          `json:"attempt"`
 	Reason    event.Reason `json:"reason"`
-	// Through is the newest event that requires an answer. New input does not stop an attempt that
-	// included this event.
-	Through string `json:"throughEventId,omitempty"`
+	Unsent    bool         `json:"unsent,omitempty"` // only if the attempt has not been sent yet
 }
 
 const askTimeout = 500 * time.Millisecond

@@ -218,14 +218,18 @@ func TestNextAttemptResetsTheText(t *testing.T) {
 	require.Equal(t, event.TextDelta{RequestID: "demo:r0001", Attempt: 2, Index: 1, Delta: "Hello"}, next(t, sub))
 }
 
-func TestStopReachesItsRequest(t *testing.T) {
+func TestStopReachesItsAttempt(t *testing.T) {
 	server := startServer(t)
 	worker, workflow := connect(t, server, stream.Options{}), connect(t, server, stream.Options{})
 	received := make(chan stream.Stop, 1)
 	broadcast(t, worker, first("demo", 1), neverStopped(t))
 	broadcast(t, worker, first("other", 2), neverStopped(t))
-	broadcast(t, worker, first("demo", 2), func(s stream.Stop) { received <- s })
-	stop := stream.Stop{RequestID: "demo:r0002", Reason: event.ReasonNewUserInput, Through: "demo:0009"}
+	earlier := first("demo", 2)
+	broadcast(t, worker, earlier, neverStopped(t))
+	attempt := earlier
+	attempt.Number = 2
+	broadcast(t, worker, attempt, func(s stream.Stop) { received <- s })
+	stop := stream.Stop{RequestID: "demo:r0002", Attempt: 2, Reason: event.ReasonNewUserInput, Unsent: true}
 	require.NoError(t, workflow.Stop(within(t), "demo", stop))
 	select {
 	case got := <-received:
@@ -234,7 +238,7 @@ func TestStopReachesItsRequest(t *testing.T) {
 		t.Fatal("the stop message was acknowledged without a call of onStop")
 	}
 
-	// No worker responds for another request. The time until that is known does not matter
+	// No worker responds for another attempt. The time until that is known does not matter
 	// here.
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()

@@ -2,9 +2,8 @@ package wire
 
 import "github.com/seed-9ed7edd4/chronicle/reducer"
 
-// Limits in bytes of JSON. By default, the server rejects payloads above 2 MiB and messages above 4 MiB. The
-// development server and docker-compose.yml reduce the limit of payloads to 512 KiB. A payload in the blob
-// store counts as its reference.
+// Limits in bytes of JSON. By default, the server rejects payloads above 2 MiB and messages above 4 MiB. A payload in
+// the blob store counts as its reference.
 const (
 	// MaxEventBytes limits the events that workers create from answers and tool results, and events with
 	// inline files. It leaves room for a file of 1 MiB in base64.

@@ -26,28 +26,26 @@ const (
 	SignalEvent     = "event"     // one event object or an array of them
 	SignalInterrupt = "interrupt" // stops the running answer
 	SignalClose     = "close"     // ends the session; its input may be a [Close]
-	// SignalRequestStarted carries a [RequestStarted] from the activity Generate to its workflow, during
-	// the attempt, never after its result. Clients must not send it.
-	SignalRequestStarted = "request-started"
 
-	// UpdateAppend takes the input of [SignalEvent], up to [MaxAppendBytes], and returns an
+	// UpdateAppend takes the input of [SignalEvent], up to [MaxAppendBytes], and optionally a [Sent]. It returns an
 	// [Appended] once it is in the log. Invalid input fails with the error type [ErrorInvalid] and
 	// does not enter the history. Input that the context rejects fails with [ErrorRefused], whose
 	// details contain the id of the recorded InputRejectedEvent.
 	UpdateAppend = "append"
 	ErrorInvalid = "Invalid"
 	ErrorRefused = "Refused"
+	// ErrorExpired is the type of the error of an append after [Sent.Expires].
+	ErrorExpired = "Expired"
 
 	UpdateReserve = "reserve" // of a [WorkflowBudget]; takes a [Reserve], returns a [Reserved]
 	SignalSettle  = "settle"  // of a [WorkflowBudget]; carries a [Settle]
 	QueryBudget   = "budget"  // of a [WorkflowBudget]; returns a [BudgetState]
 
 	QueryState = "state" // returns a [State], for people and tools
-	// QuerySnapshot returns the [reducer.Session] for Generate. It fails unless the session [Fits].
+	// QuerySnapshot takes the id of a request and the number of its running attempt, and returns the
+	// [reducer.Session] that is the input of the attempt. It fails unless the session [Fits].
 	QuerySnapshot = "snapshot"
-	// QueryStopCheck returns a [StopCheck]. Its name is fixed: Generate may query an older worker.
-	QueryStopCheck = "wish"
-	QueryDelivery  = "delivery" // takes an array of clientEventIds, returns a [Delivery]
+	QueryDelivery = "delivery" // takes an array of clientEventIds, returns a [Delivery]
 )
 
 // Search attributes, which workers register on start. Contexts also run without them.
@@ -113,14 +111,3 @@ func ScheduledEventID(contextName, workflowID string) string {
 }
 
 const scheduledPrefix = "schedule:"
-
-// WorkerQueue is the task queue of one worker process. After continue-as-new, a context uses it to
-// reach an answer that the process is generating.
-func WorkerQueue(taskQueue, process string) string { return taskQueue + "/" + process }
-
-// IsWorkerQueue reports whether a name can be a [WorkerQueue] of a task queue.
-func IsWorkerQueue(name, taskQueue string) bool {
-	return len(name) <= MaxWorkerQueue && strings.HasPrefix(name, taskQueue+"/")
-}
-
-const MaxWorkerQueue = 1000 // bytes of a [WorkerQueue]

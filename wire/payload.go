@@ -30,42 +30,21 @@ type Scheduled struct {
 	Event       json.RawMessage `json:"event"` // one that clients may send; its clientEventId is replaced
 }
 
+// Sent is the optional second input of [UpdateAppend].
+type Sent struct {
+	// Expires is the time from which the update fails, before or after the workflow accepted it, unless its events are
+	// recorded. The sender has sent them as a signal by then, which the workflow could record as well: it recognizes
+	// repeated events among its newest only. Zero: never.
+	Expires time.Time `json:"expires,omitzero"`
+}
+
+// IsExpired reports whether the update has expired.
+func (s Sent) IsExpired(now time.Time) bool { return !s.Expires.IsZero() && !now.Before(s.Expires) }
+
 // Appended is the result of [UpdateAppend].
 type Appended struct {
 	// EventIDs are in the order of the events. Duplicates by clientEventId have the id of the first.
 	EventIDs []string `json:"eventIds"`
-}
-
-// RequestStarted reports that Generate sent an attempt of a request.
-type RequestStarted struct {
-	RequestID  string       `json:"requestId"`
-	Attempt    int          `json:"attempt"`
-	Through    string       `json:"throughEventId"`
-	ProviderID string       `json:"providerId"`
-	Model      string       `json:"model"`
-	Worker     string       `json:"worker,omitempty"` // [WorkerQueue] of the process of the attempt, or ""
-	Ended      *AttemptEnd  `json:"ended,omitempty"`  // set if the attempt failed and another one follows
-	Lost       *LostAttempt `json:"lost,omitempty"`   // earlier attempt that did not report its end
-	// Hooks are the reports so far. The request and the attempt in them have no effect.
-	Hooks []event.HookApplied `json:"hooks,omitempty"`
-}
-
-// AttemptEnd is how an attempt ended, see [reducer.AttemptEnd].
-type AttemptEnd struct {
-	Kind       event.FailureKind `json:"kind,omitempty"`
-	Retryable  bool              `json:"retryable,omitempty"`
-	Error      string            `json:"error,omitempty"` // redacted
-	DurationMs int64             `json:"durationMs,omitempty"`
-	event.Usage
-}
-
-// LostAttempt describes an attempt by its last heartbeat.
-type LostAttempt struct {
-	Attempt    int    `json:"attempt"`
-	Through    string `json:"throughEventId,omitempty"`
-	ProviderID string `json:"providerId,omitempty"`
-	Model      string `json:"model,omitempty"`
-	event.Usage
 }
 
 // Reserve is the input of [UpdateReserve]: 1 to [MaxReservations] reservations, which are decided in
@@ -107,24 +86,6 @@ type BudgetState struct {
 	Limit    event.Budget `json:"limit,omitzero"` // of the newest reservation
 	Spent    event.Amount `json:"spent"`
 	Reserved event.Amount `json:"reserved"` // by attempts that run or whose worker died
-}
-
-// StopCheck is the result of [QueryStopCheck]: whether a running request must stop.
-type StopCheck struct {
-	LastEventID string       `json:"lastEventId"`
-	LastEventAt time.Time    `json:"lastEventAt,omitzero"` // when that event was recorded; zero if unknown
-	RequestID   string       `json:"requestId,omitempty"`  // the running request, or ""
-	Stop        event.Reason `json:"stop,omitempty"`       // why the request must stop, or ""
-	Trigger     string       `json:"trigger,omitempty"`    // newest event that requires an answer
-}
-
-// StopCheckOf returns the result of [QueryStopCheck].
-func StopCheckOf(s reducer.Session) StopCheck {
-	c := StopCheck{LastEventID: s.LastEventID(), LastEventAt: s.LastEventAt, Trigger: s.Trigger}
-	if s.Request != nil {
-		c.RequestID, c.Stop = s.Request.ID, s.Request.Stop
-	}
-	return c
 }
 
 // Delivery is the result of [QueryDelivery]: the outcome of events that were sent.

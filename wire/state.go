@@ -17,11 +17,25 @@ type Status string
 const (
 	StatusIdle      Status = "idle"
 	StatusAnswering Status = "answering"
-	// StatusWaiting replaces [StatusAnswering] in lists while a tool call waits for an approval or for the
-	// result of a client.
+	// StatusWaiting appears only in lists, which never show [StatusAnswering]: a tool call waits for an approval or for
+	// the result of a client.
 	StatusWaiting Status = "waiting"
 	StatusClosed  Status = "closed"
 )
+
+// ListedStatusOf returns the status that [AttributeStatus] shows: StatusWaiting while a tool call waits for an
+// approval or for the result of a client, else StatusIdle or StatusClosed. It does not change with each answer,
+// because an update of search attributes costs a third of a turn.
+func ListedStatusOf(s reducer.Session) Status {
+	switch {
+	case s.Ended:
+		return StatusClosed
+	case s.Request != nil && s.Request.Waits():
+		return StatusWaiting
+	default:
+		return StatusIdle
+	}
+}
 
 // StatusOf returns the status of a session.
 func StatusOf(s reducer.Session) Status {
@@ -145,13 +159,16 @@ func toolsSize(tools *event.SetTools) int {
 
 const maxStateArguments = 1 << 10 // bytes of a tool call
 
-// abridged omits settings, the end of long arguments, and the arguments after the 16th call.
+// abridged omits settings, the answer of a repair, the end of long arguments, and the arguments after the 16th call.
 func abridged(request *reducer.Request) *reducer.Request {
 	if request == nil {
 		return nil
 	}
 	short := *request
 	short.Settings = nil
+	if request.Repair != nil {
+		short.Repair = &reducer.Repair{Problem: request.Repair.Problem}
+	}
 	short.Calls = slices.Clone(request.Calls)
 	for i := range short.Calls {
 		call := &short.Calls[i]

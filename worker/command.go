@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"sync/atomic"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -55,8 +56,8 @@ func (s *settings) tables() []*config.Table {
 	return []*config.Table{s.Connection.Table(config.WorkerWords), s.Worker.Table(llm.Presets()...)}
 }
 
-// minCacheBytes is enough to cache a few contexts.
-const minCacheBytes = 1 << 20
+// minFailover leaves room for a late heartbeat.
+const minFailover = time.Second
 
 var errUnreachable = errors.New("cannot reach Temporal")
 
@@ -226,8 +227,12 @@ func (s *settings) validate(c *config.Config) error {
 		s.DrainTimeout = 0 // no other worker could continue its requests
 	}
 	switch {
-	case s.CacheBytes < minCacheBytes:
-		return fmt.Errorf("%s %d: out of range (at least %d)", c.Label("cache-bytes"), s.CacheBytes, minCacheBytes)
+	case s.CachedContexts < 1:
+		return fmt.Errorf("%s %d: out of range (at least 1)", c.Label("cached-contexts"), s.CachedContexts)
+	case s.Failover < minFailover:
+		return fmt.Errorf("%s %v: out of range (at least %v)", c.Label("failover"), s.Failover, minFailover)
+	case s.IdleClose < 0:
+		return fmt.Errorf("%s %v: want 0s or more", c.Label("idle-close"), s.IdleClose)
 	case s.DrainTimeout < 0:
 		return fmt.Errorf("%s %v: want 0s or more", c.Label("drain-timeout"), s.DrainTimeout)
 	case s.check && s.dev:

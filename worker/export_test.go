@@ -17,8 +17,5 @@ func ReadyLine(facts map[string]string, order ...string) string {
 // AttachmentReader exports attachmentReader.
 var AttachmentReader = attachmentReader
 
-// CacheLimit exports cacheLimit.
-var CacheLimit = cacheLimit
-
 // CheckMCP exports checkMCP.
 var CheckMCP = checkMCP

@@ -11,7 +11,6 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.uber.org/zap"
 
-	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/eventlog"
 	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
@@ -88,8 +87,7 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at e
 	models.Logger = logging.Structured(log, "llm", zap.WarnLevel)
 	r.models = llm.New(models)
 	r.providers.Store(&at.models)
-	cacheBytes := cacheLimit(s.CacheBytes, log)
-	worker.SetStickyWorkflowCacheSize(int(s.CacheBytes / activities.CacheEntryBytes))
+	worker.SetStickyWorkflowCacheSize(s.CachedContexts)
 	w := contexts.NewWorker(c, contexts.Options{
 		Namespace:        at.temporal.Namespace,
 		TaskQueue:        s.TaskQueue,
@@ -102,9 +100,9 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at e
 		StoreID:          storeID,
 		ContinueAfter:    s.ContinueAfter,
 		DrainTimeout:     s.DrainTimeout,
-		CacheBytes:       cacheBytes,
+		Failover:         s.Failover,
+		IdleClose:        s.IdleClose,
 		SearchAttributes: attributes,
-		DefaultModel:     at.model(),
 		Budgets:          at.budgets,
 		Meters:           at.telemetry.Meters(),
 		Tracers:          at.telemetry.Tracers(),
@@ -156,19 +154,6 @@ func bindStore(ctx context.Context, r *runningWorker, namespace string, log *zap
 		err = nil
 	}
 	return id, err
-}
-
-// cacheLimit returns cacheBytes, the size beyond which cached sessions are written to a
-// temporary file. It returns 0, which disables that, if no such file can be created, as on a
-// read-only root file system. Then only the number of cached contexts is bounded.
-func cacheLimit(cacheBytes int64, log *zap.Logger) int64 {
-	file, err := activities.OpenSpillFile()
-	if err != nil {
-		log.Warn("cannot create a temporary file: --cache-bytes bounds only the number of cached contexts, not the memory of their sessions", zap.Error(err))
-		return 0
-	}
-	_ = file.Close()
-	return cacheBytes
 }
 
 func useSearchAttributes(ctx context.Context, c client.Client, namespace string, log *zap.Logger) (bool, error) {

@@ -16,8 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/workflowservice/v1"
 	sdkclient "go.temporal.io/sdk/client"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -297,17 +295,6 @@ func TestOneOfTwoFirstWorkersWithDifferentStoresStarts(t *testing.T) {
 	first := <-started
 	first.signal(syscall.SIGTERM)
 	require.Zero(t, first.exit(), first.stderr.String())
-}
-
-func TestWithoutATemporaryFileTheWorkerKeepsSessionsInMemory(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir())
-	core, logs := observer.New(zap.WarnLevel)
-	require.EqualValues(t, 1000, main.CacheLimit(1000, zap.New(core)))
-	require.Empty(t, logs.All())
-	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "missing"))
-	require.Zero(t, main.CacheLimit(1000, zap.New(core)))
-	require.Len(t, logs.All(), 1)
-	require.Contains(t, fmt.Sprint(logs.All()[0].ContextMap()["error"]), "set TMPDIR")
 }
 
 func TestReadyLine(t *testing.T) {

@@ -3,6 +3,7 @@ package workflows
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/converter"
@@ -20,6 +21,7 @@ import (
 type pendingAppend struct {
 	events     []event.Event
 	size       int // of the input, in bytes
+	sent       wire.Sent
 	isRecorded bool
 	// isAbandoned: the handler returned before the events were recorded, because the workflow was cancelled.
 	isAbandoned bool
@@ -29,18 +31,17 @@ type pendingAppend struct {
 	err         error
 }
 
-func (r *run) append(ctx workflow.Context, in converter.RawValue) (wire.Appended, error) {
+func (r *run) append(ctx workflow.Context, in converter.RawValue, sent wire.Sent) (wire.Appended, error) {
 	events, err := r.appends.take(in, workflow.GetCurrentUpdateInfo(ctx).ID)
 	if err != nil {
 		return wire.Appended{}, err // possible only if another version validated the update
 	}
-	a := &pendingAppend{events: events, size: proto.Size(in.Payload())}
+	a := &pendingAppend{events: events, size: proto.Size(in.Payload()), sent: sent}
 	r.inbox.updated++
 	r.inbox.put(signal{name: wire.SignalEvent, append: a, trace: received(ctx)})
 	isRecorded := func() bool { return a.isRecorded }
-	if workflow.Await(ctx, isRecorded) != nil && r.isOpen() && r.opened.rules >= reducer.Rules2 {
-		// The workflow was cancelled, but still records its input, so the update waits for the ids. Runs
-		// of 0.1.0 do not wait, and before Open the rules of the run are unknown.
+	if workflow.Await(ctx, isRecorded) != nil && r.session.EventCount > 0 {
+		// The workflow was cancelled, but still records its input, so the update waits for the ids.
 		ctx, _ = workflow.NewDisconnectedContext(ctx)
 		_ = workflow.Await(ctx, isRecorded)
 	}
@@ -52,14 +53,14 @@ func (r *run) append(ctx workflow.Context, in converter.RawValue) (wire.Appended
 	return a.result, a.err
 }
 
-// isOpen reports whether the run has opened its session, which may be in the cache.
-func (r *run) isOpen() bool { return r.isReleased || r.session.EventCount > 0 }
-
 // validateAppend rejects invalid events, and keeps valid ones for append, which runs next.
-func (r *run) validateAppend(ctx workflow.Context, in converter.RawValue) (err error) {
+func (r *run) validateAppend(ctx workflow.Context, in converter.RawValue, sent wire.Sent) (err error) {
+	if sent.IsExpired(r.now()) {
+		return errExpired(sent)
+	}
 	id := workflow.GetCurrentUpdateInfo(ctx).ID
 	r.appends.validated.updateID = id
-	r.appends.validated.events, err = appendedEvents(in, id, r.opened.rules)
+	r.appends.validated.events, err = appendedEvents(in, id)
 	return err
 }
 
@@ -69,24 +70,19 @@ type validated struct {
 	events   []event.Event // nil: invalid, or taken by the handler
 }
 
-// take returns the events of an update. In a replay, no validator has decoded them, and Open may not
-// have returned the rules yet, so take tries the rules of each release until the events are valid.
+// take returns the events of an update. In a replay, no validator has decoded them.
 func (a *appends) take(in converter.RawValue, updateID string) ([]event.Event, error) {
 	v := a.validated
 	a.validated = validated{}
 	if v.events != nil && v.updateID == updateID {
 		return v.events, nil
 	}
-	events, err := appendedEvents(in, updateID, reducer.CurrentRules)
-	if err != nil {
-		events, err = appendedEvents(in, updateID, reducer.Rules1)
-	}
-	return events, err
+	return appendedEvents(in, updateID)
 }
 
 // appendedEvents decodes the events of an update. A missing ClientEventID is derived from the
 // update id.
-func appendedEvents(in converter.RawValue, updateID string, rules reducer.Rules) ([]event.Event, error) {
+func appendedEvents(in converter.RawValue, updateID string) ([]event.Event, error) {
 	data, err := body(&commonpb.Payloads{Payloads: slices.DeleteFunc(
 		[]*commonpb.Payload{in.Payload()}, func(p *commonpb.Payload) bool { return p == nil })})
 	var events []event.Event
@@ -94,7 +90,7 @@ func appendedEvents(in converter.RawValue, updateID string, rules reducer.Rules)
 		err = fmt.Errorf("%d bytes (an update appends at most %d; send the signal %s)", len(data), wire.MaxAppendBytes, wire.SignalEvent)
 	}
 	if err == nil {
-		events, err = decodeEvents(data, rules)
+		events, err = decodeEvents(data)
 	}
 	for i := range events {
 		e := &events[i]
@@ -137,6 +133,19 @@ func (a *pendingAppend) findKnown(session reducer.Session) {
 			a.known[e.ClientEventID] = id
 		}
 	}
+}
+
+// expire makes an expired update fail. The receiver is nil for a signal.
+func (a *pendingAppend) expire(now time.Time) bool {
+	if a == nil || !a.sent.IsExpired(now) {
+		return false
+	}
+	a.err = errExpired(a.sent)
+	return true
+}
+
+func errExpired(sent wire.Sent) error {
+	return appendError(wire.ErrorExpired, fmt.Sprintf("the update expired at %s", sent.Expires.UTC().Format(time.RFC3339)))
 }
 
 // resolve sets the result to the log ids of the events. If the session rejected the events, it sets the

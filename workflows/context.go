@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -24,8 +23,8 @@ type Options struct {
 	// Reduce folds events into the state that the model receives. Nil: [reducer.Reduce].
 	// A reducer that folds old events differently changes what the model sees of open contexts.
 	Reduce reducer.Reducer
-	// Cache is shared with the activities of this process. Nil: Generate queries the workflow.
-	Cache *activities.SessionCache
+	// Sessions is shared with the activities of this process. Nil: Generate queries the workflow.
+	Sessions *activities.Sessions
 	// StoreID identifies the worker's blob store. Workflow tasks of contexts of another store fail.
 	// Empty: no check.
 	StoreID string
@@ -48,12 +47,16 @@ func New(options Options) func(workflow.Context, converter.RawValue) error {
 func newWorkflow(step reducer.Stepper, options Options) func(workflow.Context, converter.RawValue) error {
 	measured := metrics.New(options.Meters)
 	return func(ctx workflow.Context, input converter.RawValue) error {
-		r, err := newRun(ctx, step, options.Cache)
+		r, err := newRun(ctx, step)
 		if err != nil {
 			return err
 		}
-		r.storeID, r.metrics = options.StoreID, measured
-		defer r.cacheEntry.Remove()
+		r.sessions, r.storeID, r.metrics = options.Sessions, options.StoreID, measured
+		defer func() {
+			if r.attempt.future != nil {
+				r.attempt.drop()
+			}
+		}()
 		c, err := decodeContinuation(workflow.GetInfo(ctx), input)
 		if err != nil {
 			panic(err.Error()) // fails the workflow task, so no input is lost
@@ -81,34 +84,25 @@ type run struct {
 	storeID     string // Options.StoreID
 	metrics     *metrics.Metrics
 
-	// session is empty while isReleased: query handlers and coroutines must use currentSession.
-	session    reducer.Session
-	updatedAt  time.Time // the last change of session
-	cacheEntry *activities.CacheEntry
-	isReleased bool
+	session   reducer.Session
+	updatedAt time.Time // the last change of session
+	sessions  *activities.Sessions
 
-	opened       opened
+	opened       activities.OpenResult // settings of the run; its Session is empty
 	registration registration
 	task         task
 	pending      pending
 	appends      appends
-	answer       answer
+	attempt      attempt
+	ended        *endedAttempt // nil: none
 	calls        toolCalls
 	wake         wake
 	archived     archived
 	deliveries   deliveries
-	visibility   visibility
+	shown        shown
 	trace        traces
 	cause        string            // traceparent of the input that is being applied; empty: none
 	callers      map[string]caller // of the tool calls without a result, by call id, for the log
-}
-
-// opened holds results of Open, fixed for a run.
-type opened struct {
-	rules                     reducer.Rules // of the session; before Open, [reducer.CurrentRules]
-	continueAfter             int           // in history entries; 0: the default
-	defaultModel              string
-	previousRunID, forkedFrom string
 }
 
 type registration struct {
@@ -120,7 +114,7 @@ type registration struct {
 type pending struct {
 	events  []pendingEvent // not recorded yet
 	bytes   int            // size of events
-	effects []reducer.Effect
+	effects []any          // a [scheduledAttempt] for each [reducer.StartAttempt], and other effects as they are
 }
 
 type appends struct {
@@ -129,40 +123,7 @@ type appends struct {
 	validated  validated
 }
 
-// answer is the running Generate activity.
-type answer struct {
-	future  workflow.Future // nil: no request is running
-	cancel  workflow.CancelFunc
-	start   reducer.StartRequest
-	attempt workflow.Future         // that the coroutine of adoptRequest awaits; nil: none
-	lost    *activities.LostAttempt // of the previous activity of the same request; nil: none
-}
-
-type archived struct {
-	through      int             // counter of the last event that this run archived
-	running      workflow.Future // the Archive activity, up to next. Nil: none
-	next         position
-	complete     position // up to which the archive is known to be complete, for metrics; zero: unknown
-	isIncomplete bool     // events of earlier runs may be missing
-}
-
-// position is the end of the log at some time.
-type position struct {
-	through int // counter of the newest event
-	at      time.Time
-}
-
-// visibility is what the search attributes show.
-type visibility struct {
-	isEnabled bool
-	// showsWaiting allows the status wire.StatusWaiting, see [activities.OpenResult].
-	showsWaiting bool
-	status       wire.Status
-	turns        int
-	updatedAt    time.Time
-}
-
-func newRun(ctx workflow.Context, step reducer.Stepper, cache *activities.SessionCache) (*run, error) {
+func newRun(ctx workflow.Context, step reducer.Stepper) (*run, error) {
 	info := workflow.GetInfo(ctx)
 	name, ok := wire.ContextName(info.WorkflowExecution.ID)
 	if !ok {
@@ -177,8 +138,7 @@ func newRun(ctx workflow.Context, step reducer.Stepper, cache *activities.Sessio
 	}
 	detached, _ := workflow.NewDisconnectedContext(ctx)
 	r := &run{
-		ctx: detached, cancellable: ctx, step: step, inbox: box, cacheEntry: cache.Entry(info.WorkflowExecution.RunID),
-		name: name, session: reducer.NewSession(name), opened: opened{rules: reducer.CurrentRules},
+		ctx: detached, cancellable: ctx, step: step, inbox: box, name: name, session: reducer.NewSession(name),
 		trace: traces{Parent: received(ctx)}, cause: received(ctx), callers: map[string]caller{},
 	}
 	return r, r.setHandlers(ctx)
@@ -186,14 +146,7 @@ func newRun(ctx workflow.Context, step reducer.Stepper, cache *activities.Sessio
 
 func (r *run) setHandlers(ctx workflow.Context) error {
 	if err := workflow.SetQueryHandler(ctx, wire.QueryState, func() (wire.State, error) {
-		session, err := r.currentSession()
-		return wire.StateOf(session, r.updatedAt), err
-	}); err != nil {
-		return err
-	}
-	if err := workflow.SetQueryHandler(ctx, wire.QueryStopCheck, func() (wire.StopCheck, error) {
-		session, err := r.currentSession()
-		return wire.StopCheckOf(session), err
+		return wire.StateOf(r.session, r.updatedAt), nil
 	}); err != nil {
 		return err
 	}
@@ -209,25 +162,9 @@ func (r *run) setHandlers(ctx workflow.Context) error {
 }
 
 func (r *run) delivery(clientEventIDs []string) (wire.Delivery, error) {
-	session, err := r.currentSession()
-	if err != nil {
-		return wire.Delivery{}, err
-	}
 	// A run that has not opened its session does not know earlier events.
-	isPending := session.EventCount == 0 || !r.inbox.empty() || len(r.pending.events) > 0
-	return wire.DeliveryOf(session, isPending, clientEventIDs), nil
-}
-
-func (r *run) snapshot() (reducer.Session, error) {
-	session, err := r.currentSession()
-	if err != nil {
-		return reducer.Session{}, err
-	}
-	if !wire.Fits(session) {
-		return reducer.Session{}, errors.New("the session is too large for the answer to a query: read the log")
-	}
-	session.Recent = nil // a request does not need it
-	return session, nil
+	isPending := r.session.EventCount == 0 || !r.inbox.empty() || len(r.pending.events) > 0
+	return wire.DeliveryOf(r.session, isPending, clientEventIDs), nil
 }
 
 // loop runs until the session has ended or the run continues as new.
@@ -238,13 +175,6 @@ func (r *run) loop(c *continuation) error {
 	}
 	if err := begin(); err != nil {
 		return err
-	}
-	if c != nil && c.Running != nil && !r.inbox.empty() {
-		// Adopt the answer before the backlog, which takes several tasks.
-		if err := r.perform(); err != nil {
-			return err
-		}
-		endTask(r.ctx)
 	}
 	for {
 		if err := r.perform(); err != nil {
@@ -257,61 +187,38 @@ func (r *run) loop(c *continuation) error {
 				return nil
 			}
 		}
-		r.releaseSession()
 		r.await(func() bool {
 			return r.hasInput() || r.hasResult() || r.isCancelled()
 		})
-		r.acquireSession()
 		r.observeTask()
 		r.receive()
 	}
 }
 
-// releaseSession moves the session to the cache, which bounds the memory of idle contexts.
-func (r *run) releaseSession() {
-	r.cacheEntry.Release(r.session)
-	r.session, r.isReleased = reducer.Session{}, true
-}
-
-func (r *run) acquireSession() {
-	session, err := r.cacheEntry.Acquire()
-	if err != nil {
-		panic(err.Error()) // the run is replayed from its history
-	}
-	r.session, r.isReleased = session, false
-}
-
-func (r *run) currentSession() (reducer.Session, error) {
-	if r.isReleased {
-		return r.cacheEntry.Get()
-	}
-	return r.session, nil
-}
-
 func (r *run) hasResult() bool {
-	return r.answer.future != nil && r.answer.future.IsReady() || r.calls.isReady() || r.wake.isReady() || r.deliveries.isReady()
+	return r.attempt.isReady() || r.calls.isReady() || r.wake.isReady() || r.deliveries.isReady()
 }
 
 // receive applies the inbox in order, up to maxTaskBytes, and then the results of activities. A run that must
-// continue as new ([run.isUrgent]) applies results even if signals remain: the next run does not receive these
-// results.
+// continue as new applies results even if signals remain: the next run does not receive these results.
 func (r *run) receive() {
-	if r.isUrgent() {
-		r.awaitAdopted()
-	}
-	for r.hasInput() && r.pending.bytes < maxTaskBytes && r.task.work < maxTaskWork && !r.continuesAtOnce() && r.load() {
+	for r.hasInput() && r.pending.bytes < maxTaskBytes && r.task.work < maxTaskWork && !r.leavesInbox() && r.load() {
 		r.task.work += 1 + len(r.session.Reduced.Messages)/messagesPerWork
 		in := r.inbox.take()
+		if in.append.expire(r.now()) {
+			r.appends.pending = append(r.appends.pending, in.append)
+			continue
+		}
 		in.append.findKnown(r.session)
 		r.trace.receive(in)
 		r.cause = in.trace
-		r.apply(decode(in, r.now(), workflow.GetInfo(r.ctx).TaskQueueName, r.opened.rules))
+		r.apply(decode(in, r.now()))
 		if in.append != nil {
 			r.appends.pending = append(r.appends.pending, in.append.resolve(r.session, r.pending.events))
 		}
 	}
 	r.cause = ""
-	if !r.hasInput() || r.isUrgent() {
+	if !r.hasInput() || r.limit() == now {
 		r.receiveResults()
 	}
 	if r.isCancelled() {
@@ -321,11 +228,8 @@ func (r *run) receive() {
 }
 
 func (r *run) receiveResults() {
-	if r.answer.future != nil && r.answer.future.IsReady() {
-		ended := r.result()
-		r.answer.future = nil
-		r.answer.cancel() // releases the child of r.ctx
-		r.apply(ended)
+	if r.attempt.isReady() {
+		r.apply(r.endAttempt())
 	}
 	r.endCalls()
 	r.endDeliveries()
@@ -343,14 +247,17 @@ func (r *run) apply(in reducer.Input) {
 	var effects []reducer.Effect
 	r.session, effects = r.step(r.session, in)
 	for _, effect := range effects {
-		if record, ok := effect.(reducer.Record); ok {
-			for _, e := range record.Events {
+		switch effect := effect.(type) {
+		case reducer.Record:
+			for _, e := range effect.Events {
 				p := newPendingEvent(e)
-				p.trace = r.cause
+				p.trace, p.turn = r.cause, r.traceOf(event.RequestOf(e.Body))
 				r.pending.events = append(r.pending.events, p)
 				r.pending.bytes += p.size()
 			}
-		} else {
+		case reducer.StartAttempt:
+			r.pending.effects = append(r.pending.effects, scheduledAttempt{effect, r.session, r.trace.begin(effect)})
+		default:
 			r.pending.effects = append(r.pending.effects, effect)
 		}
 	}
@@ -358,12 +265,9 @@ func (r *run) apply(in reducer.Input) {
 
 func (r *run) perform() error {
 	r.recordPending()
-	r.cacheEntry.Put(r.session)
 	r.updateVisibility()
-	if r.isDue() {
-		if err := r.continueAsNew(); err != nil {
-			return err
-		}
+	if err := r.continueAsNew(); err != nil {
+		return err
 	}
 	r.performEffects()
 	r.deliver()
@@ -396,14 +300,10 @@ func (r *run) performEffects() {
 	r.pending.effects = nil
 	for _, effect := range effects {
 		switch effect := effect.(type) {
-		case reducer.StartRequest:
-			r.startRequest(effect)
-		case reducer.AdoptRequest:
-			r.adoptRequest(effect)
-		case reducer.TellRequest:
-			r.tellRequest(effect)
-		case reducer.InterruptRequest:
-			r.interruptRequest(effect)
+		case scheduledAttempt:
+			r.startAttempt(effect)
+		case reducer.StopAttempt:
+			r.stopAttempt(effect)
 		case reducer.CallTool:
 			r.callTool(effect)
 		case reducer.CancelTools:
@@ -412,6 +312,7 @@ func (r *run) performEffects() {
 			r.wakeAt(effect)
 		}
 	}
+	r.attempt.isNew = false
 }
 
 // await waits for a condition. It registers a run that was reset in the meantime.
@@ -422,13 +323,6 @@ func (r *run) await(condition func() bool) {
 		if !r.isReset() {
 			return
 		}
-		wasReleased := r.isReleased
-		if wasReleased {
-			r.acquireSession()
-		}
 		r.register(r.session.EventCount - len(r.pending.events))
-		if wasReleased {
-			r.releaseSession()
-		}
 	}
 }

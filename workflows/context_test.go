@@ -10,12 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
 	commonpb "go.temporal.io/api/common/v1"
-	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/interceptor"
@@ -45,13 +42,19 @@ type world struct {
 	log []string
 }
 
-func newWorld(t testing.TB) *world {
-	w := bareWorld(t, "context:demo", workflows.Interceptor())
+func newWorld(t testing.TB) *world { return newWorldWith(t, nil) }
+
+func newWorldWith(t testing.TB, sessions *activities.Sessions) *world {
+	w := worldOf(t, "context:demo", sessions, workflows.Interceptor())
 	w.OnActivity(acts.Archive, mock.Anything, mock.Anything).Return(nil).Maybe()
 	return w
 }
 
 func bareWorld(t testing.TB, workflowID string, interceptors ...interceptor.WorkerInterceptor) *world {
+	return worldOf(t, workflowID, nil, interceptors...)
+}
+
+func worldOf(t testing.TB, workflowID string, sessions *activities.Sessions, interceptors ...interceptor.WorkerInterceptor) *world {
 	suite := &testsuite.WorkflowTestSuite{}
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	w := &world{t: t, TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment()}
@@ -59,7 +62,7 @@ func bareWorld(t testing.TB, workflowID string, interceptors ...interceptor.Work
 	w.SetWorkerOptions(worker.Options{Interceptors: interceptors, DeadlockDetectionTimeout: 30 * time.Second})
 	w.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: workflowID})
 	w.RegisterActivity(activities.New(activities.Options{}))
-	w.RegisterWorkflowWithOptions(workflows.New(workflows.Options{Reduce: w.reduce}), workflow.RegisterOptions{Name: wire.WorkflowType})
+	w.RegisterWorkflowWithOptions(workflows.New(workflows.Options{Reduce: w.reduce, Sessions: sessions}), workflow.RegisterOptions{Name: wire.WorkflowType})
 	return w
 }
 
@@ -94,8 +97,10 @@ func (w *world) reduce(current reducer.ReducedContext, events ...event.Event) re
 }
 
 func (w *world) opens() {
-	w.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(activities.OpenResult{}, nil).Once()
+	w.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(opened, nil).Once()
 }
+
+var opened = activities.OpenResult{Rules: reducer.CurrentRules, DefaultProviderID: "openai", DefaultModel: "scripted"}
 
 // run runs the workflow to completion and compares the log.
 func (w *world) run(want ...string) {
@@ -117,20 +122,14 @@ func (w *world) says(text string) {
 func (w *world) close() { w.SignalWorkflow(wire.SignalClose, wire.Close{Reason: "done"}) }
 
 // generates expects one request.
-func (w *world) generates(do func(context.Context, activities.GenerateInput) (activities.GenerateResult, error)) {
+func (w *world) generates(do func(context.Context, activities.AttemptInput) (activities.AttemptResult, error)) {
 	w.OnActivity(acts.Generate, mock.Anything, mock.Anything).Return(do).Once()
 }
 
-func attempted(in activities.GenerateInput) activities.Attempted {
-	return activities.Attempted{
-		Attempt: in.FirstAttempt, Sent: true, Through: in.Through, ProviderID: "openai", Model: "scripted",
-	}
-}
-
 // answers returns a request that completes with text.
-func answers(text string) func(context.Context, activities.GenerateInput) (activities.GenerateResult, error) {
-	return func(_ context.Context, in activities.GenerateInput) (activities.GenerateResult, error) {
-		return activities.GenerateResult{Attempted: attempted(in), Outcome: reducer.Completed, Text: text}, nil
+func answers(text string) func(context.Context, activities.AttemptInput) (activities.AttemptResult, error) {
+	return func(_ context.Context, in activities.AttemptInput) (activities.AttemptResult, error) {
+		return activities.AttemptResult{Outcome: reducer.Completed, Text: text}, nil
 	}
 }
 
@@ -170,55 +169,6 @@ func TestAnInterruptBeforeAMessageHasNoEffect(t *testing.T) {
 		"LLMRequestCompleted", "SessionEnded done")
 }
 
-func TestAnInterruptAfterAMessageStopsItsRequest(t *testing.T) {
-	w := newWorld(t)
-	w.opens()
-	stopped := make(chan struct{})
-	w.generates(func(ctx context.Context, in activities.GenerateInput) (activities.GenerateResult, error) {
-		select {
-		case <-stopped:
-		case <-t.Context().Done():
-		}
-		return activities.GenerateResult{Outcome: reducer.Interrupted, Reason: event.ReasonCancelled}, nil
-	})
-	w.OnActivity(acts.Stop, mock.Anything, activities.StopInput{
-		ContextName: "demo", Stop: activities.Stop{RequestID: "demo:r0001", Reason: event.ReasonCancelled},
-	}).Return(func(context.Context, activities.StopInput) (bool, error) {
-		close(stopped)
-		return true, nil
-	}).Once()
-	w.at(time.Minute, func() {
-		w.SignalWorkflowSkippingWorkflowTask(wire.SignalEvent, map[string]any{"_tag": "UserMessage", "content": "Hello"})
-		w.SignalWorkflow(wire.SignalInterrupt, nil)
-	})
-	w.at(time.Hour, w.close)
-	w.run("SessionStarted", "UserMessage Hello", "LLMRequestInterrupted cancelled", "SessionEnded done")
-}
-
-func TestAnUnacknowledgedInterruptCancelsTheActivity(t *testing.T) {
-	for name, stop := range map[string]error{"no acknowledgement": nil, "an error": temporal.NewNonRetryableApplicationError("NATS", "internal", nil)} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.opens()
-			// The test environment notifies its listener instead of the activity.
-			cancelled := make(chan struct{})
-			w.SetOnActivityCanceledListener(func(*activity.Info) { close(cancelled) })
-			w.generates(func(context.Context, activities.GenerateInput) (activities.GenerateResult, error) {
-				w.SignalWorkflow(wire.SignalInterrupt, nil)
-				select {
-				case <-cancelled:
-				case <-t.Context().Done():
-				}
-				return activities.GenerateResult{}, context.Canceled
-			})
-			w.OnActivity(acts.Stop, mock.Anything, mock.Anything).Return(false, stop).Once()
-			w.at(time.Minute, func() { w.says("Hello") })
-			w.at(time.Hour, w.close)
-			w.run("SessionStarted", "UserMessage Hello", "LLMRequestInterrupted cancelled", "SessionEnded done")
-		})
-	}
-}
-
 func TestCancellingTheWorkflowClosesTheSession(t *testing.T) {
 	w := newWorld(t)
 	w.opens()
@@ -230,14 +180,14 @@ func TestCancellingTheWorkflowKeepsThePartialAnswer(t *testing.T) {
 	w := newWorld(t)
 	w.opens()
 	stopped := make(chan struct{})
-	w.generates(func(_ context.Context, in activities.GenerateInput) (activities.GenerateResult, error) {
+	w.generates(func(_ context.Context, in activities.AttemptInput) (activities.AttemptResult, error) {
 		w.CancelWorkflow()
 		select {
 		case <-stopped:
 		case <-t.Context().Done():
 		}
-		return activities.GenerateResult{
-			Attempted: attempted(in), Outcome: reducer.Interrupted, Reason: event.ReasonCancelled, Text: "Hel",
+		return activities.AttemptResult{
+			Outcome: reducer.Interrupted, Reason: event.ReasonCancelled, Text: "Hel",
 		}, nil
 	})
 	w.OnActivity(acts.Stop, mock.Anything, mock.Anything).Return(func(context.Context, activities.StopInput) (bool, error) {
@@ -256,13 +206,13 @@ func TestAnAppendDuringACancellationReturnsItsIDs(t *testing.T) {
 	note.ClientEventID = "bye"
 	var appended *update
 	stopped := make(chan struct{})
-	w.generates(func(_ context.Context, in activities.GenerateInput) (activities.GenerateResult, error) {
+	w.generates(func(_ context.Context, in activities.AttemptInput) (activities.AttemptResult, error) {
 		w.CancelWorkflow()
 		select {
 		case <-stopped:
 		case <-t.Context().Done():
 		}
-		return activities.GenerateResult{Attempted: attempted(in), Outcome: reducer.Interrupted, Reason: event.ReasonCancelled}, nil
+		return activities.AttemptResult{Outcome: reducer.Interrupted, Reason: event.ReasonCancelled}, nil
 	})
 	w.OnActivity(acts.Stop, mock.Anything, mock.Anything).Return(func(context.Context, activities.StopInput) (bool, error) {
 		appended = w.appends(note)
@@ -276,7 +226,6 @@ func TestAnAppendDuringACancellationReturnsItsIDs(t *testing.T) {
 	require.Len(t, appended.result.EventIDs, 1)
 }
 
-// While a large input is loaded, the session is in the cache.
 func TestAnAppendAfterACancellationReturnsItsIDsDuringALoad(t *testing.T) {
 	w := newWorld(t)
 	w.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(activities.OpenResult{Rules: reducer.CurrentRules}, nil).Once()
@@ -295,139 +244,6 @@ func TestAnAppendAfterACancellationReturnsItsIDsDuringALoad(t *testing.T) {
 	require.NoError(t, w.GetWorkflowError())
 	require.Contains(t, w.log, "UserMessage Bye")
 	require.Len(t, appended.result.EventIDs, 1)
-}
-
-func TestARequestOfADeadWorkerIsRetried(t *testing.T) {
-	w := newWorld(t)
-	w.opens()
-	for range 1 + reducer.SpareAttempts {
-		w.generates(func(_ context.Context, in activities.GenerateInput) (activities.GenerateResult, error) {
-			require.Equal(t, 1, in.FirstAttempt)
-			return activities.GenerateResult{}, temporal.NewHeartbeatTimeoutError()
-		})
-	}
-	w.generates(func(ctx context.Context, in activities.GenerateInput) (activities.GenerateResult, error) {
-		require.Equal(t, 2, in.FirstAttempt, "no two attempts have the same number")
-		return answers("Hi")(ctx, in)
-	})
-	w.at(time.Minute, func() {
-		w.SignalWorkflowSkippingWorkflowTask(wire.SignalEvent, map[string]any{"_tag": "SetRetryConfig", "maxRetries": 0, "initialDelayMs": 1})
-		w.says("Hello")
-	})
-	w.at(time.Hour, w.close)
-	w.run("SessionStarted", "SetRetryConfig", "UserMessage Hello", "LLMRequestStarted attempt 2", "AssistantMessage Hi",
-		"LLMRequestCompleted", "SessionEnded done")
-}
-
-func TestAFailedRequestRecordsTheReason(t *testing.T) {
-	for name, test := range map[string]struct {
-		err  error
-		want []string
-	}{
-		"the provider rejects the request": {
-			temporal.NewNonRetryableApplicationError("openai: unauthorized (401)", "unauthorized", nil,
-				activities.Attempted{Attempt: 1, Sent: true, Through: "demo:0003", ProviderID: "openai", Model: "scripted"}),
-			[]string{"LLMRequestStarted attempt 1", "LLMRequestFailed openai: unauthorized (401)"},
-		},
-		"nothing was sent": {
-			temporal.NewNonRetryableApplicationError("openai: no key", "configuration", nil, activities.Attempted{Attempt: 1, Through: "demo:0002"}),
-			[]string{"LLMRequestFailed openai: no key"},
-		},
-		"another activity's error": {
-			temporal.NewNonRetryableApplicationError("odd", "odd", nil, "not an attempt"),
-			[]string{"LLMRequestFailed odd"},
-		},
-		"the worker is stuck": {
-			temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_START_TO_CLOSE, nil),
-			[]string{"LLMRequestFailed the worker did not end the attempt (StartToClose)"},
-		},
-		"every worker dies": {
-			temporal.NewHeartbeatTimeoutError(),
-			[]string{"LLMRequestFailed 11 workers in a row did not complete the request: its worker stopped sending heartbeats"},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.opens()
-			w.OnActivity(acts.Generate, mock.Anything, mock.Anything).Return(activities.GenerateResult{}, test.err)
-			w.at(time.Minute, func() {
-				w.SignalWorkflowSkippingWorkflowTask(wire.SignalEvent, map[string]any{"_tag": "SetRetryConfig", "maxRetries": 0, "initialDelayMs": 1})
-				w.says("Hello")
-			})
-			w.at(time.Hour, w.close)
-			want := append([]string{"SessionStarted", "SetRetryConfig", "UserMessage Hello"}, test.want...)
-			w.run(append(want, "SessionEnded done")...)
-		})
-	}
-}
-
-func TestTheLastHeartbeatOfAStuckWorkerIsTheUsageOfItsAttempt(t *testing.T) {
-	const failed = "LLMRequestFailed the worker did not end the attempt (StartToClose)"
-	for name, test := range map[string]struct {
-		rules reducer.Rules
-		want  []string
-	}{
-		"current rules":      {reducer.CurrentRules, []string{"LLMRequestStarted attempt 1", failed + " 8/2"}},
-		"the rules of 0.1.0": {reducer.Rules1, []string{failed}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(activities.OpenResult{Rules: test.rules}, nil).Once()
-			w.OnActivity(acts.Generate, mock.Anything, mock.Anything).Return(activities.GenerateResult{},
-				temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_START_TO_CLOSE, nil, activities.LostAttempt{
-					Attempted: activities.Attempted{Attempt: 1, Sent: true, Through: "demo:0002", ProviderID: "openai", Model: "scripted"},
-					Usage:     event.Usage{InputTokens: 8, OutputTokens: 2, Estimated: true},
-				})).Times(1 + reducer.Initial().Config.Retry.MaxRetries + reducer.SpareAttempts)
-			w.at(time.Minute, func() { w.says("Hello") })
-			w.at(time.Hour, w.close)
-			want := append([]string{"SessionStarted", "UserMessage Hello"}, test.want...)
-			w.run(append(want, "SessionEnded done")...)
-		})
-	}
-}
-
-func TestTheLastHeartbeatOfADeadWorkerIsTheUsageOfItsAttempt(t *testing.T) {
-	for name, test := range map[string]struct {
-		rules  reducer.Rules
-		unsent int // a later attempt, of the worker that died
-		want   []string
-	}{
-		"current rules": {reducer.CurrentRules, 0, []string{
-			"LLMRequestStarted attempt 1", "LLMAttemptEnded 1 lost 8/2", "LLMRequestStarted attempt 2",
-		}},
-		"the rules of 0.1.0": {reducer.Rules1, 0, []string{"LLMRequestStarted attempt 2"}},
-		"before the next attempt was sent": {reducer.CurrentRules, 3, []string{
-			"LLMRequestStarted attempt 1", "LLMAttemptEnded 1 lost 8/2", "LLMRequestStarted attempt 4",
-		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(activities.OpenResult{Rules: test.rules}, nil).Once()
-			lost := activities.LostAttempt{
-				Attempted: activities.Attempted{Attempt: 1, Sent: true, Through: "demo:0002", ProviderID: "openai", Model: "scripted"},
-				Usage:     event.Usage{InputTokens: 8, OutputTokens: 2, Estimated: true},
-				RunID:     "run", Deadline: time.Unix(1, 0).UTC(),
-			}
-			beat := lost
-			beat.Unsent = test.unsent
-			w.OnActivity(acts.Generate, mock.Anything, mock.Anything).Return(activities.GenerateResult{}, temporal.NewHeartbeatTimeoutError(beat)).
-				Times(1 + reducer.Initial().Config.Retry.MaxRetries + reducer.SpareAttempts)
-			w.generates(func(ctx context.Context, in activities.GenerateInput) (activities.GenerateResult, error) {
-				assert.Equal(t, &lost, in.Lost)
-				return answers("Hi")(ctx, in)
-			})
-			w.generates(func(ctx context.Context, in activities.GenerateInput) (activities.GenerateResult, error) {
-				assert.Nil(t, in.Lost)
-				return answers("Again")(ctx, in)
-			})
-			w.at(time.Hour/2, func() { w.says("And now?") })
-			w.at(time.Minute, func() { w.says("Hello") })
-			w.at(time.Hour, w.close)
-			want := append([]string{"SessionStarted", "UserMessage Hello"}, test.want...)
-			w.run(append(want, "AssistantMessage Hi", "LLMRequestCompleted",
-				"UserMessage And now?", "LLMRequestStarted attempt 1", "AssistantMessage Again", "LLMRequestCompleted", "SessionEnded done")...)
-		})
-	}
 }
 
 func TestOpeningIsRetriedUntilItSucceeds(t *testing.T) {
@@ -506,12 +322,6 @@ func TestQueriesReturnTheState(t *testing.T) {
 		require.Equal(t, 2, state.EventCount)
 		require.Equal(t, wire.StatusIdle, state.Status)
 		require.False(t, state.UpdatedAt.IsZero())
-
-		value, err = w.QueryWorkflow(wire.QuerySnapshot)
-		require.NoError(t, err)
-		var session reducer.Session
-		require.NoError(t, value.Get(&session))
-		require.Equal(t, "Be brief.", session.Reduced.Messages[0].Content)
 		w.close()
 	})
 	w.run("SessionStarted", "SystemPrompt", "SessionEnded done")

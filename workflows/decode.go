@@ -17,7 +17,7 @@ import (
 )
 
 // decode returns the reducer input of a signal. Malformed signals become [reducer.Refused].
-func decode(s signal, now time.Time, taskQueue string, rules reducer.Rules) reducer.Input {
+func decode(s signal, now time.Time) reducer.Input {
 	if s.append != nil {
 		return reducer.Received{At: now, Events: s.append.events}
 	}
@@ -26,7 +26,7 @@ func decode(s signal, now time.Time, taskQueue string, rules reducer.Rules) redu
 	case wire.SignalEvent:
 		var events []event.Event
 		if err == nil {
-			events, err = decodeEvents(data, rules)
+			events, err = decodeEvents(data)
 		}
 		if err != nil {
 			refusal := refused(now, s, data, err)
@@ -42,44 +42,6 @@ func decode(s signal, now time.Time, taskQueue string, rules reducer.Rules) redu
 		var in wire.Close // a malformed reason does not prevent closing
 		_ = json.Unmarshal(data, &in)
 		return reducer.CloseAsked{At: now, Reason: event.Redact(in.Reason, 200)}
-	case wire.SignalRequestStarted:
-		var in wire.RequestStarted
-		if err == nil {
-			err = json.Unmarshal(data, &in)
-		}
-		limit := maxRequestStarted
-		if rules < reducer.Rules2 {
-			limit = maxRequestStarted1
-		}
-		if err == nil && len(data) > limit {
-			err = fmt.Errorf("%d bytes exceed the limit of %d", len(data), limit)
-		}
-		if err != nil {
-			return refused(now, s, data, err)
-		}
-		if !wire.IsWorkerQueue(in.Worker, taskQueue) {
-			in.Worker = ""
-		}
-		started := reducer.RequestStarted{At: now, Attempted: reducer.Attempted{
-			RequestID: in.RequestID, Attempt: in.Attempt, Through: in.Through,
-			ProviderID: in.ProviderID, Model: in.Model, Worker: in.Worker,
-		}}
-		if e := in.Ended; e != nil {
-			started.Ended = &reducer.AttemptEnd{
-				Kind: e.Kind, Retryable: e.Retryable, Error: event.Redact(e.Error, 0),
-				Duration: milliseconds(e.DurationMs), Usage: e.Usage,
-			}
-		}
-		if l := in.Lost; l != nil {
-			started.Lost = &reducer.LostAttempt{Attempted: reducer.Attempted{
-				RequestID: in.RequestID, Attempt: l.Attempt, Through: l.Through, ProviderID: l.ProviderID, Model: l.Model,
-			}, Usage: l.Usage}
-		}
-		for _, h := range in.Hooks {
-			h.Reason = event.Redact(h.Reason, 0)
-			started.Hooks = append(started.Hooks, h)
-		}
-		return started
 	default:
 		return refused(now, s, data, fmt.Errorf("want one of %s", strings.Join([]string{
 			wire.SignalEvent, wire.SignalInterrupt, wire.SignalClose}, ", ")))
@@ -87,23 +49,13 @@ func decode(s signal, now time.Time, taskQueue string, rules reducer.Rules) redu
 }
 
 // decodeEvents returns oversized events together with the error.
-func decodeEvents(data []byte, rules reducer.Rules) ([]event.Event, error) {
-	decodeInput := event.DecodeInput
-	if rules < reducer.Rules2 {
-		decodeInput = event.DecodeEarlierInput
-	}
-	events, err := decodeInput(data)
+func decodeEvents(data []byte) ([]event.Event, error) {
+	events, err := event.DecodeInput(data)
 	if err == nil {
 		err = fits(events, data)
 	}
 	return events, err
 }
-
-// Bounds of the JSON of a [wire.RequestStarted], in bytes.
-const (
-	maxRequestStarted  = 48 << 10 // most are below 1 KiB; changes of hooks have up to 32 KiB
-	maxRequestStarted1 = 4 << 10  // with reducer.Rules1
-)
 
 func refused(now time.Time, s signal, data []byte, err error) reducer.Refused {
 	return reducer.Refused{

@@ -38,7 +38,7 @@ func (r *run) deliver() {
 		d.input = activities.DeliverInput{ContextName: r.name, Hook: d.hook, Through: r.session.EventCount}
 		d.running = workflow.ExecuteActivity(workflow.WithActivityOptions(r.traced(r.ctx), workflow.ActivityOptions{
 			StartToCloseTimeout: activities.DeliverTimeout,
-			HeartbeatTimeout:    activities.HeartbeatTimeout,
+			HeartbeatTimeout:    r.failover(),
 			RetryPolicy:         &temporal.RetryPolicy{InitialInterval: time.Second, MaximumInterval: time.Minute},
 			Summary:             "deliver events to hook " + cut(d.hook, shownModel),
 		}), acts.Deliver, d.input)
@@ -63,16 +63,9 @@ func (r *run) endDeliveries() {
 // arrives.
 func (r *run) awaitEnd() {
 	for {
-		isWaiting := !r.deliveries.areComplete()
-		if isWaiting {
-			r.releaseSession()
-		}
 		r.await(func() bool {
 			return !r.inbox.empty() || r.deliveries.isReady() || r.deliveries.areComplete() && workflow.AllHandlersFinished(r.ctx)
 		})
-		if isWaiting {
-			r.acquireSession()
-		}
 		if !r.inbox.empty() || !r.deliveries.isReady() {
 			return
 		}

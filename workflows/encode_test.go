@@ -36,13 +36,19 @@ func (c counted) MarshalJSON() ([]byte, error) {
 
 // update is an update of the test environment, and its callbacks.
 type update struct {
-	t      testing.TB
-	result wire.Appended
+	t       testing.TB
+	result  wire.Appended
+	expires bool  // an error is expected
+	err     error // if expires
 }
 
 func (*update) Accept()            {}
-func (u *update) Reject(err error) { require.NoError(u.t, err) }
+func (u *update) Reject(err error) { u.Complete(wire.Appended{}, err) }
 func (u *update) Complete(result any, err error) {
+	if u.expires {
+		u.err = err
+		return
+	}
 	require.NoError(u.t, err)
 	u.result = result.(wire.Appended)
 }

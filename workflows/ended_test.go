@@ -65,7 +65,7 @@ func TestEndedWorkIsNotKept(t *testing.T) {
 	w.at(2*time.Minute, func() { w.notes("call") })
 	w.at(3*time.Minute, func() { w.notes("wake") })
 	w.at(2*time.Hour, func() {
-		for _, name := range []string{"Generate", "CallTool", "deadline of a tool call"} {
+		for _, name := range []string{"Generate", "CallTool", "next deadline"} {
 			require.NotZero(t, len(kept.contexts[name]), name)
 			for _, ctx := range kept.contexts[name] {
 				require.ErrorIs(t, ctx.Err(), workflow.ErrCanceled, name)

@@ -9,15 +9,10 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
-	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 func Decode(name string, payloads *commonpb.Payloads, now time.Time) reducer.Input {
-	return DecodeBy(reducer.CurrentRules, name, payloads, now)
-}
-
-func DecodeBy(rules reducer.Rules, name string, payloads *commonpb.Payloads, now time.Time) reducer.Input {
-	return decode(signal{name: name, payloads: payloads}, now, wire.TaskQueue, rules)
+	return decode(signal{name: name, payloads: payloads}, now)
 }
 
 // WithStep is New with another step function.
@@ -25,8 +20,11 @@ func WithStep(step reducer.Stepper) func(workflow.Context, converter.RawValue) e
 	return newWorkflow(step, Options{})
 }
 
-// MaxFixedGrowth is maxFixedGrowth.
-const MaxFixedGrowth = maxFixedGrowth
+// Exported for the tests.
+const (
+	MaxFixedGrowth = maxFixedGrowth
+	SpareAttempts  = spareAttempts
+)
 
 var (
 	Details    = details

@@ -43,7 +43,6 @@ type inbox struct {
 	signals            []signal
 	size               int // of signals, in bytes
 	signalled, updated int // numbers of signals and updates that the run received
-	plainBytes         int // of signals up to maxPlainBytes; larger ones are references in the history
 }
 
 func (b *inbox) empty() bool { return len(b.signals) == 0 }
@@ -64,10 +63,6 @@ func (b *inbox) take() signal {
 	b.size -= first.size()
 	return first
 }
-
-// maxPlainBytes is limit.blobSize.error of deploy/dynamicconfig.yaml: the largest payload that the
-// server accepts.
-const maxPlainBytes = 512 << 10
 
 type inboxKey struct{}
 
@@ -101,11 +96,7 @@ func (i *signalInterceptor) HandleSignal(ctx workflow.Context, in *interceptor.H
 	if workflow.GetInfo(ctx).WorkflowType.Name != workflowType {
 		return i.Next.HandleSignal(ctx, in)
 	}
-	s := signal{name: in.SignalName, payloads: in.Arg, trace: intercept.Received(ctx)}
 	i.inbox.signalled++
-	if size := s.size(); size <= maxPlainBytes {
-		i.inbox.plainBytes += size
-	}
-	i.inbox.put(s)
+	i.inbox.put(signal{name: in.SignalName, payloads: in.Arg, trace: intercept.Received(ctx)})
 	return nil
 }

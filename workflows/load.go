@@ -51,11 +51,13 @@ func (r *run) load() bool {
 	return true
 }
 
-// startLoading retries without an end while the store is unavailable: the input is accepted.
+// startLoading retries without an end while the store is unavailable: the input is accepted. What the context has no
+// room for is not loaded.
 func (r *run) startLoading(reference []byte) workflow.Future {
 	return workflow.ExecuteActivity(workflow.WithActivityOptions(r.traced(r.ctx), workflow.ActivityOptions{
 		StartToCloseTimeout: activities.LoadTimeout,
+		HeartbeatTimeout:    r.failover(),
 		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, MaximumInterval: 10 * time.Second},
 		Summary:             "load a large input",
-	}), acts.Load, activities.LoadInput{Reference: reference})
+	}), acts.Load, activities.LoadInput{Reference: reference, Room: r.session.Reduced.Room()})
 }

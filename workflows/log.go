@@ -63,7 +63,7 @@ func (r *run) logEvents(events []pendingEvent) {
 		}
 		trace := e.trace
 		if e.ClientEventID == "" || trace == "" {
-			trace = cmp.Or(r.traceOf(from.requestID), trace)
+			trace = cmp.Or(e.turn, r.traceOf(from.requestID), trace)
 		}
 		r.log(lineOf(e.Event), "event", e.ID, "request", from.requestID, "trace", traceID(trace), "tool", name(from.tool))
 	}
@@ -121,7 +121,7 @@ func lineOf(e event.Event) line {
 	case event.SessionEnded:
 		return line{info, "context closed", nil}
 	case event.LLMRequestStarted:
-		return line{info, "request sent", []any{"attempt", body.Attempt, "provider", name(body.ProviderID), "model", name(body.Model), "purpose", string(body.Purpose)}}
+		return line{info, "request started", []any{"attempt", body.Attempt, "provider", name(body.ProviderID), "model", name(body.Model), "purpose", string(body.Purpose)}}
 	case event.LLMRequestCompleted:
 		return line{info, "request answered", append([]any{"finish", name(body.FinishReason), "duration_ms", body.DurationMs}, usageFields(body.Usage)...)}
 	case event.LLMRequestInterrupted:

@@ -19,9 +19,18 @@ func (r *run) open() error {
 	}
 	r.archived.complete = r.position()
 	r.observeTask()
-	r.apply(reducer.Opened{At: r.now(), PreviousRunID: r.opened.previousRunID, ForkedFrom: r.opened.forkedFrom})
+	r.apply(reducer.Opened{
+		At: r.now(), PreviousRunID: r.opened.PreviousRunID, ForkedFrom: r.opened.ForkedFrom,
+		Options: r.options(),
+	})
 	r.receive()
 	return nil
+}
+
+func (r *run) options() reducer.Options {
+	return reducer.Options{
+		DefaultProviderID: r.opened.DefaultProviderID, DefaultModel: r.opened.DefaultModel, IdleCloseMs: r.opened.IdleCloseMs,
+	}
 }
 
 // begin calls Open, which restores the session and determines the settings of the run.
@@ -46,13 +55,11 @@ func (r *run) begin(in activities.OpenInput) error {
 		}
 		r.session = session
 	}
-	r.session.Rules, r.opened.rules = result.Rules, result.Rules
-	r.opened.previousRunID, r.opened.forkedFrom = result.PreviousRunID, result.ForkedFrom
+	r.session.Rules = result.Rules
+	r.opened, r.opened.Session = result, nil
 	if result.ForkedFrom != "" {
 		r.trace.Ended = activities.TraceLink{Trace: r.trace.Parent, Reason: tracing.LinkForks}
 	}
-	r.visibility.isEnabled, r.opened.defaultModel = result.SearchAttributes, result.DefaultModel
-	r.visibility.showsWaiting, r.opened.continueAfter = result.ShowsWaiting, result.ContinueAfter
 	for _, d := range result.Deliveries {
 		r.deliveries = append(r.deliveries, &delivery{hook: d.Hook, through: d.Through})
 	}

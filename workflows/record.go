@@ -16,6 +16,7 @@ type pendingEvent struct {
 	event.Event
 	json  []byte
 	trace string // traceparent of the input that caused the event, for the log; empty: none
+	turn  string // traceparent of the turn of its request; empty: none, or the turn begins with it
 }
 
 func newPendingEvent(e event.Event) pendingEvent {
@@ -78,13 +79,25 @@ func recordJSON(events []pendingEvent) []byte {
 	return data.Bytes()
 }
 
+// task describes the current workflow task.
+type task struct {
+	length   int // of the history at the start of the task, in entries
+	recorded int // bytes of events that the task recorded
+	work     int // approximate time to fold the inputs of the task, in units of 3 µs
+}
+
+func (r *run) observeTask() {
+	if length := workflow.GetInfo(r.ctx).GetCurrentHistoryLength(); length != r.task.length {
+		r.task = task{length: length}
+	}
+}
+
+func (r *run) isTaskFull() bool { return r.task.recorded >= maxTaskBytes || r.task.work >= maxTaskWork }
+
 const (
-	// A workflow task ends after maxTaskBytes of events, so that few signals arrive while it runs.
-	maxTaskBytes = 4 << 20
-	// maxLastTaskBytes applies to an urgent run instead: the server would accept more signals before
-	// another task. The task has to complete within its timeout: 10 s, or 30 s in a run that begins
-	// with a backlog.
-	maxLastTaskBytes = 16 << 20
+	// A workflow task ends after maxTaskBytes of events, so that few signals arrive while it runs, and the server
+	// accepts its completion, which has up to 4 MiB.
+	maxTaskBytes = 2 << 20
 
 	// An input that does not append, such as a system prompt, copies all messages, 3 µs for messagesPerWork of them. A
 	// task folds about a second of such inputs.

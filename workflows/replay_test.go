@@ -2,19 +2,16 @@ package workflows_test
 
 import (
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	commonpb "go.temporal.io/api/common/v1"
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/sdk/converter"
 	"google.golang.org/protobuf/proto"
 
 	enumspb "go.temporal.io/api/enums/v1"
 
-	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 	"github.com/seed-9ed7edd4/chronicle/workflows/replaytest"
 )
@@ -59,37 +56,3 @@ func TestReplayDetectsALogThatDiffersFromTheCode(t *testing.T) {
 	require.True(t, forged)
 	require.ErrorContains(t, replaytest.Replay(history, converter.ExternalStorage{}), "where this code makes")
 }
-
-// Version 0.1.0 recorded any value of a field that it did not define, at any depth, and accepted
-// fewer bytes of the signal request-started.
-func TestReplayOfInputThatVersion010Accepted(t *testing.T) {
-	deep := strings.Repeat("[", event.MaxDepth) + strings.Repeat("]", event.MaxDepth)
-	for story, fields := range map[string][]string{
-		"conversation":  {`"settings":"dark"`, `"settings":{"temperature":99}`, `"unknown":` + deep},
-		"plain-signals": {`"settings":"dark"`, `"settings":{"temperature":99}`, `"unknown":` + deep},
-	} {
-		for _, field := range fields {
-			t.Run(story+" with "+field[:min(len(field), 30)], func(t *testing.T) {
-				history := proto.CloneOf(histories(t)[story])
-				changed := 0
-				change := func(payloads *commonpb.Payloads) {
-					for _, p := range payloads.GetPayloads() {
-						was := string(p.Data)
-						p.Data = []byte(userMessage.ReplaceAllString(was, `${0},`+field))
-						if was != string(p.Data) {
-							changed++
-						}
-					}
-				}
-				for _, e := range history.Events {
-					change(e.GetWorkflowExecutionSignaledEventAttributes().GetInput())
-					change(e.GetWorkflowExecutionUpdateAcceptedEventAttributes().GetAcceptedRequest().GetInput().GetArgs())
-				}
-				require.Positive(t, changed)
-				require.NoError(t, replaytest.Replay(history, converter.ExternalStorage{}))
-			})
-		}
-	}
-}
-
-var userMessage = regexp.MustCompile(`"_tag": ?"UserMessage(?:Event)?"`)

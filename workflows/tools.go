@@ -24,13 +24,12 @@ type toolCall struct {
 	isCancelled       bool // no request waits for the result; a late one is still recorded
 }
 
-func (c toolCalls) areAwaited() bool {
-	return slices.ContainsFunc(c, func(call toolCall) bool { return !call.isCancelled })
-}
-
 func (c toolCalls) isReady() bool {
 	return slices.ContainsFunc(c, func(call toolCall) bool { return call.future.IsReady() })
 }
+
+// spareAttempts is the maximum number of attempts of a repeatable call after workers died, beyond its own.
+const spareAttempts = 2
 
 // toolSlack is the time beyond the timeout of a call after which its worker counts as stuck.
 const toolSlack = 30 * time.Second
@@ -45,10 +44,10 @@ func (r *run) callTool(effect reducer.CallTool) {
 	retry := &temporal.RetryPolicy{InitialInterval: time.Second, MaximumInterval: 30 * time.Second, MaximumAttempts: 1}
 	switch {
 	case effect.Schema != nil:
-		retry.MaximumAttempts = 1 + reducer.SpareAttempts
+		retry.MaximumAttempts = 1 + spareAttempts
 	case call.Idempotent:
 		in.MaxAttempts = max(1, call.Attempts)
-		retry.MaximumAttempts = int32(in.MaxAttempts + reducer.SpareAttempts)
+		retry.MaximumAttempts = int32(in.MaxAttempts + spareAttempts)
 	}
 	message := "tool call started"
 	if effect.Schema != nil {
@@ -62,7 +61,7 @@ func (r *run) callTool(effect reducer.CallTool) {
 	ctx, started.cancel = workflow.WithCancel(r.traced(r.ctx))
 	started.future = workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: in.Timeout() + toolSlack,
-		HeartbeatTimeout:    activities.HeartbeatTimeout,
+		HeartbeatTimeout:    r.failover(),
 		WaitForCancellation: true,
 		RetryPolicy:         retry,
 		Summary:             "call " + call.Name,
@@ -135,7 +134,7 @@ func (r *run) wakeAt(effect reducer.WakeAt) {
 	}
 	var ctx workflow.Context
 	ctx, r.wake.cancel = workflow.WithCancel(r.ctx)
-	r.wake.timer = workflow.NewTimerWithOptions(ctx, effect.At.Sub(r.now()), workflow.TimerOptions{Summary: "deadline of a tool call"})
+	r.wake.timer = workflow.NewTimerWithOptions(ctx, effect.At.Sub(r.now()), workflow.TimerOptions{Summary: "next deadline"})
 }
 
 func (r *run) woken() {

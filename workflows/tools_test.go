@@ -119,7 +119,7 @@ func TestAToolCallIsAnActivity(t *testing.T) {
 	}).Return(activities.CallToolResult{Value: json.RawMessage(`"sunny"`), DurationMs: 5}, nil).Once()
 	w.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, _ converter.EncodedValues) {
 		if info.ActivityType.Name == "CallTool" {
-			require.Equal(t, activities.HeartbeatTimeout, info.HeartbeatTimeout)
+			require.Equal(t, activities.DefaultFailover, info.HeartbeatTimeout)
 		}
 	})
 	w.at(time.Minute, func() { w.notes("call") })
@@ -140,8 +140,8 @@ func TestACallIsRepeatedOnlyIfItIsIdempotent(t *testing.T) {
 		"a dead worker":                             {reducer.Call{}, temporal.NewHeartbeatTimeoutError(), 1, reducer.CallLost},
 		"a stuck worker":                            {reducer.Call{}, temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_START_TO_CLOSE, nil), 1, reducer.CallLost},
 		"an error":                                  {reducer.Call{}, errors.New("no"), 1, reducer.CallLost},
-		"dead workers of an idempotent tool":        {reducer.Call{Idempotent: true}, temporal.NewHeartbeatTimeoutError(), 1 + reducer.SpareAttempts, reducer.CallLost},
-		"attempts of an idempotent tool":            {reducer.Call{Idempotent: true, Attempts: 3}, errors.New("no"), 3 + reducer.SpareAttempts, reducer.CallLost},
+		"dead workers of an idempotent tool":        {reducer.Call{Idempotent: true}, temporal.NewHeartbeatTimeoutError(), 1 + workflows.SpareAttempts, reducer.CallLost},
+		"attempts of an idempotent tool":            {reducer.Call{Idempotent: true, Attempts: 3}, errors.New("no"), 3 + workflows.SpareAttempts, reducer.CallLost},
 		"attempts of a tool that is not idempotent": {reducer.Call{Attempts: 3}, errors.New("no"), 1, reducer.CallLost},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -269,7 +269,7 @@ func TestTheResultOfACancelledCallIsAppliedBeforeContinueAsNew(t *testing.T) {
 
 func TestTheNextRunLearnsWhichCallsHaveNotStarted(t *testing.T) {
 	w, p := newPuppet(t, map[string][]reducer.Effect{"call": {calling(reducer.Call{}), reducer.WakeAt{}}})
-	p.request = &reducer.Request{ID: "demo:r0001", FirstAttempt: 1}
+	p.request = &reducer.Request{ID: "demo:r0001"}
 	w.at(time.Minute, func() {
 		w.SetCurrentHistoryLength(5000)
 		w.notes("call")

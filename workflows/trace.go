@@ -55,7 +55,7 @@ func (t *traces) newest() string {
 
 // begin returns the links of the next activity of a request. A new turn belongs to the trace of the
 // newest input, or to a new one if that has none.
-func (t *traces) begin(start reducer.StartRequest) (links []activities.TraceLink) {
+func (t *traces) begin(start reducer.StartAttempt) (links []activities.TraceLink) {
 	if t.Ended.Trace != "" {
 		link := t.Ended
 		if start.Fallback && !t.IsFallback && start.RequestID == t.RequestID {

@@ -17,11 +17,11 @@ func TestTracesChooseParentsAndLinks(t *testing.T) {
 	link := func(reason, trace string) activities.TraceLink {
 		return activities.TraceLink{Reason: reason, Trace: trace}
 	}
-	first := reducer.StartRequest{RequestID: "demo:r0001"}
-	second := reducer.StartRequest{RequestID: "demo:r0002"}
+	first := reducer.StartAttempt{RequestID: "demo:r0001"}
+	second := reducer.StartAttempt{RequestID: "demo:r0002"}
 	for name, test := range map[string]struct {
 		story  func(*traces)
-		next   reducer.StartRequest
+		next   reducer.StartAttempt
 		parent string
 		links  []activities.TraceLink
 	}{
@@ -68,16 +68,6 @@ func TestTracesChooseParentsAndLinks(t *testing.T) {
 			next:   second,
 			parent: "two",
 		},
-		"a report of the running attempt is no input": {
-			story: func(t *traces) {
-				t.receive(input("one"))
-				t.begin(first)
-				t.receive(input("two"))
-				t.receive(signal{name: wire.SignalRequestStarted})
-			},
-			next:   second,
-			parent: "two",
-		},
 		"an interruption": {
 			story: func(t *traces) {
 				t.receive(input("one"))
@@ -94,7 +84,7 @@ func TestTracesChooseParentsAndLinks(t *testing.T) {
 				t.begin(first)
 				t.end(reducer.Failed, "attempt")
 			},
-			next:   reducer.StartRequest{RequestID: first.RequestID, Fallback: true},
+			next:   reducer.StartAttempt{RequestID: first.RequestID, Fallback: true},
 			parent: "one", links: []activities.TraceLink{link(tracing.LinkFallback, "attempt")},
 		},
 		"a lost worker": {
@@ -139,7 +129,7 @@ func TestTracesChooseParentsAndLinks(t *testing.T) {
 func TestNothingIsKeptWithoutTraces(t *testing.T) {
 	traced := new(traces)
 	traced.receive(input(""))
-	require.Empty(t, traced.begin(reducer.StartRequest{RequestID: "demo:r0001"}))
+	require.Empty(t, traced.begin(reducer.StartAttempt{RequestID: "demo:r0001"}))
 	traced.end(reducer.Interrupted, "")
 	require.Nil(t, traced.kept(), "the input of the next run does not grow")
 }
@@ -149,6 +139,6 @@ func TestTracesAreBounded(t *testing.T) {
 	for _, trace := range []string{"1", "2", "3", "4", "5", "6", "6", "7"} {
 		traced.receive(input(trace))
 	}
-	require.Len(t, traced.begin(reducer.StartRequest{RequestID: "demo:r0001"}), maxTracedInputs)
+	require.Len(t, traced.begin(reducer.StartAttempt{RequestID: "demo:r0001"}), maxTracedInputs)
 	require.Equal(t, "7", traced.Parent)
 }

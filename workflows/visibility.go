@@ -18,24 +18,27 @@ var (
 	attributeModel  = temporal.NewSearchAttributeKeyKeyword(wire.AttributeModel)
 )
 
-// showTurnsEvery is the minimum interval between updates that change only the number of turns.
-const showTurnsEvery = 5 * time.Second
+// showTurnsEvery is the minimum interval between updates that do not change the status, after the first turn.
+const showTurnsEvery = time.Minute
+
+// shown is what the search attributes show.
+type shown struct {
+	Status wire.Status `json:"status,omitempty"`
+	Turns  int         `json:"turns,omitempty"`
+	At     time.Time   `json:"at,omitzero"` // of the update
+}
 
 // updateVisibility sets the details and search attributes for the Temporal UI. An update of search
 // attributes costs a history event and a third of what the server spends on a turn. Therefore, the
-// number of turns lags, and the status shows no answer that ends before its signal request-started.
+// status shows no answers, and the number of turns and the model lag.
 func (r *run) updateVisibility() {
 	workflow.SetCurrentDetails(r.ctx, details(r.session))
-	status := wire.StatusOf(r.session)
-	if r.visibility.showsWaiting && status == wire.StatusAnswering && r.session.Request.Waits() {
-		status = wire.StatusWaiting
-	}
-	isUnannounced := status == wire.StatusAnswering && r.session.Request.Through == ""
-	isChanged := status != r.visibility.status || r.session.Turns != r.visibility.turns && (r.now().Sub(r.visibility.updatedAt) >= showTurnsEvery)
-	if !r.visibility.isEnabled || r.visibility.status != "" && isUnannounced || !isChanged {
+	status := wire.ListedStatusOf(r.session)
+	isStale := r.session.Turns != r.shown.Turns && (r.shown.Turns == 0 || r.now().Sub(r.shown.At) >= showTurnsEvery)
+	if !r.opened.SearchAttributes || status == r.shown.Status && !isStale {
 		return
 	}
-	r.visibility.status, r.visibility.turns, r.visibility.updatedAt = status, r.session.Turns, r.now()
+	r.shown = shown{status, r.session.Turns, r.now()}
 	updates := []temporal.SearchAttributeUpdate{
 		attributeStatus.ValueSet(string(status)),
 		attributeTurns.ValueSet(int64(r.session.Turns)),

@@ -117,7 +117,7 @@ func (f *fuzz) start(ctx context.Context) (err error) {
 		return err
 	}
 	worker := f.Command("worker", "--continue-as-new-after", strconv.Itoa(f.options.continueAfter), "--drain-timeout", "1s",
-		"--providers", file, "--allow-base-url", f.model.url, "--cache-bytes", strconv.Itoa(64*mib))
+		"--providers", file, "--allow-base-url", f.model.url, "--cached-contexts", "20")
 	worker.Env = append(worker.Env, "OPENAI_BASE_URL="+f.model.url, "OPENAI_MODEL=hostile", "OPENAI_API_KEY="+key, memoryLimit)
 	if f.worker, err = f.Launch(ctx, worker); err != nil {
 		return err

@@ -58,7 +58,8 @@ func forgeParts(_ context.Context, t *target) error {
 
 func forgeStop(_ context.Context, t *target) error {
 	stop := map[string]any{"stop": stream.Stop{
-		RequestID: t.request(), Reason: pick(t.rand, event.ReasonNewUserInput, event.ReasonCancelled, event.ReasonTimeout, "x"), Through: t.place(),
+		RequestID: t.request(), Reason: pick(t.rand, event.ReasonNewUserInput, event.ReasonCancelled, event.ReasonTimeout, "x"), Attempt: t.rand.IntN(4),
+		Unsent: t.rand.IntN(2) == 0,
 	}}
 	data, err := json.Marshal(stop)
 	if err != nil {

@@ -36,7 +36,7 @@ func signalReference(ctx context.Context, t *target) error {
 	input := pick[any](t.rand, t.claim(missing, "nope"), t.claim(missing, store), t.claim("../../etc/passwd", store), t.claim("sha256/x", store),
 		claimed(`{"driverName":"s3","claimData":{}}`), claimed(`{"driverName":`), claimed(``), claimed(`[]`), claimed(`{"driverName":"chronicle-blobs","claimData":null}`),
 		payload("json/external-storage-reference", []byte(`{"driver_name":"gone"}`)), claimed(strings.Repeat("x", 400<<10)))
-	return t.signal(ctx, pick(t.rand, wire.SignalEvent, wire.SignalEvent, wire.SignalEvent, wire.SignalInterrupt, wire.SignalClose, wire.SignalRequestStarted, "typo"), input)
+	return t.signal(ctx, pick(t.rand, wire.SignalEvent, wire.SignalEvent, wire.SignalEvent, wire.SignalInterrupt, wire.SignalClose, "typo"), input)
 }
 
 // copyReference sends copies of the reference to a large note. All but the first have a used client event id.

@@ -40,28 +40,10 @@ func signalInput(ctx context.Context, t *target) error {
 }
 
 func signalMalformed(ctx context.Context, t *target) error {
-	name := pick(t.rand, wire.SignalEvent, wire.SignalEvent, wire.SignalEvent, wire.SignalInterrupt, wire.SignalRequestStarted, "typo", "", "__temporal_x", words(t.rand, 300))
+	name := pick(t.rand, wire.SignalEvent, wire.SignalEvent, wire.SignalEvent, wire.SignalInterrupt, "typo", "", "__temporal_x", words(t.rand, 300))
 	encoding := pick(t.rand, "json/plain", "json/plain", "json/plain", "binary/null", "binary/plain", "json/protobuf", "binary/protobuf", "binary/encrypted", "")
 	data := t.malformed()
-	if name == wire.SignalRequestStarted && t.rand.IntN(2) == 0 {
-		data, _ = json.Marshal(t.forgedStart())
-	}
 	return t.signal(ctx, name, payload(encoding, data))
-}
-
-// forgedStart misstates an attempt.
-func (t *target) forgedStart() wire.RequestStarted {
-	started := wire.RequestStarted{
-		RequestID: t.request(), Attempt: pick(t.rand, 0, 1, 2, 1<<40), Through: t.place(), ProviderID: words(t.rand, 10), Model: words(t.rand, 2000),
-		Worker: pick(t.rand, "", "x", wire.WorkerQueue(taskQueue, "gone")),
-	}
-	switch t.rand.IntN(3) {
-	case 0:
-		started.Ended = &wire.AttemptEnd{Kind: event.FailureQuota, Error: words(t.rand, 5000), DurationMs: -1, Usage: event.Usage{InputTokens: 1 << 60, OutputTokens: -5}}
-	case 1:
-		started.Lost = &wire.LostAttempt{Attempt: t.rand.IntN(5), Through: t.place(), Usage: event.Usage{OutputTokens: 1 << 60}}
-	}
-	return started
 }
 
 // request is the id of the newest request, or of another one.
@@ -129,7 +111,7 @@ func update(ctx context.Context, t *target) error {
 func query(ctx context.Context, t *target) error {
 	ctx, cancel := context.WithTimeout(ctx, doorTimeout/2)
 	defer cancel()
-	name := pick(t.rand, wire.QueryState, wire.QuerySnapshot, wire.QueryStopCheck, wire.QueryDelivery, wire.QueryDelivery, "typo", sdkclient.QueryTypeStackTrace)
+	name := pick(t.rand, wire.QueryState, wire.QuerySnapshot, wire.QueryDelivery, wire.QueryDelivery, "typo", sdkclient.QueryTypeStackTrace)
 	_, err := t.Temporal.QueryWorkflow(ctx, t.id, "", name, payload(pick(t.rand, "json/plain", "binary/plain", ""), t.malformed()))
 	return err
 }

@@ -99,7 +99,14 @@ func (w *writer) request() {
 	}
 	answer := event.AssistantMessage{Content: "a" + text(w.T), RequestID: id, ThroughEventID: w.through}
 	usage := Usage().Draw(w.T, "usage")
-	switch rapid.IntRange(0, 9).Draw(w.T, "end") {
+	switch rapid.IntRange(0, 11).Draw(w.T, "end") {
+	case 11: // withdrawn
+		w.sendAttempt(id)
+		return
+	case 10: // another model than planned
+		w.attempt--
+		w.start(id, "", w.through)
+		return
 	case 9:
 		w.add(event.LLMAttemptEnded{RequestID: id, Attempt: w.attempt, Outcome: event.AttemptFailed, Kind: event.FailureBadRequest, Usage: usage})
 		refused := ContentRefused().Draw(w.T, "refused")
@@ -207,8 +214,12 @@ func (w *writer) callTools(requestID string, usage event.Usage) {
 func (w *writer) sendAttempt(requestID string) { w.send(requestID, "") }
 
 func (w *writer) send(requestID string, purpose event.Purpose) {
+	w.start(requestID, purpose, w.log[len(w.log)-1].ID)
+}
+
+func (w *writer) start(requestID string, purpose event.Purpose, through string) {
 	w.attempt++
-	w.through = w.log[len(w.log)-1].ID
+	w.through = through
 	w.add(event.LLMRequestStarted{
 		RequestID: requestID, ProviderID: "openai", Model: rapid.SampledFrom([]string{"gpt-4o-mini", "gpt-4o"}).Draw(w.T, "model"),
 		ThroughEventID: w.through, Attempt: w.attempt, Purpose: purpose,

@@ -121,6 +121,9 @@ func (s *Store) Inline(ctx context.Context, payloads *commonpb.Payloads) (*commo
 // ErrReference is the error of a reference that is malformed, too large, or of another store or driver.
 var ErrReference = errors.New("invalid reference to a payload")
 
+// ErrTooLarge is the [ErrReference] of a payload over the limit.
+var ErrTooLarge = fmt.Errorf("%w: it is too large", ErrReference)
+
 // Payload returns the payload that a reference refers to, at most limit bytes. Other errors than [ErrReference] are those
 // of [Store.Get].
 func (s *Store) Payload(ctx context.Context, reference *commonpb.Payload, limit int64) (*commonpb.Payload, error) {
@@ -131,7 +134,7 @@ func (s *Store) Payload(ctx context.Context, reference *commonpb.Payload, limit 
 	if ref, err := ParseRef(claim[claimRef]); err == nil {
 		size, err := s.Size(ctx, ref)
 		if err == nil && size > limit {
-			err = fmt.Errorf("payload %s has %d bytes (at most %d): %w", ref, size, limit, ErrReference)
+			err = fmt.Errorf("%w: payload %s has %d bytes (at most %d)", ErrTooLarge, ref, size, limit)
 		}
 		if err != nil {
 			return nil, err

@@ -53,7 +53,7 @@ func (m model) Stream(ctx context.Context, r activities.ModelRequest, onDelta fu
 	if errors.As(err, &failed) && errors.As(err, &invalid) && invalid.Kind == llm.KindInvalidAnswer {
 		failed.Answer = result.Text
 		if invalid.Problem != "" {
-			failed.Repair = &activities.Repair{Answer: result.Text, Problem: invalid.Problem}
+			failed.Repair = &reducer.Repair{Answer: result.Text, Problem: invalid.Problem}
 		}
 	}
 	answer := activities.Answer{
@@ -105,8 +105,6 @@ func Stream(conn *stream.Conn) activities.Stream {
 }
 
 type nats struct{ conn *stream.Conn }
-
-func (n nats) Connected() bool { return n.conn.Connected() }
 
 func (n nats) Broadcast(attempt activities.StreamAttempt, onStop func(activities.Stop)) activities.Broadcast {
 	return broadcast{n.conn.Broadcast(stream.Attempt(attempt), func(stop stream.Stop) { onStop(activities.Stop(stop)) })}

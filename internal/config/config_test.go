@@ -60,15 +60,15 @@ func write(t *testing.T, text string) {
 }
 
 func TestFlagsOverrideTheEnvironmentWhichOverridesTheFile(t *testing.T) {
-	write(t, "address = \"file:1\"\nnamespace = \"of-file\"\nblob_url = \"file:///file\"\n[worker]\ndrain_timeout = \"1m\"\ncache_bytes = 5000000\njson = true\nallow_base_url = [\"http://a/v1\", \"http://b/v1\"]\n")
+	write(t, "address = \"file:1\"\nnamespace = \"of-file\"\nblob_url = \"file:///file\"\n[worker]\ndrain_timeout = \"1m\"\ncached_contexts = 500\njson = true\nallow_base_url = [\"http://a/v1\", \"http://b/v1\"]\n")
 	p := newProgram(map[string]string{"CHRONICLE_CONFIG": "chronicle.toml", "TEMPORAL_ADDRESS": "env:1", "TEMPORAL_NAMESPACE": "of-env"})
 	require.NoError(t, p.load(t, "--address", "flag:1", "--drain-timeout", "2s"))
-	require.Equal(t, []any{"flag:1", "of-env", "file:///file", 2 * time.Second, int64(5_000_000), true, []string{"http://a/v1", "http://b/v1"}, 7233},
-		[]any{p.Address, p.Namespace, p.BlobURL, p.DrainTimeout, p.CacheBytes, p.JSON, p.AllowBaseURLs, p.TemporalPort})
+	require.Equal(t, []any{"flag:1", "of-env", "file:///file", 2 * time.Second, 500, true, []string{"http://a/v1", "http://b/v1"}, 7233},
+		[]any{p.Address, p.Namespace, p.BlobURL, p.DrainTimeout, p.CachedContexts, p.JSON, p.AllowBaseURLs, p.TemporalPort})
 	require.Equal(t, "--address", p.Label("address"))
 	require.Equal(t, "TEMPORAL_NAMESPACE", p.Label("namespace"))
 	require.Equal(t, "chronicle.toml: blob_url", p.Label("blob-url"))
-	require.Equal(t, "chronicle.toml: worker.cache_bytes", p.Label("cache-bytes"))
+	require.Equal(t, "chronicle.toml: worker.cached_contexts", p.Label("cached-contexts"))
 	require.Equal(t, "--temporal-port", p.Label("temporal-port"))
 }
 
@@ -120,7 +120,7 @@ func TestErrorsOfAFileNameItsLine(t *testing.T) {
 		"[worker]\ndrain_timeout = \"soon\"",
 		"[worker]\ndrain_timeout = 30",
 		"[worker]\njson = \"yes\"",
-		"[worker]\ncache_bytes = 1.5",
+		"[worker]\ncached_contexts = 1.5",
 		"[worker]\nlog_level = \"loud\"",
 		"[worker]\nallow_base_url = \"http://a/v1\"",
 		"[worker]\nallow_base_url = [1]",

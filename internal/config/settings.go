@@ -94,7 +94,9 @@ type Worker struct {
 	ToolFilesRoot     string
 	MCPFile           string
 	HooksFile         string
-	CacheBytes        int64
+	CachedContexts    int
+	Failover          time.Duration
+	IdleClose         time.Duration
 	DrainTimeout      time.Duration
 	JSON              bool
 	LogLevel          Level
@@ -111,8 +113,11 @@ type Worker struct {
 const (
 	// DefaultDrainTimeout plus 10 s to hand requests back must be shorter than the grace period that
 	// docker-compose.yml gives workers to stop.
-	DefaultDrainTimeout = 30 * time.Second
-	DefaultDataDir      = connect.DefaultDataDir
+	DefaultDrainTimeout   = 30 * time.Second
+	DefaultDataDir        = connect.DefaultDataDir
+	DefaultCachedContexts = 1000
+	DefaultFailover       = 3 * time.Second
+	DefaultIdleClose      = 24 * time.Hour
 )
 
 // Table returns the settings in the table [worker] of the file. The presets are the built-in providers.
@@ -129,7 +134,9 @@ func (w *Worker) Table(presets ...string) *Table {
 	t.StringVar(&w.ToolFilesRoot, "tool-files-root", "", "enable the tools list_files and read_file, which read this `DIRECTORY`, for contexts that name them (default: none)")
 	t.StringVar(&w.MCPFile, "mcp", "", "JSON `FILE` with the MCP servers whose tools contexts may name, like mcp.example.json (default: none)")
 	t.StringVar(&w.HooksFile, "hooks", "", "TOML `FILE` of webhooks that check all requests and answers, or receive all events, like hooks.example.toml (default: none)")
-	t.Int64Var(&w.CacheBytes, "cache-bytes", 512<<20, "memory for cached contexts in `BYTES`, at least 1,048,576; the excess is written to a temporary file in $TMPDIR")
+	t.IntVar(&w.CachedContexts, "cached-contexts", DefaultCachedContexts, "number of `CONTEXTS` whose state stays in memory, at least 1; the state of another one is rebuilt from its history when it receives input")
+	t.DurationVar(&w.Failover, "failover", DefaultFailover, "time after which another worker takes over the work of one that has died, at least 1s; a worker sends a heartbeat for each running activity every third of it")
+	t.DurationVar(&w.IdleClose, "idle-close", DefaultIdleClose, "time without input after which an idle session ends; the next input starts the next session of the context; 0: never")
 	t.DurationVar(&w.DrainTimeout, "drain-timeout", DefaultDrainTimeout, "time for running answers to finish when the worker stops; the rest are handed back to Temporal and repeated by another worker; 0: hand back at once, as --dev does")
 	t.BoolVar(&w.JSON, "json", false, "write logs as JSON lines, including those of the Temporal SDK and, with --dev, the Temporal server")
 	t.level(&w.LogLevel)

@@ -51,7 +51,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Tuning is dynamic configuration of the server, JSON values by key:
+// Tuning is dynamic configuration that makes the server faster, JSON values by key. No guarantee depends on it.
 //   - By default a shard polls its internal queues at most 20 times per second, which delays
 //     each task by up to 50 ms, and timers have a resolution of one second. Much more
 //     than 200 polls per second reduces batching and slows down many concurrent contexts.
@@ -59,37 +59,20 @@ type Options struct {
 //     here, 10 by default.
 //   - Eager execution returns an activity task with the workflow task completion instead
 //     of through a task queue, as newer servers do by default.
-//   - Updates that wait for a worker are rejected beyond 1 MiB in total, 20 MB by default. The response
-//     of the worker contains a copy of each, and a gRPC message has at most 4 MB.
 //   - A run can continue as new within its first second without being delayed.
-//   - Up to 32 MiB or 4,000 signals may arrive during one workflow task; by default the
-//     task fails and is repeated from 2 MiB or 100 on, so that a flood of signals keeps
-//     it from ever completing. All of them are stored in one transaction.
-//   - The history of a run may have 100 MiB, 50 MiB by default. Runs continue as new long
-//     before; the difference is room for what arrives until a busy worker gets to it.
-//   - A workflow task whose worker was killed is repeated after its timeout, 10 s, or 30 s in a run that
-//     starts with a backlog. Failed attempts extend the timeout by up to 20 s, by default by up to ten
+//   - A workflow task whose worker was killed is repeated after its timeout, 10 s. Failed
+//     attempts extend the timeout by up to 20 s, by default by up to ten
 //     minutes: after an outage of the blob store, a killed worker would block its contexts for that long.
-//   - A payload in a history has at most 512 KiB, 2 MiB by default. Clients and workers store
-//     payloads of 64 KiB and more in the blob store, so this limit only bounds signals of other
-//     programs, such as the temporal command.
 //
 // A test keeps deploy/dynamicconfig.yaml in sync.
 var Tuning = map[string]string{
-	"history.transferProcessorMaxPollRPS":      `200`,
-	"history.timerProcessorMaxPollRPS":         `200`,
-	"history.timerProcessorMaxTimeShift":       `"1ms"`,
-	"frontend.namespaceRPS.visibility":         `1000`,
-	"system.enableActivityEagerExecution":      `true`,
-	"history.maxInFlightUpdatePayloads":        `1048576`,
-	"history.workflowIdReuseMinimalInterval":   `"1ms"`,
-	"history.maximumBufferedEventsBatch":       `4000`,
-	"history.maximumBufferedEventsSizeInBytes": `33554432`,
-	"system.transactionSizeLimit":              `50331648`,
-	"limit.mutableStateSize.error":             `50331648`,
-	"limit.historySize.error":                  `104857600`,
-	"history.workflowTaskRetryMaxInterval":     `"20s"`,
-	"limit.blobSize.error":                     `524288`,
+	"history.transferProcessorMaxPollRPS":    `200`,
+	"history.timerProcessorMaxPollRPS":       `200`,
+	"history.timerProcessorMaxTimeShift":     `"1ms"`,
+	"frontend.namespaceRPS.visibility":       `1000`,
+	"system.enableActivityEagerExecution":    `true`,
+	"history.workflowIdReuseMinimalInterval": `"1ms"`,
+	"history.workflowTaskRetryMaxInterval":   `"20s"`,
 }
 
 type Server struct {

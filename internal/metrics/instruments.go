@@ -99,7 +99,7 @@ func define(b *builder) *Metrics {
 			Name: "chronicle_requests_too_long", Description: "Attempts whose conversation is too long for the context window, as counted before sending or as rejected by the provider.", Labels: model,
 		}),
 		SnapshotMisses: b.counter(Definition{
-			Name: "chronicle_snapshot_misses", Description: "Sessions that were queried because they were not in the cache of the process.",
+			Name: "chronicle_snapshot_misses", Description: "Attempts whose session was queried, because their workflow runs in another process.",
 		}),
 		Quirks: b.counter(Definition{
 			Name: "chronicle_quirks", Description: "Deviations of model servers and MCP servers that were repaired, skipped or worked around.", Labels: []string{"kind"},

@@ -19,6 +19,7 @@ import (
 	querypb "go.temporal.io/api/query/v1"
 	sdkpb "go.temporal.io/api/sdk/v1"
 	updatepb "go.temporal.io/api/update/v1"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/converter"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
@@ -56,15 +57,45 @@ func Active(inert []byte) *commonpb.Payload {
 	}}
 }
 
-// Interceptor makes references in the responses of a Temporal server inert. A worker needs it as a dial option
-// of its client.
+// Interceptor makes references in the responses of a Temporal server inert, and omits what a cached workflow has
+// recorded itself, see omitRecorded. A worker needs it as a dial option of its client.
 func Interceptor(ctx context.Context, method string, req, response any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	err := invoke(ctx, method, req, response, cc, opts...)
 	if message, ok := response.(proto.Message); ok && err == nil {
+		omitRecorded(message)
 		err = MakeInert(ctx, message)
 	}
 	return err
 }
+
+// omitRecorded empties the SideEffect markers in a workflow task whose history continues that of a cached workflow.
+// Only a replay reads them, which begins with a complete history, in other responses. The SDK would load them from the
+// store, and keep them with the cached workflow.
+func omitRecorded(response proto.Message) {
+	var history *historypb.History
+	switch response := response.(type) {
+	case *workflowservice.PollWorkflowTaskQueueResponse:
+		history = response.GetHistory()
+	case *workflowservice.RespondWorkflowTaskCompletedResponse:
+		history = response.GetWorkflowTask().GetHistory()
+	}
+	events := history.GetEvents()
+	if len(events) == 0 || events[0].GetEventId() == 1 {
+		return
+	}
+	for _, e := range events {
+		marker := e.GetMarkerRecordedEventAttributes()
+		if _, ok := marker.GetDetails()[markerData]; ok && marker.GetMarkerName() == sideEffectMarker {
+			marker.Details[markerData] = &commonpb.Payloads{}
+		}
+	}
+}
+
+// Names of the SDK in histories.
+const (
+	sideEffectMarker = "SideEffect"
+	markerData       = "data"
+)
 
 // MakeInert makes the references that come from outside inert in a message such as a history.
 func MakeInert(ctx context.Context, message proto.Message) error {

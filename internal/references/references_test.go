@@ -1,6 +1,7 @@
 package references_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,6 +12,7 @@ import (
 	querypb "go.temporal.io/api/query/v1"
 	updatepb "go.temporal.io/api/update/v1"
 	"go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
@@ -98,4 +100,43 @@ func TestAnInertReferenceKeepsItsData(t *testing.T) {
 	require.True(t, references.IsInert(inert))
 	require.False(t, references.Is(inert))
 	require.True(t, proto.Equal(reference(), references.Active(inert.GetData())))
+}
+
+func marker(id int64, name string) *historypb.HistoryEvent {
+	return &historypb.HistoryEvent{EventId: id, Attributes: &historypb.HistoryEvent_MarkerRecordedEventAttributes{
+		MarkerRecordedEventAttributes: &historypb.MarkerRecordedEventAttributes{
+			MarkerName: name, Details: map[string]*commonpb.Payloads{"side-effect-id": payloads(legacy()), "data": payloads(reference())},
+		},
+	}}
+}
+
+func TestACachedWorkflowDoesNotReceiveWhatItRecorded(t *testing.T) {
+	first, next := &historypb.HistoryEvent{EventId: 1}, &historypb.HistoryEvent{EventId: 5}
+	another := func(all ...*historypb.HistoryEvent) proto.Message {
+		return &workflowservice.RespondWorkflowTaskCompletedResponse{WorkflowTask: events(all...)}
+	}
+	for name, test := range map[string]struct {
+		message proto.Message
+		omitted bool
+	}{
+		"a task of a cached workflow":           {events(next, marker(6, "SideEffect")), true},
+		"a task with the completion of another": {another(next, marker(6, "SideEffect")), true},
+		"a complete history":                    {events(first, marker(6, "SideEffect")), false},
+		"another marker":                        {events(next, marker(6, "LocalActivity")), false},
+		"a history for a replay":                {&workflowservice.GetWorkflowExecutionHistoryResponse{History: events(next, marker(6, "SideEffect")).GetHistory()}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := proto.Clone(test.message)
+			if test.omitted {
+				task, ok := want.(*workflowservice.PollWorkflowTaskQueueResponse)
+				if !ok {
+					task = want.(*workflowservice.RespondWorkflowTaskCompletedResponse).GetWorkflowTask()
+				}
+				task.GetHistory().GetEvents()[1].GetMarkerRecordedEventAttributes().Details["data"] = &commonpb.Payloads{}
+			}
+			invoke := func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error { return nil }
+			require.NoError(t, references.Interceptor(t.Context(), "method", nil, test.message, nil, invoke))
+			require.True(t, proto.Equal(want, test.message))
+		})
+	}
 }

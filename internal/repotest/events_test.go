@@ -62,7 +62,7 @@ var handled = map[event.Tag]struct {
 	event.TagBudgetExceeded:        {logged: true}, // the failure of the request is shown
 	event.TagToolsOffered:          {session: true},
 	event.TagApprovalRequested:     {session: true, entry: true, logged: true},
-	event.TagHookApplied:           {session: true, entry: true, logged: true},
+	event.TagHookApplied:           {entry: true, logged: true},
 	event.TagCompacted:             {model: "Messages", session: true, entry: true, logged: true},
 	event.TagContentRefused:        {model: "Refused", session: true, entry: true, logged: true},
 	event.TagInputRejected:         {entry: true, logged: true},

@@ -18,7 +18,6 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/internal/metrics"
 	"github.com/seed-9ed7edd4/chronicle/internal/telemetry"
-	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 func environment(values map[string]string) func(string) string {
@@ -104,11 +103,11 @@ func TestNoLabelOfTemporalHasTheIDOfAProcess(t *testing.T) {
 	defer exported.Close()
 	for _, process := range []string{uuid.NewString(), uuid.NewString()} {
 		handler := exported.TemporalMetrics().WithTags(map[string]string{"namespace": "default"})
-		handler.WithTags(map[string]string{"task_queue": wire.WorkerQueue("contexts", process)}).Counter("temporal_request").Inc(1)
+		handler.WithTags(map[string]string{"task_queue": "commands/" + process}).Counter("temporal_request").Inc(1)
 	}
 	exported.TemporalMetrics().WithTags(map[string]string{"task_queue": "team/contexts"}).Counter("temporal_request").Inc(1)
 	body := scrape(t, exported)
-	require.Contains(t, body, `temporal_request_total{namespace="default",task_queue="contexts/PROCESS"} 2`)
+	require.Contains(t, body, `temporal_request_total{namespace="default",task_queue="commands/PROCESS"} 2`)
 	require.Contains(t, body, `temporal_request_total{task_queue="team/contexts"} 1`)
 }
 

@@ -115,7 +115,6 @@ const (
 	LinkRetries    = "retries"    // the attempt that failed or was handed back
 	LinkReplaces   = "replaces"   // the attempt whose worker died
 	LinkFallback   = "falls_back" // the last attempt of the primary provider
-	LinkContinues  = "continues"  // the running attempt, which the next run adopts
 	LinkForks      = "forks"      // the fork that created the context
 	LinkInput      = "includes"   // other input that the turn answers
 )

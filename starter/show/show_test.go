@@ -34,7 +34,7 @@ func TestNote(t *testing.T) {
 			"set retry: at most 1, first after 1.5s, backoff factor 1.5"},
 		{event.SessionStarted{LoadedEventCount: 7}, "session started: continues after 7 events"},
 		{event.SessionStarted{LoadedEventCount: 7, ForkedFrom: "demo:0007"}, "session started: forked from demo:0007"},
-		{event.LLMRequestStarted{RequestID: "demo:r0001", Attempt: 2, ProviderID: "p", Model: "m"}, "request sent: demo:r0001, attempt 2: p m"},
+		{event.LLMRequestStarted{RequestID: "demo:r0001", Attempt: 2, ProviderID: "p", Model: "m"}, "request started: demo:r0001, attempt 2: p m"},
 		{event.LLMRequestCompleted{DurationMs: 1200, Usage: event.Usage{InputTokens: 3, OutputTokens: 4}, FinishReason: "stop"},
 			"completed: after 1.2s, 3 tokens in, 4 out, stop"},
 		{event.LLMRequestInterrupted{Reason: event.ReasonNewUserInput, PartialResponse: "Hel"}, "interrupted: new user input"},

@@ -104,7 +104,7 @@ func lifecycle(body event.Body) (subject, text string) {
 		if b.Purpose != "" {
 			return "summary requested", fmt.Sprintf("%s, attempt %d: %s %s", b.RequestID, b.Attempt, b.ProviderID, b.Model)
 		}
-		return "request sent", fmt.Sprintf("%s, attempt %d: %s %s", b.RequestID, b.Attempt, b.ProviderID, b.Model)
+		return "request started", fmt.Sprintf("%s, attempt %d: %s %s", b.RequestID, b.Attempt, b.ProviderID, b.Model)
 	case event.LLMRequestCompleted:
 		return "completed", completed(b)
 	case event.LLMRequestInterrupted:

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 	"go.temporal.io/sdk/client"
@@ -72,14 +71,14 @@ type Options struct {
 	// ContinueAfter is the number of history events after which a run continues as new, at least
 	// MinContinueAfter. 0: 4,096.
 	ContinueAfter int
-	// DefaultModel is shown in the Temporal UI for contexts without a provider of their own.
-	// Optional.
-	DefaultModel string
 	// Budgets limit the daily usage of the requests with a label. They must be the same in all
 	// workers of a task queue. Nil: none.
 	Budgets []activities.LabelBudget
-	// CacheBytes approximately bounds the memory of cached contexts. 0: the SDK bounds their number.
-	CacheBytes int64
+	// Failover is the time after which another worker takes over the work of one that has died. Workers send a
+	// heartbeat for each running activity every third of it. 0: 3 s.
+	Failover time.Duration
+	// IdleClose is the time without input after which an idle session ends. 0: never.
+	IdleClose time.Duration
 	// DrainTimeout is how long Stop lets answers finish before it hands them back. 0: at once.
 	DrainTimeout time.Duration
 	Rules        reducer.Rules // of new runs; zero: reducer.CurrentRules
@@ -136,10 +135,10 @@ func NewWorker(temporal client.Client, options Options) *Worker {
 	if options.Models != nil && options.Archive != nil {
 		options.Models.UseStore(blobReader(options.Archive.Store()))
 	}
-	cache := activities.NewSessionCache(options.CacheBytes)
-	common := worker.Options{
-		// The response to a heartbeat reports the cancellation of an activity, so this bounds the delay of
-		// a cancellation.
+	sessions := activities.NewSessions()
+	main := worker.Options{
+		// By default, the SDK delays a heartbeat by up to 0.8 of its timeout. The response to one reports the
+		// cancellation of an activity.
 		MaxHeartbeatThrottleInterval:     time.Second,
 		DefaultHeartbeatThrottleInterval: time.Second,
 		WorkerStopTimeout:                options.DrainTimeout + HandBack,
@@ -151,10 +150,9 @@ func NewWorker(temporal client.Client, options Options) *Worker {
 		DisablePayloadErrorLimit: true,
 	}
 	if options.Tracers != nil {
-		common.Interceptors = []interceptor.WorkerInterceptor{intercept.Worker(options.Tracers)}
+		main.Interceptors = []interceptor.WorkerInterceptor{intercept.Worker(options.Tracers)}
 	}
-	main := common
-	main.Interceptors = append(slices.Clone(common.Interceptors), workflows.Interceptor())
+	main.Interceptors = append(main.Interceptors, workflows.Interceptor())
 	// Spare pollers save time: the server writes a task without a waiting poller to its database. Their number is
 	// fixed, because pollers that adapt it wake up ten times a second, two thirds of the CPU of an idle worker.
 	main.MaxConcurrentWorkflowTaskPollers = 64 // half of them for contexts that are not cached
@@ -171,7 +169,7 @@ func NewWorker(temporal client.Client, options Options) *Worker {
 	w.Worker = worker.New(temporal, options.TaskQueue, main)
 	if options.Part != OnlyActivities {
 		w.RegisterWorkflowWithOptions(
-			workflows.New(workflows.Options{Reduce: options.Reduce, Cache: cache, StoreID: options.StoreID, Meters: options.Meters}),
+			workflows.New(workflows.Options{Reduce: options.Reduce, Sessions: sessions, StoreID: options.StoreID, Meters: options.Meters}),
 			workflow.RegisterOptions{Name: wire.WorkflowType})
 		w.RegisterWorkflowWithOptions(workflows.Send, workflow.RegisterOptions{Name: wire.WorkflowSend})
 		w.RegisterWorkflowWithOptions(workflows.Budget, workflow.RegisterOptions{Name: wire.WorkflowBudget})
@@ -186,10 +184,11 @@ func NewWorker(temporal client.Client, options Options) *Worker {
 			Temporal: temporal, Namespace: options.Namespace, TaskQueue: options.TaskQueue, Archive: options.Archive,
 		})),
 		Stream:           backend.Stream(options.Stream),
-		Cache:            cache,
+		Sessions:         sessions,
 		Reduce:           options.Reduce,
 		SearchAttributes: options.SearchAttributes,
-		DefaultModel:     options.DefaultModel,
+		Failover:         options.Failover,
+		IdleClose:        options.IdleClose,
 		Budgets:          options.Budgets,
 		Archive:          options.Archive,
 		ContinueAfter:    options.ContinueAfter,
@@ -198,18 +197,9 @@ func NewWorker(temporal client.Client, options Options) *Worker {
 		Meters:           options.Meters,
 		TraceContent:     options.TraceContent,
 	}
-	if options.Part != OnlyWorkflows {
-		all.WorkerQueue = wire.WorkerQueue(options.TaskQueue, uuid.NewString())
-		own := common
-		own.DisableWorkflowWorker = true
-		own.MaxConcurrentActivityTaskPollers = 1
-		own.OnFatalError = options.OnFatalError
-		w.own = worker.New(temporal, all.WorkerQueue, own)
+	if options.Models != nil {
+		all.DefaultProviderID, all.DefaultModel = options.Models.Default()
 	}
-	acts := activities.New(all)
-	w.RegisterActivity(acts)
-	if w.own != nil {
-		w.own.RegisterActivity(acts)
-	}
+	w.RegisterActivity(activities.New(all))
 	return w
 }

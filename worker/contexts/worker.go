@@ -7,13 +7,11 @@ import (
 	"go.temporal.io/sdk/worker"
 )
 
-// Worker runs contexts of a task queue. It also polls a second task queue of its own: a run that
-// continued as new during an answer uses it to reach the process that generates the answer.
+// Worker runs contexts of a task queue.
 type Worker struct {
 	worker.Worker
-	own          worker.Worker // nil without activities
-	unmeasure    func()        // ends the reading of metrics
-	invalid      error         // of the options; nil: they are valid
+	unmeasure    func() // ends the reading of metrics
+	invalid      error  // of the options; nil: they are valid
 	drainTimeout time.Duration
 	handBack     chan struct{} // closed to hand running answers back
 	stop         sync.Once
@@ -25,27 +23,13 @@ func (w *Worker) Start() error {
 	if w.invalid != nil {
 		return w.invalid
 	}
-	if w.own != nil {
-		if err := w.own.Start(); err != nil {
-			return err
-		}
-	}
-	err := w.Worker.Start()
-	if err != nil && w.own != nil {
-		w.own.Stop()
-	}
-	return err
+	return w.Worker.Start()
 }
 
 // Run runs the worker until interrupted delivers a value or is closed, or the worker fails.
 func (w *Worker) Run(interrupted <-chan any) error {
 	if w.invalid != nil {
 		return w.invalid
-	}
-	if w.own != nil {
-		if err := w.own.Start(); err != nil {
-			return err
-		}
 	}
 	ended := make(chan any)
 	go func() {
@@ -69,9 +53,6 @@ func (w *Worker) Stop() {
 		defer drained.Stop()
 		w.unmeasure()
 		w.Worker.Stop()
-		if w.own != nil {
-			w.own.Stop()
-		}
 	})
 	<-w.stopped
 }

@@ -16,7 +16,6 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
-	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/contrib/opentelemetry"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/interceptor"
@@ -25,7 +24,6 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/tracing"
-	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 // headerKey is that of all SDKs of Temporal.
@@ -42,7 +40,7 @@ func newTracer(provider trace.TracerProvider) interceptor.Tracer {
 		DisableBaggage:    true,
 		// A malformed header must not fail a workflow task.
 		AllowInvalidParentSpans: true,
-		// Running answers query their workflow every second.
+		// Clients query contexts while they wait.
 		DisableQueryTracing: true,
 		HeaderKey:           headerKey,
 		SpanContextKey:      spanKey{},
@@ -57,8 +55,7 @@ func newTracer(provider trace.TracerProvider) interceptor.Tracer {
 	return tracer
 }
 
-// redacted removes secrets from the errors of a span. A cancellation is no error, and neither is
-// [activity.ErrResultPending], which an activity returns if its run has continued as new.
+// redacted removes secrets from the errors of a span. A cancellation is no error.
 type redacted struct {
 	trace.Span
 	hasNoError bool
@@ -67,7 +64,7 @@ type redacted struct {
 const maxError = 500 // bytes
 
 func (s *redacted) RecordError(err error, options ...trace.EventOption) {
-	s.hasNoError = err == nil || errors.Is(err, activity.ErrResultPending) || temporal.IsCanceledError(err)
+	s.hasNoError = err == nil || temporal.IsCanceledError(err)
 	if !s.hasNoError && s.IsRecording() {
 		s.Span.RecordError(errors.New(event.Redact(err.Error(), maxError)), options...)
 	}
@@ -84,29 +81,14 @@ func Client(provider trace.TracerProvider) interceptor.ClientInterceptor {
 	return &clientInterceptor{traced: interceptor.NewTracingInterceptor(newTracer(provider))}
 }
 
+// clientInterceptor hides that the interceptor of the SDK would also intercept the workers of the client.
 type clientInterceptor struct {
 	interceptor.ClientInterceptorBase
 	traced interceptor.ClientInterceptor
 }
 
 func (c *clientInterceptor) InterceptClient(next interceptor.ClientOutboundInterceptor) interceptor.ClientOutboundInterceptor {
-	out := &clientOutbound{plain: next}
-	out.Next = c.traced.InterceptClient(next)
-	return out
-}
-
-type clientOutbound struct {
-	interceptor.ClientOutboundInterceptorBase
-	plain interceptor.ClientOutboundInterceptor
-}
-
-// SignalWorkflow omits the header of [wire.SignalRequestStarted], which an activity sends to its own
-// workflow: the history would keep it.
-func (c *clientOutbound) SignalWorkflow(ctx context.Context, in *interceptor.ClientSignalWorkflowInput) error {
-	if in.SignalName == wire.SignalRequestStarted {
-		return c.plain.SignalWorkflow(ctx, in)
-	}
-	return c.Next.SignalWorkflow(ctx, in)
+	return c.traced.InterceptClient(next)
 }
 
 // Worker returns the interceptor of a worker. It must precede those that call [Received].
