@@ -17,12 +17,14 @@ import (
 
 // Summary describes a context and its newest session.
 type Summary struct {
-	ContextName string      `json:"contextName"`
-	Status      wire.Status `json:"status,omitempty"` // empty without the search attributes
-	Turns       int         `json:"turns"`
-	Model       string      `json:"model,omitempty"`
-	StartedAt   time.Time   `json:"startedAt"`         // of its newest run
-	ClosedAt    time.Time   `json:"closedAt,omitzero"` // zero while it runs
+	ContextName string `json:"contextName"`
+	// Absent if the search attributes are not registered with Temporal.
+	Status wire.Status `json:"status,omitempty"`
+	Turns  int         `json:"turns"` // the number of requests that ended
+	Model  string      `json:"model,omitempty"`
+	// The start of the newest Temporal run. A session can consist of several runs.
+	StartedAt time.Time `json:"startedAt"`
+	ClosedAt  time.Time `json:"closedAt,omitzero"` // zero while it runs
 }
 
 // List yields contexts: first the open ones, most recently started first, then the closed ones, most

@@ -93,9 +93,11 @@ func named(fileName string) string {
 
 // Limits are the maximum sizes of files in bytes.
 type Limits struct {
-	Attachment      int64 `json:"attachmentBytes"`      // for event.MediaTypes
-	OtherAttachment int64 `json:"otherAttachmentBytes"` // for all others
-	Attachments     int64 `json:"attachmentsBytes"`     // for all files of an input together; 0: unlimited
+	// The limit for a file of one of the media types, before base64.
+	Attachment      int64 `json:"attachmentBytes"`
+	OtherAttachment int64 `json:"otherAttachmentBytes"` // the limit for a file of any other media type
+	// The limit for all files of one request, with 64 KiB left for the rest of the body.
+	Attachments int64 `json:"attachmentsBytes"`
 }
 
 // Limits returns the limits for files, which depend on whether the client has a blob store.

@@ -29,7 +29,7 @@ type Receipt struct {
 	ClientEventIDs []string `json:"clientEventIds"`
 	// EventIDs is nil if no worker responded or the input exceeds wire.MaxAppendBytes: Temporal has
 	// then stored the input for a worker.
-	EventIDs  []string `json:"eventIds,omitempty"`
+	EventIDs  []string `json:"eventIds,omitempty" schema:"items.is=EventID"`
 	RefusalID string   `json:"refusalId,omitempty"` // of the InputRejectedEvent of an ErrRefused
 }
 

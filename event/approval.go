@@ -18,19 +18,27 @@ const (
 var decisions = []Decision{Approve, Deny}
 
 // ApprovalRequested records that a tool call waits for an [ApprovalDecided].
+//
+//doc:effect when a tool call waits for an approval
 type ApprovalRequested struct {
-	ToolCallID string    `json:"toolCallId"`
-	RequestID  string    `json:"requestId"`
-	ExpiresAt  time.Time `json:"expiresAt"` // a call without a decision by then gets an error result
+	ToolCallID string    `json:"toolCallId" schema:"min=1"`
+	RequestID  string    `json:"requestId" schema:"id,min=1"`
+	ExpiresAt  time.Time `json:"expiresAt"` // when the call gets an error result if there is no decision
 }
 
-// ApprovalDecided decides about a tool call that waits for an approval.
+// ApprovalDecided decides about tool calls that wait for an approval. A denied call gets an error result.
+//
+//schema:rules {"properties":{"decidedBy":{"anyOf":[{"$ref":"Name"},{"const":""}]}}}
+//doc:effect decides about a call that waits for an [approval](#tools); without `toolCallId`, about all that wait. `parameters` replace the arguments of the call
 type ApprovalDecided struct {
-	ToolCallID string          `json:"toolCallId,omitempty"` // empty: all calls that wait
-	Decision   Decision        `json:"decision"`
-	Reason     string          `json:"reason,omitempty"`     // at most 4 KiB; models read the reason of a denial
-	Parameters json.RawMessage `json:"parameters,omitempty"` // new arguments if approved; unset: unchanged
-	DecidedBy  string          `json:"decidedBy,omitempty"`  // not verified
+	// The call; absent or empty: all calls that wait.
+	ToolCallID string   `json:"toolCallId,omitempty"`
+	Decision   Decision `json:"decision"`
+	// The model receives the reason of a denial.
+	Reason string `json:"reason,omitempty" schema:"max=MaxApprovalReasonBytes"`
+	// Replaces the arguments of an approved call, at most [MaxArgumentBytes]; absent: unchanged. Requires a ToolCallID.
+	Parameters json.RawMessage `json:"parameters,omitempty" schema:"type=object"`
+	DecidedBy  string          `json:"decidedBy,omitempty"` // who decided; not verified
 }
 
 // MaxApprovalReasonBytes bounds the reason of a decision.
@@ -43,11 +51,13 @@ const MaxArgumentBytes = 256 << 10
 const MaxProgressBytes = 1 << 10
 
 // ToolProgress is the newest text about a running tool call. It is never recorded.
+//
+//doc:effect the progress of a running tool call. Each `text` replaces the previous one; `index` increases with the texts of a call and has gaps
 type ToolProgress struct {
-	RequestID  string `json:"requestId"`
-	ToolCallID string `json:"toolCallId"`
-	Index      int    `json:"index"` // increases from text to text of a call; may have gaps
-	Text       string `json:"text"`
+	RequestID  string `json:"requestId" schema:"id,min=1"`
+	ToolCallID string `json:"toolCallId" schema:"min=1"`
+	Index      int    `json:"index" schema:"min=0"` // increases from text to text of a call; may have gaps
+	Text       string `json:"text"`                 // replaces the previous text
 }
 
 func (b ApprovalRequested) validate() error {

@@ -5,15 +5,19 @@ import (
 	"strings"
 )
 
-// SystemPrompt sets the system message of a context. Empty content removes it.
+// SystemPrompt sets the system message of a context.
+//
+//doc:effect sets the system message; empty removes it
 type SystemPrompt struct {
-	Content string `json:"content"`
+	Content string `json:"content"` // empty removes the message
 }
 
-// UserMessage is a message from the user.
+// UserMessage is a message of the user, with all files attached since the previous message.
+//
+//doc:effect adds a user message with the pending attachments; requests an answer unless `triggersTurn` is false; `settings` are [request settings](#request-settings) for this turn only
 type UserMessage struct {
-	Content      string `json:"content"`
-	TriggersTurn *bool  `json:"triggersTurn,omitempty"` // makes the model answer; unset means true
+	Content      string `json:"content"`                // may be empty if files are attached
+	TriggersTurn *bool  `json:"triggersTurn,omitempty"` // whether the model answers; absent means true
 	// Settings override those of the context while this is the newest message that triggers a turn. A queued
 	// message counts from the time when the context answers it.
 	Settings *RequestSettings `json:"settings,omitempty"`
@@ -23,15 +27,18 @@ type UserMessage struct {
 func (m UserMessage) Triggers() bool { return m.TriggersTurn == nil || *m.TriggersTurn }
 
 // AssistantMessage is an answer of the model, or one supplied by a client.
+//
+//doc:effect adds an assistant message after the last message that its request contained
 type AssistantMessage struct {
-	Content   string `json:"content"`
-	RequestID string `json:"requestId,omitempty"` // empty if a client sent the message
-	// ThroughEventID is the newest event in the request. The message is inserted after that event, or
-	// appended if the field is empty.
-	ThroughEventID string `json:"throughEventId,omitempty"`
-	// Partial marks an interrupted answer. Its content is empty if only reasoning was received.
+	Content string `json:"content"`
+	// The request that the message answers; absent if a client sent it.
+	RequestID string `json:"requestId,omitempty" schema:"id"`
+	// The newest event that the request included: the message follows it, before later events. Absent: at the end.
+	ThroughEventID string `json:"throughEventId,omitempty" schema:"id"`
+	// Whether the answer is partial: it was stopped before its end. The content is empty if it was interrupted during
+	// reasoning.
 	Partial bool `json:"partial,omitempty"`
-	// Reasoning is the provider's text, at most [MaxReasoningBytes]. Models never receive it.
+	// The reasoning text that the provider returned, at most [MaxReasoningBytes]. It is never sent to a model.
 	Reasoning     string         `json:"reasoning,omitempty"`
 	ProviderState *ProviderState `json:"providerState,omitempty"`
 }
@@ -47,15 +54,16 @@ const (
 
 // ProviderState is what the provider of an answer receives back exactly, such as encrypted reasoning. It is sent only
 // to the same model of the same provider at the same URL. Data, CallIDs or both are set.
+//
+//schema:rules {"anyOf":[{"required":["data"]},{"required":["callIds"]}],"properties":{"baseUrl":{"pattern":"^[Hh][Tt][Tt][Pp][Ss]?://"}}}
 type ProviderState struct {
-	ProviderID string `json:"providerId"`
-	Model      string `json:"model"`
-	BaseURL    string `json:"baseUrl"`
-	// Data is opaque: a JSON object. It and CallIDs have up to [MaxProviderStateBytes] each.
-	Data json.RawMessage `json:"data,omitempty"`
-	// CallIDs are the ids of the answer's tool calls as the provider sent them, in order, up to 128. Nil: those of its
-	// [ToolCall] events.
-	CallIDs []string `json:"callIds,omitempty"`
+	ProviderID string          `json:"providerId" schema:"is=Name"`
+	Model      string          `json:"model" schema:"is=Name"`
+	BaseURL    string          `json:"baseUrl" schema:"max=maxURLBytes"`    // the URL that the answer came from
+	Data       json.RawMessage `json:"data,omitempty" schema:"type=object"` // at most [MaxProviderStateBytes] of JSON
+	// The ids of the tool calls as the provider sent them, in order, up to [MaxProviderStateBytes]; absent: those of
+	// the [ToolCall] events.
+	CallIDs []string `json:"callIds,omitempty" schema:"max=maxCallIDs"`
 }
 
 // UnmarshalJSON compacts Data without changing its values, because providers sign them.
@@ -73,11 +81,17 @@ func (s *ProviderState) UnmarshalJSON(data []byte) error {
 }
 
 // FileAttachment is a file that belongs to the next user message.
+//
+//schema:rules {"if":{"properties":{"source":{"required":["ref"]}}}}
+//schema:rules {"then":{"required":["size"],"properties":{"size":{"minimum":1,"maximum":"$MaxAttachmentBytes"}}}}
+//schema:rules {"properties":{"source":{"oneOf":[{"properties":{"type":{"const":"file"}},"required":["path"]},{"properties":{"type":{"const":"url"}},"required":["url"]},{"properties":{"type":{"const":"blob"}},"required":["data"],"not":{"required":["ref"]}},{"properties":{"type":{"const":"blob"}},"required":["ref"],"not":{"required":["data"]}}]}}}
+//doc:effect is pending until the next user message
 type FileAttachment struct {
-	Source    Source `json:"source"`
-	MediaType string `json:"mediaType"`
+	Source Source `json:"source"`
+	// RFC 6838. `/limits` lists the types that models can be shown; for other types, models receive only the name.
+	MediaType string `json:"mediaType" schema:"pattern=mediaTypePattern"`
 	FileName  string `json:"fileName,omitempty"`
-	Size      int64  `json:"size,omitempty"` // in bytes; 0 means unknown
+	Size      int64  `json:"size,omitempty" schema:"min=0"` // in bytes; 0: unknown
 }
 
 // Types of a [Source].
@@ -87,14 +101,19 @@ const (
 	SourceBlob = "blob"
 )
 
-// Source locates the bytes of an attachment.
+// Source is where the bytes of a file are: a `file` has a Path, a `url` has a URL, a `blob` has Data or a Ref. With a blob
+// store, the log has a Ref in place of long Data.
+//
+//schema:rules {"properties":{"url":{"pattern":"^(https?://[^/?#@]+([/?#]|$)|data:)"},"data":{"pattern":"^[A-Za-z0-9+/]*={0,2}$"}}}
+//schema:rules {"properties":{"ref":{"pattern":"^(blob:)?sha256/[0-9a-f]{64}$"}}}
 type Source struct {
-	Type string `json:"type"`
-	Path string `json:"path,omitempty"` // for type file; workers read only files below --attachments-dir
-	URL  string `json:"url,omitempty"`  // for type url: http, https or data
-	Data []byte `json:"data,omitempty"` // for type blob, unless Ref is set
-	// Ref is the address of a blob in the blob store: "sha256/" and 64 lowercase hex digits. It
-	// requires a Size and a media type that models accept ([MediaOf]).
+	Type string `json:"type" schema:"enum=file|url|blob"`
+	// Where the worker finds the file, below the folder that its operator allows.
+	Path string `json:"path,omitempty" schema:"min=1"`
+	URL  string `json:"url,omitempty"`                 // an http, https or data URL without a user name or password
+	Data []byte `json:"data,omitempty" schema:"min=1"` // the bytes; `/limits` has the maximum
+	// The name of the bytes in the blob store. The event must have a `size`, and a `mediaType` that models can be
+	// shown.
 	Ref string `json:"ref,omitempty"`
 }
 
@@ -128,23 +147,32 @@ func (s Source) String() string {
 }
 
 // ToolCall is a tool call requested by the model.
+//
+//doc:effect adds a call to an assistant message; `requestId` is the request whose model made the call
 type ToolCall struct {
-	ToolCallID string `json:"toolCallId"`
+	ToolCallID string `json:"toolCallId" schema:"min=1"`
 	// MessageID is the id of the assistant message that contains the call: its event id or, in an imported
 	// log, its id in that log. Empty: the newest assistant message.
-	MessageID  string          `json:"messageId,omitempty"`
-	ToolName   string          `json:"toolName"`
-	Parameters json.RawMessage `json:"parameters,omitempty"`
-	RequestID  string          `json:"requestId,omitempty"` // empty if a client sent the call
+	MessageID  string          `json:"messageId,omitempty" schema:"id"`
+	ToolName   string          `json:"toolName" schema:"is=Name"`
+	Parameters json.RawMessage `json:"parameters,omitempty"` // any JSON
+	// The request whose model made the call; absent: a client sent the call.
+	RequestID string `json:"requestId,omitempty" schema:"id"`
 }
 
 // ToolResult is the outcome of a [ToolCall]: a value or an error.
+//
+//schema:rules {"oneOf":[{"required":["value"]},{"required":["error"]}]}
+//doc:effect adds a tool message after its call
 type ToolResult struct {
-	ToolCallID string          `json:"toolCallId"`
-	Value      json.RawMessage `json:"value,omitempty"`
-	Error      json.RawMessage `json:"error,omitempty"`
-	IsError    bool            `json:"isError,omitempty"`
-	DurationMs int64           `json:"durationMs,omitempty"` // 0 if unknown
+	ToolCallID string `json:"toolCallId" schema:"min=1"` // the call
+	// Any JSON except `null`.
+	Value json.RawMessage `json:"value,omitempty" schema:"type=object|array|string|number|boolean"`
+	// Any JSON except `null`.
+	Error   json.RawMessage `json:"error,omitempty" schema:"type=object|array|string|number|boolean"`
+	IsError bool            `json:"isError,omitempty"` // whether the call failed
+	// How long the tool ran, measured by its worker, in milliseconds; absent: unknown.
+	DurationMs int64 `json:"durationMs,omitempty" schema:"min=0"`
 }
 
 // OutcomeUnknown is the text of a placeholder result: providers reject calls without a result.
@@ -169,50 +197,73 @@ const (
 
 var noteKinds = []NoteKind{NoteThinking, NoteError, NoteWarning, NoteSystem, NoteUsage}
 
-// Note is a remark for viewers, never sent to models.
+// Note is a note of an agent. Viewers see it; models do not.
+//
+//doc:effect none; information for viewers
 type Note struct {
 	Kind    NoteKind `json:"kind"`
 	Content string   `json:"content"`
 }
 
-// SetRetryConfig sets the retry policy of requests.
+// SetRetryConfig sets how failed attempts are retried. It replaces all settings: absent ones return to their defaults. A new
+// context has 3 retries from 100 ms.
+//
+//doc:effect none; sets retries
 type SetRetryConfig struct {
-	MaxRetries     int   `json:"maxRetries"`     // per provider, 0 to [MaxMaxRetries]
-	InitialDelayMs int64 `json:"initialDelayMs"` // before the first retry: 1 to [MaxDelayMs]
-	// BackoffFactor multiplies the delay after each retry: 1 to [MaxBackoffFactor]; unset means 2.
-	BackoffFactor *float64 `json:"backoffFactor,omitempty"`
+	// The number of attempts after the first, for each provider.
+	MaxRetries int `json:"maxRetries" schema:"min=0,max=MaxMaxRetries"`
+	// The delay before the first retry, in milliseconds.
+	InitialDelayMs int64 `json:"initialDelayMs" schema:"min=1,max=MaxDelayMs"`
+	// The factor from one delay to the next.
+	BackoffFactor *float64 `json:"backoffFactor,omitempty" schema:"min=1,max=MaxBackoffFactor,default=2"`
 	// MaxDelayMs is between InitialDelayMs and [MaxDelayMs]; unset: 60,000, or InitialDelayMs if greater.
-	MaxDelayMs *int64 `json:"maxDelayMs,omitempty"`
-	Jitter     bool   `json:"jitter,omitempty"` // shortens each delay by a random part, at most half
+	MaxDelayMs *int64 `json:"maxDelayMs,omitempty" schema:"min=1,max=MaxDelayMs,default=60_000"`
+	// Whether each delay is drawn at random from its upper half.
+	Jitter bool `json:"jitter,omitempty"`
 }
 
-// SetProviderConfig sets the provider and model of a context.
+// SetProviderConfig sets the provider and the model, and replaces all their settings. Without this event, a context uses the
+// default of its worker.
+//
+//schema:rules {"anyOf":[{"required":["providerId","model"]},{"required":["useDefault"]}]}
+//schema:rules {"properties":{"apiKeyRef":{"pattern":"^(env:[A-Za-z_][A-Za-z0-9_]{0,127}|file:/.*)?$"}}}
+//schema:rules {"properties":{"baseUrl":{"pattern":"^(https?://[!$&-.0-;=A-Z_a-z~\\[\\]]+(/[!$&-;=@-\\[\\]_a-z~]*)?)?$"}}}
+//doc:effect none; sets the provider or the fallback; `useDefault` returns to the worker's default or to no fallback
 type SetProviderConfig struct {
-	// ProviderID is a preset or a configured provider of the worker; with a BaseURL, any name.
-	ProviderID string `json:"providerId,omitempty"`
-	Model      string `json:"model,omitempty"`
-	// APIKeyRef locates the key on the worker: "env:NAME" or "file:/absolute/path". The worker's
-	// operator must configure it for the URL. Empty means the provider's default.
+	// A preset such as `openai`, a provider that the worker configures, or, with BaseURL, any name.
+	ProviderID string `json:"providerId,omitempty" schema:"is=Name"`
+	Model      string `json:"model,omitempty" schema:"is=Name"`
+	// Where the worker finds the key, never the key itself: `env:NAME` or `file:/absolute/path`, at most 2048 bytes.
+	// The worker's operator must allow it for the URL. Absent or empty: the default of the provider.
 	APIKeyRef string `json:"apiKeyRef,omitempty"`
-	// BaseURL includes the version, like "https://api.openai.com/v1". It is the URL of a configured
-	// provider, or one that the operator allows without a key. Empty: the provider's default.
-	BaseURL     string   `json:"baseUrl,omitempty"`
-	Temperature *float64 `json:"temperature,omitempty"` // 0 to 2; unset means the provider's default
-	MaxTokens   *int     `json:"maxTokens,omitempty"`   // unset means the provider's default
-	// TextOnly replaces attachments, including text files, by notes, for models that accept only text.
+	// The URL of a server with OpenAI's chat completions API, such as `https://api.openai.com/v1`, without user, query
+	// or fragment. The worker's operator must configure or allow it. A URL that is only allowed receives no key.
+	// Absent or empty: the URL of the provider.
+	BaseURL string `json:"baseUrl,omitempty" schema:"max=maxURLBytes"`
+	// Absent: the default of the provider.
+	Temperature *float64 `json:"temperature,omitempty" schema:"min=0,max=MaxTemperature"`
+	// The maximum length of an answer, in tokens; absent: the default of the provider.
+	MaxTokens *int `json:"maxTokens,omitempty" schema:"min=1,max=MaxMaxTokens"`
+	// Whether the model accepts only text: attachments, including text files, are replaced by notes.
 	TextOnly bool `json:"textOnly,omitempty"`
-	// AsFallback sets the fallback provider, used when the primary one rejects a request or has no attempt left.
+	// Whether these settings are the fallback, used when the primary provider rejects a request or its retries are
+	// exhausted.
 	AsFallback bool `json:"asFallback,omitempty"`
-	// UseDefault returns to the default provider of the worker or, AsFallback, to no fallback. All other fields
-	// are empty.
+	// Return to the default provider of the worker or, with AsFallback, to no fallback; without other settings.
 	UseDefault bool `json:"useDefault,omitempty"`
 }
 
-// SetTimeout sets the timeouts of an attempt. Unset fields return to their default.
+// SetTimeout bounds an attempt and two of its phases. It replaces all settings: absent ones return to their defaults. A new
+// context has a timeout of 30,000 ms and no other limits.
+//
+//doc:effect none; sets timeouts
 type SetTimeout struct {
-	TimeoutMs    int64  `json:"timeoutMs"`              // bounds an attempt, without its debounce: 1 ms to 24 h
-	FirstTokenMs *int64 `json:"firstTokenMs,omitempty"` // before the first token: 1 to TimeoutMs; unset: TimeoutMs
-	StallMs      *int64 `json:"stallMs,omitempty"`      // between tokens: 1 to TimeoutMs; unset: TimeoutMs
+	// From sending the request to the end of the answer, in milliseconds.
+	TimeoutMs int64 `json:"timeoutMs" schema:"min=1,max=MaxTimeoutMs"`
+	// Until the answer begins, in milliseconds, at most TimeoutMs; absent: no separate limit.
+	FirstTokenMs *int64 `json:"firstTokenMs,omitempty" schema:"min=1,max=MaxTimeoutMs"`
+	// The longest silence within the answer, in milliseconds, at most TimeoutMs; absent: no separate limit.
+	StallMs *int64 `json:"stallMs,omitempty" schema:"min=1,max=MaxTimeoutMs"`
 }
 
 // Policy decides what new input does to a running answer.
@@ -230,28 +281,43 @@ const (
 // Policies returns all delivery policies, the default first.
 func Policies() []Policy { return []Policy{PolicyInterrupt, PolicyQueue, PolicyReject, PolicySteer} }
 
-// SetDeliveryPolicy sets delivery and debouncing. At least one field is set; unset fields keep their value,
-// except that a QuietPeriodMs raises a smaller maximum wait to the same value.
+// SetDeliveryPolicy sets the effect of new input on a running answer, and how long input is debounced. At least one field is
+// set; absent ones keep their value, except that a QuietPeriodMs raises a smaller maximum wait to the same value. A new
+// context has [PolicyInterrupt], 10 and 500.
+//
+//schema:rules {"anyOf":[{"required":["policy"]},{"required":["quietPeriodMs"]},{"required":["maxWaitMs"]}]}
+//doc:effect none; sets what new input does to a running answer
 type SetDeliveryPolicy struct {
-	Policy        Policy `json:"policy,omitempty"`
-	QuietPeriodMs *int64 `json:"quietPeriodMs,omitempty"` // debounce interval, 0 to 60,000 ms
-	MaxWaitMs     *int64 `json:"maxWaitMs,omitempty"`     // bounds the delay of a request, 0 to 60,000 ms
+	// `interrupt` stops the answer, keeps its text, and answers again; `queue` answers new input after the running
+	// answer; `reject` rejects the input; `steer` adds new input to the next step of the turn.
+	Policy Policy `json:"policy,omitempty"`
+	// The debounce: how long no input must arrive before a request is sent, in milliseconds; 0: no delay.
+	QuietPeriodMs *int64 `json:"quietPeriodMs,omitempty" schema:"min=0,max=MaxQuietPeriodMs"`
+	// The maximum delay of a request while input keeps arriving, in milliseconds; 0: no delay.
+	MaxWaitMs *int64 `json:"maxWaitMs,omitempty" schema:"min=0,max=MaxQuietPeriodMs"`
 }
 
 // SetRequestSettings replaces all request settings of the context.
+//
+//doc:effect none; replaces all [request settings](#request-settings) of the context; without fields, resets them
 type SetRequestSettings RequestSettings
 
 // SessionStarted starts a session, which a [SessionEnded] ends.
+//
+//doc:effect when a session begins
 type SessionStarted struct {
-	LoadedEventCount int `json:"loadedEventCount"` // events from earlier sessions
+	// The number of events of earlier sessions.
+	LoadedEventCount int `json:"loadedEventCount" schema:"min=0"`
 	// PreviousRunID is the Temporal run before the one in which the session starts. It is "" if there is none,
 	// in the first session of a fork, and if an earlier session ended in the same run.
 	PreviousRunID string `json:"previousRunId,omitempty"`
 	// ForkedFrom is the event of the original context that a fork continues, set in its first session.
-	ForkedFrom string `json:"forkedFrom,omitempty"`
+	ForkedFrom string `json:"forkedFrom,omitempty" schema:"is=EventID"`
 }
 
 // SessionEnded ends a session.
+//
+//doc:effect when it ends; `reason` is `closed`, that of the client, or `idle`
 type SessionEnded struct {
 	Reason string `json:"reason"`
 }
@@ -259,12 +325,14 @@ type SessionEnded struct {
 // LLMRequestStarted records that an attempt was scheduled. If no event records its end, and another one of the same
 // request follows, it was withdrawn before it was sent; with the same attempt, the newer one corrects the provider and
 // the model.
+//
+//doc:effect when an attempt is scheduled, before its debounce; `purpose` is `compaction` if it writes a [summary](#compaction)
 type LLMRequestStarted struct {
-	RequestID      string `json:"requestId"`
+	RequestID      string `json:"requestId" schema:"id,min=1"`
 	ProviderID     string `json:"providerId"`
 	Model          string `json:"model"`
-	ThroughEventID string `json:"throughEventId"`    // the newest event in the request
-	Attempt        int    `json:"attempt,omitempty"` // counts from 1, across providers
+	ThroughEventID string `json:"throughEventId" schema:"id"` // the newest event in the request
+	Attempt        int    `json:"attempt,omitempty"`          // counts from 1, across providers
 	// Purpose is [PurposeCompaction] if the attempt summarises the conversation, and empty if it answers.
 	Purpose Purpose `json:"purpose,omitempty"`
 }
@@ -277,8 +345,10 @@ type Purpose string
 const PurposeCompaction Purpose = "compaction"
 
 // LLMRequestCompleted records that a request was answered.
+//
+//doc:effect when an answer is complete; `finishReason` is `stop`, `tool_calls`, `length`, `content_filter` or `other`
 type LLMRequestCompleted struct {
-	RequestID string `json:"requestId"`
+	RequestID string `json:"requestId" schema:"id,min=1"`
 	// DurationMs is the duration of the last attempt, including its debounce.
 	DurationMs int64 `json:"durationMs"`
 	Usage
@@ -286,7 +356,7 @@ type LLMRequestCompleted struct {
 	// ThroughEventID is the newest message that stays unanswered although the request completed: the message was
 	// to interrupt the answer, a client then cancelled the request ([ReasonCancelled]), and the answer completed
 	// before it could be stopped. Empty: none.
-	ThroughEventID string `json:"throughEventId,omitempty"`
+	ThroughEventID string `json:"throughEventId,omitempty" schema:"id"`
 }
 
 // Reason is why a request was interrupted.
@@ -302,70 +372,90 @@ const (
 var reasons = []Reason{ReasonNewUserInput, ReasonCancelled, ReasonTimeout}
 
 // LLMRequestInterrupted records a stopped request, after its partial [AssistantMessage], if any.
+//
+//doc:effect when an answer is stopped, or its last attempt times out with partial text
 type LLMRequestInterrupted struct {
-	RequestID       string `json:"requestId"`
+	RequestID       string `json:"requestId" schema:"id,min=1"`
 	PartialResponse string `json:"partialResponse"`
 	Reason          Reason `json:"reason"`
 	// ThroughEventID is the newest event that stays unanswered; empty: the newest one in the request.
-	ThroughEventID string `json:"throughEventId,omitempty"`
+	ThroughEventID string `json:"throughEventId,omitempty" schema:"id"`
 	Usage
 }
 
 // LLMRequestFailed records that a request got no answer.
+//
+//doc:effect when an attempt fails or cannot be sent, and neither a retry nor a fallback follows
 type LLMRequestFailed struct {
-	RequestID        string      `json:"requestId"`
+	RequestID        string      `json:"requestId" schema:"id,min=1"`
 	Error            string      `json:"error"`
 	RetriesAttempted int         `json:"retriesAttempted"`
-	ThroughEventID   string      `json:"throughEventId,omitempty"` // as in [LLMRequestInterrupted]
+	ThroughEventID   string      `json:"throughEventId,omitempty" schema:"id"` // as in [LLMRequestInterrupted]
 	Kind             FailureKind `json:"kind,omitempty"`
 	Retryable        bool        `json:"retryable,omitempty"` // the same request may succeed later
 	Usage
 }
 
 // LLMRequestFellBack records that the request continues with the fallback provider.
+//
+//doc:effect when the fallback provider takes over
 type LLMRequestFellBack struct {
-	RequestID        string      `json:"requestId"`
+	RequestID        string      `json:"requestId" schema:"id,min=1"`
 	FromProvider     string      `json:"fromProvider"`
 	ToProvider       string      `json:"toProvider"`
 	Error            string      `json:"error"`
 	RetriesAttempted int         `json:"retriesAttempted"`
 	Kind             FailureKind `json:"kind,omitempty"`
-	Retryable        bool        `json:"retryable,omitempty"`
+	Retryable        bool        `json:"retryable,omitempty"` // whether the same request may succeed later
 	Usage
 }
 
 // LLMAttemptEnded records how an attempt ended while its request continues. An event that ends a
 // request also records the end of its last attempt. [LLMRequestFellBack] also records the end of the
 // attempt before it.
+//
+//doc:effect when an attempt ended and the request continues: `outcome` is `failed` (another attempt follows), `handed_back` (its worker shut down, the run continued as new, or nobody had asked it to stop), `lost` (its worker died), `tool_calls` (its answer has tool calls) or `compacted` (its answer is a [summary](#compaction))
 type LLMAttemptEnded struct {
-	RequestID  string         `json:"requestId"`
-	Attempt    int            `json:"attempt"`
+	RequestID string `json:"requestId" schema:"id,min=1"`
+	Attempt   int    `json:"attempt" schema:"min=1"`
+	// `failed`: another one follows; `handed_back`: its worker shut down, or new input stopped it; `lost`: its worker
+	// died, or its end was not reported; `tool_calls`: its answer has tool calls, and the next attempt contains their
+	// results; `compacted`: its answer is the summary of a CompactedEvent.
 	Outcome    AttemptOutcome `json:"outcome"`
 	Kind       FailureKind    `json:"kind,omitempty"`
-	Retryable  bool           `json:"retryable,omitempty"`
+	Retryable  bool           `json:"retryable,omitempty"` // whether the same request may succeed later
 	Error      string         `json:"error,omitempty"`
 	DurationMs int64          `json:"durationMs,omitempty"` // 0 if unknown
 	Usage
 }
 
 // InputRejected records an input that was not accepted.
+//
+//doc:effect when a signal is invalid, or the context rejects valid input, for example by its delivery policy; `input` is truncated and secrets are removed
 type InputRejected struct {
 	Reason string `json:"reason"`
-	Input  string `json:"input"` // truncated and redacted ([Redact])
+	Input  string `json:"input"` // the input, truncated and with secrets redacted
 }
 
-// TextDelta is a streamed piece of an answer. It is never recorded.
+// TextDelta is a piece of a running answer. It is streamed and never recorded: it has no id and no timestamp.
+//
+//doc:effect a piece of streamed text. A reader that was disconnected reads the complete answer from the log. `reset` discards the text and the reasoning received so far
 type TextDelta struct {
-	RequestID string `json:"requestId"`
-	// Attempt counts from 1, Index counts the deltas of an attempt from 0.
-	Attempt        int    `json:"attempt"`
-	Index          int    `json:"index"`
-	Delta          string `json:"delta"`
-	Reset          bool   `json:"reset,omitempty"`          // discards the text and the reasoning so far
-	ThroughEventID string `json:"throughEventId,omitempty"` // newest event in the request
+	RequestID string `json:"requestId" schema:"id,min=1"`
+	Attempt   int    `json:"attempt" schema:"min=1"` // the attempt of the request, from 1
+	// The index in the attempt, from 0; coalesced deltas leave gaps.
+	Index int    `json:"index" schema:"min=0"`
+	Delta string `json:"delta"` // is appended to the text, or to the reasoning, of the attempt
+	// Whether Delta replaces the text and the reasoning received before.
+	Reset bool `json:"reset,omitempty"`
+	// The newest event that the request included: the answer follows it.
+	ThroughEventID string `json:"throughEventId,omitempty" schema:"id"`
 }
 
-// ReasoningDelta is a piece of reasoning. It shares one sequence of indexes with [TextDelta].
+// ReasoningDelta is a piece of the reasoning of a running answer. Within an attempt, it shares one sequence of indexes with
+// [TextDelta]. It is streamed and never recorded.
+//
+//doc:effect a piece of streamed reasoning. Within an attempt, both kinds of deltas share one sequence of indexes
 type ReasoningDelta TextDelta
 
 func (SystemPrompt) Tag() Tag          { return TagSystemPrompt }

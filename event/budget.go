@@ -10,8 +10,10 @@ import (
 
 // Budget limits a sum of usage. An unset field means no limit.
 type Budget struct {
-	Tokens     *int64 `json:"tokens,omitempty"`     // of input and output, 0 to [MaxBudgetTokens]
-	CostMicros *int64 `json:"costMicros,omitempty"` // in millionths of a US dollar, 0 to [MaxCostMicros]
+	// Tokens of input and output.
+	Tokens *int64 `json:"tokens,omitempty" schema:"min=0,max=MaxBudgetTokens"`
+	// The cost in millionths of a US dollar.
+	CostMicros *int64 `json:"costMicros,omitempty" schema:"min=0,max=MaxCostMicros"`
 }
 
 // MaxBudgetTokens is the maximum of Budget.Tokens.
@@ -19,17 +21,22 @@ const MaxBudgetTokens = 1_000_000_000_000
 
 // BudgetSet replaces the budget of the context, which limits the usage of all its attempts; in a
 // fork, of those since the fork. Without fields, it removes the budget.
+//
+//doc:effect none; replaces the [budget](#budgets) of the context; without fields, removes it
 type BudgetSet Budget
 
 // BudgetExceeded records that an attempt of a request was not sent, because its usage could have
 // exceeded a budget. The request fails.
+//
+//doc:effect when a request fails because its next attempt could exceed a [budget](#budgets)
 type BudgetExceeded struct {
-	RequestID string `json:"requestId"`
-	Budget    string `json:"budget"`        // [BudgetOfContext], or the label as LABEL=VALUE
-	Day       string `json:"day,omitempty"` // if it is the budget of a label, in UTC, like "2026-01-02"
-	Limit     Budget `json:"limit"`
-	Used      Amount `json:"used"`   // including the reservations of running attempts
-	Wanted    Amount `json:"wanted"` // estimated input and maximum output of the attempt
+	RequestID string `json:"requestId" schema:"id,min=1"`
+	Budget    string `json:"budget" schema:"min=1"` // `context`, or the label as LABEL=VALUE
+	// The day of the budget of a label, in UTC.
+	Day    string `json:"day,omitempty" schema:"format=date"`
+	Limit  Budget `json:"limit"`
+	Used   Amount `json:"used"`   // including the reservations of running attempts
+	Wanted Amount `json:"wanted"` // the estimated input and the maximum output of the attempt
 }
 
 // BudgetOfContext names the budget of the context. Names of other budgets contain "=".
@@ -39,8 +46,8 @@ const maxBudgetName = maxLabelName + 1 + MaxLabelBytes
 
 // Amount is a usage as budgets count it.
 type Amount struct {
-	Tokens     int64 `json:"tokens,omitempty"`     // of input and output
-	CostMicros int64 `json:"costMicros,omitempty"` // 0 if no price is known
+	Tokens     int64 `json:"tokens,omitempty" schema:"min=0"`     // tokens of input and output
+	CostMicros int64 `json:"costMicros,omitempty" schema:"min=0"` // the cost in millionths of a US dollar
 }
 
 // AmountOf returns the amount of a usage.

@@ -9,24 +9,25 @@ import (
 
 // SetCompaction replaces the settings of compaction, which shortens the messages when a request fills
 // too much of the context window of its model. Without fields, it restores the defaults.
+//
+//doc:effect none; replaces the settings of [compaction](#compaction); without fields, restores the defaults
 type SetCompaction struct {
-	// Strategies are tried in order. Nil: drop_tool_results, then summarise; empty: the context is
-	// never compacted.
-	Strategies []Strategy `json:"strategies,omitzero"`
-	// TriggerPercent is the part of the window that a request may fill, 10 to 100; unset: 80.
-	TriggerPercent *int `json:"triggerPercent,omitempty"`
+	// Tried in order; absent: `drop_tool_results`, then `summarise`; empty: the context is never compacted.
+	Strategies []Strategy `json:"strategies,omitzero" schema:"unique"`
+	// The part of the window that a request may fill.
+	TriggerPercent *int `json:"triggerPercent,omitempty" schema:"min=minTriggerPercent,max=100,default=80"`
 	// TargetPercent is the part that a compacted request fills at most, 1 to less than
 	// TriggerPercent; unset: five eighths of TriggerPercent.
-	TargetPercent *int `json:"targetPercent,omitempty"`
+	TargetPercent *int `json:"targetPercent,omitempty" schema:"min=1,max=99"`
 }
 
 // Strategy is a way to shorten the messages for the model. The log keeps all events.
 type Strategy string
 
 const (
-	StrategyDropToolResults Strategy = "drop_tool_results" // replaces tool results by [DroppedResult]
-	StrategySummarise       Strategy = "summarise"         // replaces messages by a summary that the model writes
-	StrategyTruncate        Strategy = "truncate"          // removes messages
+	StrategyDropToolResults Strategy = "drop_tool_results" // replaces the oldest tool results by a short text
+	StrategySummarise       Strategy = "summarise"         // replaces the oldest messages by a summary that the model writes
+	StrategyTruncate        Strategy = "truncate"          // removes the oldest messages
 )
 
 // Strategies returns all strategies.
@@ -95,23 +96,27 @@ func (b SetCompaction) String() string {
 // Compacted records that the session shortened the messages for the model, because a request was too
 // long. It covers the messages up to that of ThroughEventID, except the system message. Tool
 // results directly after that message are covered, too.
+//
+//schema:rules {"properties":{"throughEventId":{"$ref":"EventID"}}}
+//doc:effect when the messages for the model were shortened by [compaction](#compaction)
 type Compacted struct {
-	RequestID string   `json:"requestId"`
+	RequestID string   `json:"requestId" schema:"id,min=1"`
 	Strategy  Strategy `json:"strategy"`
 	// ThroughEventID is the newest message covered, apart from tool results. It is "" in an import that
 	// lacks this message and all earlier events.
-	ThroughEventID string `json:"throughEventId"`
-	Messages       int    `json:"messages"` // number of messages covered
+	ThroughEventID string `json:"throughEventId" schema:"id"`
+	Messages       int    `json:"messages" schema:"min=1"` // the number of messages covered
 	// Summary replaces the covered messages. If they end in the middle of a turn, the user message of that turn
 	// stays. The summary has at most [MaxSummaryBytes], and is set for the strategy summarise.
-	Summary string `json:"summary,omitempty"`
+	Summary string `json:"summary,omitempty" schema:"max=MaxSummaryBytes"`
 	// Omitted counts the oldest covered messages that the request for the summary lacked. If even the
 	// newest one did not fit, the request contained its beginning, and Omitted equals Messages.
-	Omitted      int          `json:"omitted,omitempty"`
-	TokensBefore int          `json:"tokensBefore"` // of the request that was too long
-	Window       int          `json:"window"`       // of the model, in tokens
+	Omitted      int `json:"omitted,omitempty" schema:"min=0"`
+	TokensBefore int `json:"tokensBefore" schema:"min=0"` // the tokens of the request that was too long
+	Window       int `json:"window" schema:"min=1"`       // the context window of the model in tokens
+	// `configured`: by the operator; `learned`: from a rejection by the provider.
 	WindowSource WindowSource `json:"windowSource,omitempty"`
-	ProviderID   string       `json:"providerId"` // of the request that was too long
+	ProviderID   string       `json:"providerId"` // the provider of the request that was too long
 	Model        string       `json:"model"`      // of the request that was too long
 }
 
@@ -185,8 +190,3 @@ func (b Compacted) String() string {
 func (SetCompaction) Tag() Tag      { return TagSetCompaction }
 func (Compacted) Tag() Tag          { return TagCompacted }
 func (b Compacted) Request() string { return b.RequestID }
-
-func (b Compacted) mapIDs(f func(string) string) Body {
-	b.RequestID, b.ThroughEventID = f(b.RequestID), f(b.ThroughEventID)
-	return b
-}

@@ -75,11 +75,11 @@ var _, envelopeNames = fieldsOf(reflect.TypeFor[envelope]()) // "_tag" and "id" 
 
 type envelope struct {
 	Tag           Tag        `json:"_tag"`
-	ID            string     `json:"id,omitempty"`
-	Timestamp     *time.Time `json:"timestamp,omitempty"`
+	ID            string     `json:"id,omitempty" schema:"is=EventID"`
+	Timestamp     *time.Time `json:"timestamp,omitempty"` // when the event was recorded, in UTC
 	ContextName   string     `json:"contextName,omitempty"`
-	ParentID      string     `json:"parentEventId,omitempty"`
-	ClientEventID string     `json:"clientEventId,omitempty"`
+	ParentID      string     `json:"parentEventId,omitempty" schema:"is=EventID"` // the previous event; absent for the first event
+	ClientEventID string     `json:"clientEventId,omitempty" schema:"is=ClientEventID"`
 }
 
 // MarshalJSON writes the envelope, the body, then extra fields sorted by name.

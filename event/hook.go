@@ -10,13 +10,18 @@ import (
 
 // HookApplied records what a hook of the operator did to an attempt. A hook that succeeded and
 // let the attempt pass unchanged is not recorded.
+//
+//doc:effect when a [hook](#hooks) changed or refused a request or an answer, or failed and let the attempt pass
 type HookApplied struct {
-	RequestID string      `json:"requestId"`
-	Attempt   int         `json:"attempt"`
-	Hook      string      `json:"hook"` // its name
-	Stage     HookStage   `json:"stage"`
-	Outcome   HookOutcome `json:"outcome"`
-	Reason    string      `json:"reason,omitempty"` // at most [MaxHookReasonBytes]
+	RequestID string `json:"requestId" schema:"id,min=1"`
+	Attempt   int    `json:"attempt" schema:"min=1"`
+	Hook      string `json:"hook" schema:"is=Name"` // the name of the hook
+	// `before`: before the request was sent; `beside`: while the model answered; `after`: after the answer.
+	Stage HookStage `json:"stage"`
+	// `changed`: the hook changed the request; `refused`: it refused the request or the answer; `failed`: it failed,
+	// and the attempt continued without it.
+	Outcome HookOutcome `json:"outcome"`
+	Reason  string      `json:"reason,omitempty" schema:"max=MaxHookReasonBytes"` // at most [MaxHookReasonBytes]
 	// Change is set if the hook changed the request. A changed answer is recorded only as its
 	// [AssistantMessage]: a hook may remove content that the log should not contain.
 	Change *HookChange `json:"change,omitempty"`
@@ -46,14 +51,16 @@ var hookOutcomes = []HookOutcome{HookChanged, HookRefused, HookFailed}
 
 // HookChange is a change of the request of one attempt. Unset fields change nothing.
 type HookChange struct {
-	Instructions string            `json:"instructions,omitempty"` // added at the end of the system message
+	// Added at the end of the system message.
+	Instructions string            `json:"instructions,omitempty"`
 	Messages     []ReplacedMessage `json:"messages,omitempty"`
-	Settings     *RequestSettings  `json:"settings,omitempty"` // these override those of the attempt
+	// Settings that override those of the attempt.
+	Settings *RequestSettings `json:"settings,omitempty"`
 }
 
 // ReplacedMessage replaces the content of the message of the event EventID.
 type ReplacedMessage struct {
-	EventID string `json:"eventId"`
+	EventID string `json:"eventId" schema:"id"`
 	Content string `json:"content"`
 }
 
@@ -157,16 +164,3 @@ func (b HookApplied) validate() error {
 
 func (HookApplied) Tag() Tag          { return TagHookApplied }
 func (b HookApplied) Request() string { return b.RequestID }
-
-func (b HookApplied) mapIDs(f func(string) string) Body {
-	b.RequestID = f(b.RequestID)
-	if b.Change != nil && len(b.Change.Messages) > 0 {
-		change := *b.Change
-		change.Messages = slices.Clone(change.Messages)
-		for i := range change.Messages {
-			change.Messages[i].EventID = f(change.Messages[i].EventID)
-		}
-		b.Change = &change
-	}
-	return b
-}

@@ -1,5 +1,11 @@
 package event
 
+import (
+	"reflect"
+	"slices"
+	"strings"
+)
+
 // MovedTo returns the event under another context name. Ids of events and requests of the old context
 // are renamed and keep their counters. Ids of other contexts and [Event.Extra] do not change.
 func (e Event) MovedTo(contextName string) Event {
@@ -26,77 +32,65 @@ func (e Event) MapIDs(f func(id string) string) Event {
 		return f(id)
 	}
 	e.ID, e.ParentID = mapped(e.ID), mapped(e.ParentID)
-	if body, ok := e.Body.(idHolder); ok {
-		e.Body = body.mapIDs(mapped)
+	if ids := lookup(e.Tag()).ids; ids != nil {
+		body := copyOf(reflect.ValueOf(e.Body))
+		ids(body, mapped)
+		e.Body = body.Interface().(Body)
 	}
 	return e
 }
 
-type idHolder interface {
-	mapIDs(f func(id string) string) Body
+// idMapper applies f to the ids in a value, which is addressable and shares no memory with the event.
+type idMapper func(value reflect.Value, f func(string) string)
+
+// idMapperOf returns nil for a type without ids. In structs, they have the option id in the tag "schema".
+func idMapperOf(t reflect.Type) idMapper {
+	switch t.Kind() {
+	case reflect.Struct:
+		return idMapperOfStruct(t)
+	case reflect.Pointer:
+		if inner := idMapperOf(t.Elem()); inner != nil {
+			return func(value reflect.Value, f func(string) string) {
+				if !value.IsNil() {
+					value.Set(copyOf(value.Elem()).Addr())
+					inner(value.Elem(), f)
+				}
+			}
+		}
+	case reflect.Slice:
+		if inner := idMapperOf(t.Elem()); inner != nil {
+			return func(value reflect.Value, f func(string) string) {
+				value.Set(reflect.AppendSlice(reflect.Zero(t), value))
+				for i := range value.Len() {
+					inner(value.Index(i), f)
+				}
+			}
+		}
+	}
+	return nil
 }
 
-func (b ToolCall) mapIDs(f func(string) string) Body {
-	b.MessageID, b.RequestID = f(b.MessageID), f(b.RequestID)
-	return b
+func idMapperOfStruct(t reflect.Type) idMapper {
+	fields := map[int]idMapper{}
+	for i := range t.NumField() {
+		if slices.Contains(strings.Split(t.Field(i).Tag.Get("schema"), ","), "id") {
+			fields[i] = func(value reflect.Value, f func(string) string) { value.SetString(f(value.String())) }
+		} else if inner := idMapperOf(t.Field(i).Type); inner != nil {
+			fields[i] = inner
+		}
+	}
+	if len(fields) == 0 {
+		return nil
+	}
+	return func(value reflect.Value, f func(string) string) {
+		for i, mapField := range fields {
+			mapField(value.Field(i), f)
+		}
+	}
 }
 
-func (b ApprovalRequested) mapIDs(f func(string) string) Body {
-	b.RequestID = f(b.RequestID)
-	return b
-}
-
-func (b ToolProgress) mapIDs(f func(string) string) Body {
-	b.RequestID = f(b.RequestID)
-	return b
-}
-
-func (b LLMRequestFellBack) mapIDs(f func(string) string) Body {
-	b.RequestID = f(b.RequestID)
-	return b
-}
-
-func (b LLMAttemptEnded) mapIDs(f func(string) string) Body {
-	b.RequestID = f(b.RequestID)
-	return b
-}
-
-func (b BudgetExceeded) mapIDs(f func(string) string) Body {
-	b.RequestID = f(b.RequestID)
-	return b
-}
-
-func (b AssistantMessage) mapIDs(f func(string) string) Body {
-	b.RequestID, b.ThroughEventID = f(b.RequestID), f(b.ThroughEventID)
-	return b
-}
-
-func (b LLMRequestStarted) mapIDs(f func(string) string) Body {
-	b.RequestID, b.ThroughEventID = f(b.RequestID), f(b.ThroughEventID)
-	return b
-}
-
-func (b LLMRequestCompleted) mapIDs(f func(string) string) Body {
-	b.RequestID, b.ThroughEventID = f(b.RequestID), f(b.ThroughEventID)
-	return b
-}
-
-func (b LLMRequestInterrupted) mapIDs(f func(string) string) Body {
-	b.RequestID, b.ThroughEventID = f(b.RequestID), f(b.ThroughEventID)
-	return b
-}
-
-func (b LLMRequestFailed) mapIDs(f func(string) string) Body {
-	b.RequestID, b.ThroughEventID = f(b.RequestID), f(b.ThroughEventID)
-	return b
-}
-
-func (b TextDelta) mapIDs(f func(string) string) Body {
-	b.RequestID, b.ThroughEventID = f(b.RequestID), f(b.ThroughEventID)
-	return b
-}
-
-func (b ReasoningDelta) mapIDs(f func(string) string) Body {
-	b.RequestID, b.ThroughEventID = f(b.RequestID), f(b.ThroughEventID)
-	return b
+func copyOf(value reflect.Value) reflect.Value {
+	copied := reflect.New(value.Type()).Elem()
+	copied.Set(value)
+	return copied
 }

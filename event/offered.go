@@ -11,20 +11,24 @@ import (
 )
 
 // ToolsOffered records which tools of the worker are offered to the model, from this attempt on until
-// the next such event. Tools of clients are in [SetTools].
+// the next such event. It has at most [MaxOfferedBytes] of JSON. Tools of clients are in the [SetTools].
+//
+//doc:effect when a model is offered other [tools](#tools) of the worker than in the attempt before
 type ToolsOffered struct {
-	RequestID string        `json:"requestId"`
-	Attempt   int           `json:"attempt"`
-	Patterns  []string      `json:"patterns"`        // of [SetTools.Patterns]
-	Tools     []OfferedTool `json:"tools,omitempty"` // in the order of the request; empty: none matches
-	// Withheld are tools that match, but cannot be offered.
-	Withheld []WithheldTool `json:"withheld,omitempty"`
+	RequestID string `json:"requestId" schema:"id,min=1"`
+	Attempt   int    `json:"attempt" schema:"min=1"`
+	// The names of the SetToolsEvent that the tools match.
+	Patterns []string `json:"patterns" schema:"min=1,max=MaxTools,items.min=1,items.max=MaxPatternBytes"`
+	// In the order of the request; absent: no tool matched.
+	Tools []OfferedTool `json:"tools,omitempty" schema:"max=MaxTools"`
+	// Tools that match but cannot be offered.
+	Withheld []WithheldTool `json:"withheld,omitempty" schema:"max=MaxTools"`
 }
 
 // WithheldTool is a tool that no model can be offered, such as one of an MCP server whose schema is invalid.
 type WithheldTool struct {
-	Name   string `json:"name"`   // what the patterns of [SetTools] match
-	Reason string `json:"reason"` // at most [MaxReasonBytes]
+	Name   string `json:"name" schema:"is=Name"`              // the name in a SetToolsEvent, such as `mcp:files/read`
+	Reason string `json:"reason" schema:"max=MaxReasonBytes"` // why it cannot be offered
 }
 
 // MaxReasonBytes bounds the reason of a [WithheldTool].
@@ -32,14 +36,15 @@ const MaxReasonBytes = 500
 
 // OfferedTool is a tool of the worker as it was when a request offered it.
 type OfferedTool struct {
-	Name        string `json:"name"`                // for models
-	Canonical   string `json:"canonical,omitempty"` // what the patterns of [SetTools] match; empty: Name
+	Name string `json:"name" schema:"is=ToolName"` // the name for models
+	// The name in a SetToolsEvent, such as `mcp:files/read`; absent: Name.
+	Canonical   string `json:"canonical,omitempty" schema:"max=MaxNameBytes"`
 	Description string `json:"description,omitempty"`
-	// Parameters is a JSON Schema as text: it may have fields that events reject, such as apiKey.
-	Parameters string `json:"parameters,omitempty"`
-	Idempotent bool   `json:"idempotent,omitempty"`
-	TimeoutMs  int64  `json:"timeoutMs,omitempty"` // of a call; 0: the default
-	Attempts   int    `json:"attempts,omitempty"`  // maximum for a call; 0: one
+	Parameters  string `json:"parameters,omitempty"`               // the text of the JSON Schema of the arguments
+	Idempotent  bool   `json:"idempotent,omitempty"`               // whether the call is repeated if its worker dies
+	TimeoutMs   int64  `json:"timeoutMs,omitempty" schema:"min=0"` // the timeout of a call; absent: 60,000
+	// The maximum number of attempts of a call; absent: 1.
+	Attempts int `json:"attempts,omitempty" schema:"min=0"`
 }
 
 // MaxOfferedBytes bounds the JSON of a [ToolsOffered].
@@ -156,8 +161,3 @@ func (t WithheldTool) validate() error {
 
 func (ToolsOffered) Tag() Tag          { return TagToolsOffered }
 func (b ToolsOffered) Request() string { return b.RequestID }
-
-func (b ToolsOffered) mapIDs(f func(string) string) Body {
-	b.RequestID = f(b.RequestID)
-	return b
-}

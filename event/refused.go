@@ -9,19 +9,24 @@ import (
 // ContentRefused records that a provider refuses content of the conversation. Later requests to the model
 // contain a note or nothing in its place; other models still receive it. If the request fails nevertheless, the
 // content was not the reason, and its [LLMRequestFailed] or [LLMRequestFellBack] withdraws this event.
+//
+//doc:effect when a provider [refuses content](#refused-content) of the conversation, which later requests to the model do not contain
 type ContentRefused struct {
-	RequestID  string  `json:"requestId"`
-	ProviderID string  `json:"providerId"`
-	Model      string  `json:"model"`
-	Content    Content `json:"content"`
-	// FromEventID and ThroughEventID are the first and the last of the messages whose content is refused. An empty
-	// FromEventID means the first message of the conversation. Both are empty for schemas and tools, and in an import that
-	// lacks the last message and all earlier events.
-	FromEventID    string `json:"fromEventId,omitempty"`
-	ThroughEventID string `json:"throughEventId,omitempty"`
-	// Tool is the refused tool, or the tool with the refused schema; empty: all tools.
-	Tool  string `json:"tool,omitempty"`
-	Error string `json:"error"` // of the provider, redacted; at most [MaxRefusalBytes]
+	RequestID  string `json:"requestId" schema:"id,min=1"`
+	ProviderID string `json:"providerId"`
+	Model      string `json:"model"`
+	// `images`, `pdfs`, `audio`: attachments, which become notes; `calls`: tool calls and results, which are sent as
+	// text; `state`: provider state, which is not sent; `schemas`: those of tools, which then accept any object;
+	// `tools`: tools, which are not offered.
+	Content Content `json:"content"`
+	// The first message whose content is refused; absent: the first of the conversation.
+	FromEventID string `json:"fromEventId,omitempty" schema:"id,is=EventID"`
+	// The last such message; absent for `schemas` and `tools`.
+	ThroughEventID string `json:"throughEventId,omitempty" schema:"id,is=EventID"`
+	// The refused tool, or the tool with the refused schema; absent: all tools.
+	Tool string `json:"tool,omitempty"`
+	// The error of the provider, with secrets removed.
+	Error string `json:"error" schema:"max=MaxRefusalBytes"`
 }
 
 // MaxRefusalBytes bounds the error of a [ContentRefused].
@@ -113,8 +118,3 @@ func (b ContentRefused) String() string {
 
 func (ContentRefused) Tag() Tag          { return TagContentRefused }
 func (b ContentRefused) Request() string { return b.RequestID }
-
-func (b ContentRefused) mapIDs(f func(string) string) Body {
-	b.RequestID, b.FromEventID, b.ThroughEventID = f(b.RequestID), f(b.FromEventID), f(b.ThroughEventID)
-	return b
-}

@@ -3,7 +3,6 @@ package event
 // RequestEvent is the body of an event about a request.
 type RequestEvent interface {
 	Body
-	idHolder
 	// Request returns the id of the request; "" for a message or a call of a client.
 	Request() string
 }

@@ -12,27 +12,33 @@ import (
 // the context; in a [SetRequestSettings], that of the [SetProviderConfig], and otherwise the provider's
 // default. docs/operations.md lists the settings that are not sent to some providers.
 type RequestSettings struct {
-	// Temperature and MaxTokens override those of a [SetProviderConfig].
-	Temperature *float64 `json:"temperature,omitempty"`
-	MaxTokens   *int     `json:"maxTokens,omitempty"`
-	TopP        *float64 `json:"topP,omitempty"` // 0 to 1
-	// Stop is 1 to [MaxStops] texts of 1 to [MaxStopBytes] bytes. The answer ends before the first.
-	Stop []string `json:"stop,omitempty"`
-	Seed *int64   `json:"seed,omitempty"`
+	// Overrides that of SetProviderConfigEvent.
+	Temperature *float64 `json:"temperature,omitempty" schema:"min=0,max=MaxTemperature"`
+	// The maximum length of an answer, in tokens. Overrides that of SetProviderConfigEvent.
+	MaxTokens *int     `json:"maxTokens,omitempty" schema:"min=1,max=MaxMaxTokens"`
+	TopP      *float64 `json:"topP,omitempty" schema:"min=0,max=1"` // 0 to 1
+	// Stop sequences of at most 256 bytes. The answer ends before the first one that occurs.
+	Stop []string `json:"stop,omitempty" schema:"min=1,max=MaxStops,items.min=1,items.max=MaxStopBytes"`
+	Seed *int64   `json:"seed,omitempty" schema:"format=int64"`
 	// FrequencyPenalty and PresencePenalty are between -[MaxPenalty] and [MaxPenalty].
-	FrequencyPenalty *float64        `json:"frequencyPenalty,omitempty"`
-	PresencePenalty  *float64        `json:"presencePenalty,omitempty"`
-	ReasoningEffort  ReasoningEffort `json:"reasoningEffort,omitempty"` // one of [ReasoningEfforts]
-	Reasoning        Reasoning       `json:"reasoning,omitempty"`       // not sent; empty: [ReasoningSummary]
-	// ToolChoice and ParallelToolCalls apply to requests that offer tools.
-	ToolChoice        *ToolChoice     `json:"toolChoice,omitempty"`
+	FrequencyPenalty *float64 `json:"frequencyPenalty,omitempty" schema:"min=-MaxPenalty,max=MaxPenalty"`
+	PresencePenalty  *float64 `json:"presencePenalty,omitempty" schema:"min=-MaxPenalty,max=MaxPenalty"`
+	// Not every model supports every value.
+	ReasoningEffort ReasoningEffort `json:"reasoningEffort,omitempty"`
+	// How much of the reasoning is kept: `summary`: up to 16 KiB; `full`: up to 256 KiB; `off`: none, and reasoning is
+	// not streamed either.
+	Reasoning Reasoning `json:"reasoning,omitempty"`
+	// Applies to the first step of a turn, if tools are offered: a mode, or the tool that the model must call.
+	ToolChoice *ToolChoice `json:"toolChoice,omitempty"`
+	// Applies to requests that offer tools.
 	ParallelToolCalls *bool           `json:"parallelToolCalls,omitempty"`
 	ResponseFormat    *ResponseFormat `json:"responseFormat,omitempty"`
-	// Extra adds or overrides fields of the request: at most [MaxExtraBytes], no [ReservedFields].
-	Extra Object `json:"extra,omitempty"`
-	// Labels describe the request to the provider: 1 to [MaxLabels] texts up to [MaxLabelBytes]
-	// bytes. Except [LabelUser], they are sent as metadata to providers that support it.
-	Labels map[string]string `json:"labels,omitempty"`
+	// Additional fields of the request, at most [MaxExtraBytes] of JSON. They override the other settings. The fields that the
+	// worker sets are rejected, in upper or lower case.
+	Extra Object `json:"extra,omitempty" schema:"names.not=model|messages|stream|stream_options|tools|functions|function_call|n"`
+	// Describe the request to the provider. The label `user` is sent as the field `user`, the others as `metadata` to
+	// providers that support it. Names have at most 64 bytes, values 512.
+	Labels map[string]string `json:"labels,omitempty" schema:"min=1,max=MaxLabels,names.is=Name,items.max=MaxLabelBytes"`
 }
 
 // Bounds of [RequestSettings].
@@ -58,10 +64,18 @@ func ReservedFields() []string { return slices.Clone(reservedFields) }
 // ReasoningEffort controls how much a model reasons before it answers.
 type ReasoningEffort string
 
-var reasoningEfforts = []ReasoningEffort{"none", "minimal", "low", "medium", "high", "xhigh", "max"}
+// Efforts. Not every model supports every one.
+const (
+	ReasoningNone   ReasoningEffort = "none" // turns reasoning off
+	effortMinimal   ReasoningEffort = "minimal"
+	effortLow       ReasoningEffort = "low"
+	effortMedium    ReasoningEffort = "medium"
+	effortHigh      ReasoningEffort = "high"
+	effortExtraHigh ReasoningEffort = "xhigh"
+	effortMax       ReasoningEffort = "max"
+)
 
-// ReasoningNone turns reasoning off.
-const ReasoningNone ReasoningEffort = "none"
+var reasoningEfforts = []ReasoningEffort{ReasoningNone, effortMinimal, effortLow, effortMedium, effortHigh, effortExtraHigh, effortMax}
 
 // ReasoningEfforts returns all efforts in ascending order.
 func ReasoningEfforts() []ReasoningEffort { return slices.Clone(reasoningEfforts) }
@@ -80,6 +94,8 @@ const (
 func Reasonings() []Reasoning { return []Reasoning{ReasoningSummary, ReasoningFull, ReasoningOff} }
 
 // ToolChoice is a mode ("auto", "none", "required"), or the name of a tool that must be called.
+//
+//schema:rules {"oneOf":[{"enum":["auto","none","required"]},{"$ref":"namedTool"}]}
 type ToolChoice struct{ Mode, Name string }
 
 // ToolChoiceNone is the mode in which the model must not call tools.
@@ -96,7 +112,7 @@ func ToolChoiceOf(text string) *ToolChoice {
 }
 
 type namedTool struct {
-	Name string `json:"name"`
+	Name string `json:"name" schema:"is=Name"`
 }
 
 func (ToolChoice) object() any { return namedTool{} }
@@ -133,16 +149,23 @@ const (
 	FormatJSONSchema = "json_schema"
 )
 
-// ResponseFormat is the format of an answer. Answers in JSON are validated.
+// ResponseFormat is the format of an answer. JSON answers are validated. An invalid answer is repaired once; a second invalid
+// answer falls back or fails the request.
+//
+//schema:rules {"properties":{"name":{"pattern":"^[A-Za-z0-9_-]{0,64}$"}}}
+//schema:rules {"if":{"properties":{"type":{"const":"json_schema"}}},"then":{"required":["schema"]}}
 type ResponseFormat struct {
-	Type string `json:"type"`
-	Name string `json:"name,omitempty"` // of the schema: 1 to 64 of A-Z a-z 0-9 _ -; empty means "answer"
-	// Schema is the JSON Schema for type json_schema. References to other documents are not loaded.
+	Type string `json:"type" schema:"enum=text|json_object|json_schema"`
+	Name string `json:"name,omitempty"` // the name of the schema; absent or empty: `answer`
+	// The JSON Schema of the answer, at most [MaxSchemaBytes]. References to other documents are not loaded.
 	Schema Object `json:"schema,omitempty"`
-	Strict bool   `json:"strict,omitempty"` // lets the provider reject schemas that it cannot enforce
+	// Whether the provider may reject schemas that it cannot enforce.
+	Strict bool `json:"strict,omitempty"`
 }
 
 // Object is a compact JSON object. Its names keep their order, which models follow in a schema.
+//
+//schema:rules {"type":"object"}
 type Object json.RawMessage
 
 // MarshalJSON implements [json.Marshaler].

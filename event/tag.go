@@ -66,6 +66,7 @@ type kind struct {
 	decode      bodyDecoder
 	endsRequest bool
 	fields      map[string]reflect.Type // of the body
+	ids         idMapper                // nil: the body has no ids
 	names       []string                // of the body and the envelope, without "_tag" and "id"
 	// keepsExtra: an input may have unknown fields, which are recorded.
 	keepsExtra bool
@@ -75,7 +76,7 @@ func kindOf[T Body](class Class) kind {
 	var body T
 	_, endsRequest := any(body).(RequestEnd)
 	fields, names := fieldsOf(reflect.TypeFor[T]())
-	return kind{tag: body.Tag(), class: class, decode: decodeBody[T], endsRequest: endsRequest, fields: fields, names: append(names, envelopeNames[2:]...)}
+	return kind{tag: body.Tag(), class: class, decode: decodeBody[T], endsRequest: endsRequest, fields: fields, ids: idMapperOf(reflect.TypeFor[T]()), names: append(names, envelopeNames[2:]...)}
 }
 
 // content is a kind of input with metadata of its sender in unknown fields.

@@ -10,21 +10,27 @@ import (
 	"time"
 )
 
-// SetTools replaces the tools of a context and their limits. Unset fields return to their default.
+// SetTools sets the tools that the context may use, and replaces all of them: without tools, the model is offered none, and
+// absent settings return to their defaults. The event has at most [MaxToolsBytes] of JSON.
+//
+//doc:effect none; replaces the [tools](#tools) of the context; without tools, none are offered
 type SetTools struct {
-	Tools ToolList `json:"tools,omitempty"` // at most [MaxTools]; if empty, the model is offered none
-	// Approve has at most [MaxTools] rules. A call that matches one requires an [ApprovalDecided].
-	Approve ApprovalRules `json:"approve,omitempty"`
+	// Tools of the worker by name, such as `fetch`, tools of MCP servers as `mcp:SERVER/TOOL`, and tools that clients
+	// execute. In names, `*` matches any characters.
+	Tools ToolList `json:"tools,omitempty" schema:"max=MaxTools"`
+	// Calls that require an approval: all calls of a tool, or only those whose arguments a JSON Schema accepts.
+	Approve ApprovalRules `json:"approve,omitempty" schema:"max=MaxTools"`
 	// MaxSteps bounds the answers with tool calls in a turn, 1 to [MaxMaxSteps]; unset means 16.
 	// A last attempt, which must not call tools, follows.
-	MaxSteps *int `json:"maxSteps,omitempty"`
-	Parallel *int `json:"parallel,omitempty"` // calls at the same time: 1 to [MaxParallel]; unset means 4
+	MaxSteps *int `json:"maxSteps,omitempty" schema:"min=1,max=MaxMaxSteps"`
+	// The maximum number of calls that run at the same time; absent: 4.
+	Parallel *int `json:"parallel,omitempty" schema:"min=1,max=MaxParallel"`
 	// MaxRepeats is 2 to 10; unset means 3. Of identical calls in a turn, only the first MaxRepeats-1 are
 	// executed.
-	MaxRepeats *int `json:"maxRepeats,omitempty"`
+	MaxRepeats *int `json:"maxRepeats,omitempty" schema:"min=2,max=MaxMaxRepeats"`
 	// ExpiryMs bounds waits for an approval or a client's result: 1 s to 30 days; unset means 24 h. The wait
 	// for a client's result begins after the approval, and has its own ExpiryMs.
-	ExpiryMs *int64 `json:"expiryMs,omitempty"`
+	ExpiryMs *int64 `json:"expiryMs,omitempty" schema:"min=MinExpiryMs,max=MaxExpiryMs"`
 }
 
 // Bounds of [SetTools] and its elements.
@@ -41,6 +47,8 @@ const (
 )
 
 // Tool names tools of the worker (a string in JSON), or declares a tool of a client (an object).
+//
+//schema:rules {"anyOf":[{"type":"string","minLength":1,"maxLength":"$MaxPatternBytes"},{"$ref":"clientTool"}]}
 type Tool struct {
 	// Pattern names a tool of the worker, or mcp:SERVER/TOOL; * is a wildcard ([MatchTool]).
 	Pattern     string // empty for a tool of a client
@@ -53,9 +61,9 @@ type Tool struct {
 func (t Tool) IsClient() bool { return t.Pattern == "" }
 
 type clientTool struct {
-	Name        string `json:"name"`
-	Description string `json:"description,omitempty"`
-	Parameters  Object `json:"parameters,omitempty"`
+	Name        string `json:"name" schema:"is=ToolName"`
+	Description string `json:"description,omitempty" schema:"max=MaxDescriptionBytes"`
+	Parameters  Object `json:"parameters,omitempty"` // the JSON Schema of the arguments, at most [MaxSchemaBytes]; absent: any object
 }
 
 func (Tool) object() any { return clientTool{} }
@@ -85,6 +93,8 @@ type ToolList []Tool
 func (l *ToolList) UnmarshalJSON(data []byte) error { return unmarshalList((*[]Tool)(l), data) }
 
 // ApprovalRule requires approvals of calls. In JSON, a rule without a condition is a string.
+//
+//schema:rules {"anyOf":[{"type":"string","minLength":1,"maxLength":"$MaxPatternBytes"},{"$ref":"conditionalRule"}]}
 type ApprovalRule struct {
 	Tool string // a pattern as in [Tool], or the name of a tool of a client
 	// When is a JSON Schema of at most [MaxSchemaBytes]. Only calls whose arguments match it require
@@ -92,9 +102,12 @@ type ApprovalRule struct {
 	When Object
 }
 
+// TODO
+//
+//schema:rules {"required":["tool","when"]}
 type conditionalRule struct {
-	Tool string `json:"tool"`
-	When Object `json:"when,omitempty"`
+	Tool string `json:"tool" schema:"min=1,max=MaxPatternBytes"`
+	When Object `json:"when,omitempty"` // a JSON Schema of at most [MaxSchemaBytes]
 }
 
 func (ApprovalRule) object() any { return conditionalRule{} }

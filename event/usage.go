@@ -1,7 +1,6 @@
 package event
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 	"unicode/utf8"
@@ -10,16 +9,21 @@ import (
 // Usage is the usage of an attempt; in an event that ends a request or falls back, of the last one.
 // Counts are 0 if unknown.
 type Usage struct {
-	InputTokens     int    `json:"inputTokens,omitempty"`  // including CachedTokens
-	CachedTokens    int    `json:"cachedTokens,omitempty"` // read from the provider's cache
-	OutputTokens    int    `json:"outputTokens,omitempty"` // including ReasoningTokens
-	ReasoningTokens int    `json:"reasoningTokens,omitempty"`
-	Estimated       bool   `json:"estimated,omitempty"`    // by the worker: the provider reported none
-	CostMicros      *int64 `json:"costMicros,omitempty"`   // millionths of a US dollar; nil: price unknown
-	PriceVersion    string `json:"priceVersion,omitempty"` // of the operator's prices
+	// Tokens of the request; absent: none or unknown, as for the fields below.
+	InputTokens int `json:"inputTokens,omitempty" schema:"min=0"`
+	// Input tokens that the provider read from its cache.
+	CachedTokens int `json:"cachedTokens,omitempty" schema:"min=0"`
+	OutputTokens int `json:"outputTokens,omitempty" schema:"min=0"` // tokens of the answer
+	// Output tokens that are reasoning.
+	ReasoningTokens int `json:"reasoningTokens,omitempty" schema:"min=0"`
+	// Whether the worker counted the tokens, because the provider reported none.
+	Estimated bool `json:"estimated,omitempty"`
+	// The cost in millionths of a US dollar; absent: no price is known.
+	CostMicros   *int64 `json:"costMicros,omitempty" schema:"min=0"`
+	PriceVersion string `json:"priceVersion,omitempty"` // the version of the prices
 	// Quirks are what the worker repaired, skipped or worked around in the request or the answer, as sorted,
 	// distinct words such as "parameter_dropped": at most [MaxQuirks] of a-z, 0-9 and _.
-	Quirks []string `json:"quirks,omitempty"`
+	Quirks []string `json:"quirks,omitempty" schema:"is=Quirks"`
 }
 
 // Bounds of a [Usage].
@@ -29,6 +33,7 @@ const (
 	MaxPriceVersionBytes = 64
 	MaxQuirks            = 16
 	maxQuirkBytes        = 40
+	quirkPattern         = `^[a-z][a-z0-9_]{0,39}$`
 )
 
 // Bounded clamps out-of-range numbers and clears an invalid price version.
@@ -59,7 +64,7 @@ func DistinctQuirks(lists ...[]string) []string {
 	return quirks[:min(len(quirks), MaxQuirks)]
 }
 
-var quirkWord = regexp.MustCompile(fmt.Sprintf(`^[a-z][a-z0-9_]{0,%d}$`, maxQuirkBytes-1))
+var quirkWord = regexp.MustCompile(quirkPattern)
 
 func (u Usage) validate() error {
 	for _, tokens := range []struct {
@@ -103,20 +108,20 @@ type FailureKind string
 
 // Kinds of failures.
 const (
-	FailureConfiguration  FailureKind = "configuration" // of the worker or the context
-	FailureUnauthorized   FailureKind = "unauthorized"  // the key is invalid or lacks permission
-	FailureQuota          FailureKind = "quota"         // the account has none left
-	FailureRateLimited    FailureKind = "rate_limited"
-	FailureContextTooLong FailureKind = "context_too_long"
-	FailureContentFilter  FailureKind = "content_filter"
-	FailureModelNotFound  FailureKind = "model_not_found" // no such model or endpoint
-	FailureBadRequest     FailureKind = "bad_request"
-	FailureTimeout        FailureKind = "timeout"         // no answer or no token in time
-	FailureUnavailable    FailureKind = "unavailable"     // the provider, the connection or a worker failed
-	FailureBadResponse    FailureKind = "bad_response"    // the answer is incomplete or unusable
-	FailureBudgetExceeded FailureKind = "budget_exceeded" // the attempt was not sent; see [BudgetExceeded]
-	FailureRefusedByHook  FailureKind = "refused_by_hook" // see [HookApplied]
-	FailureHookFailed     FailureKind = "hook_failed"
+	FailureConfiguration  FailureKind = "configuration"    // the configuration of the worker or the context prevents the request, for example a missing key
+	FailureUnauthorized   FailureKind = "unauthorized"     // the key is missing, invalid, or lacks permission
+	FailureQuota          FailureKind = "quota"            // the account has no quota left
+	FailureRateLimited    FailureKind = "rate_limited"     // too many requests
+	FailureContextTooLong FailureKind = "context_too_long" // the conversation exceeds the context window
+	FailureContentFilter  FailureKind = "content_filter"   // the provider's content filter rejected the request or the answer
+	FailureModelNotFound  FailureKind = "model_not_found"  // the provider has no such model or endpoint
+	FailureBadRequest     FailureKind = "bad_request"      // the provider rejected the request, for example an image for a model without vision
+	FailureTimeout        FailureKind = "timeout"          // the answer or a token took too long
+	FailureUnavailable    FailureKind = "unavailable"      // the provider, the connection to it, or a worker failed
+	FailureBadResponse    FailureKind = "bad_response"     // the answer is incomplete or unusable
+	FailureBudgetExceeded FailureKind = "budget_exceeded"  // the next attempt could exceed a budget
+	FailureRefusedByHook  FailureKind = "refused_by_hook"  // a hook of the operator refused the request or the answer
+	FailureHookFailed     FailureKind = "hook_failed"      // a hook of the operator failed to check the request or the answer
 )
 
 // MayQuote reports whether the error of such a failure may quote a message or an answer.

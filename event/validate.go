@@ -120,7 +120,9 @@ func (b FileAttachment) validate() error {
 	return nil
 }
 
-var mediaType = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}(;[\x20-\x7e]*)?$`)
+const mediaTypePattern = `^[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}(;[\x20-\x7e]*)?$`
+
+var mediaType = regexp.MustCompile(mediaTypePattern)
 
 var blobRef = regexp.MustCompile(`^sha256/[0-9a-f]{64}$`)
 

@@ -15,9 +15,18 @@ import (
 // downloads, and plays audio.
 var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
-// attachment serves a file from an untrusted source. Browsers cache it for a limited time, because
-// another log may reuse the id.
-func (g *Gateway) attachment(w http.ResponseWriter, r *http.Request) error {
+// attachmentTypes are the media types of responses.
+func attachmentTypes() []string {
+	audio := slices.DeleteFunc(event.MediaTypes(), func(mediaType string) bool { return event.MediaOf(mediaType) != event.MediaAudio })
+	return slices.Concat(imageTypes, audio, []string{"application/octet-stream"})
+}
+
+// readAttachment reads the file of an event.
+//
+// It is available for files that were sent inline or are kept in the blob store, but not for URLs or files on the worker.
+// PNG, JPEG, GIF and WebP images are displayed inline. All other files are downloads, with the type
+// `application/octet-stream` except for WAV and MP3.
+func (g *Gateway) readAttachment(w http.ResponseWriter, r *http.Request) error {
 	c, err := g.context(r)
 	if err != nil {
 		return err
@@ -45,6 +54,7 @@ func (g *Gateway) attachment(w http.ResponseWriter, r *http.Request) error {
 	header.Set("Content-Type", mediaType)
 	header.Set("Content-Disposition", mime.FormatMediaType(disposition, map[string]string{"filename": file.FileName}))
 	header.Set("Content-Security-Policy", "sandbox; default-src 'none'")
+	// The file is from an untrusted source, and another log may reuse the id.
 	header.Set("Cache-Control", "private, max-age=3600, immutable")
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(file.Source.Data))
 	return nil

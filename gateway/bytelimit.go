@@ -20,7 +20,7 @@ func newByteLimit(what string, size int64) *byteLimit {
 }
 
 func (l *byteLimit) full() error {
-	return problem("busy", http.StatusServiceUnavailable, "The gateway is busy",
+	return problem(problemBusy, http.StatusServiceUnavailable, "The gateway is busy",
 		"the limit of %d bytes for %s is reached; retry later", l.size, l.what)
 }
 

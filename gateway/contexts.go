@@ -17,7 +17,10 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-func (g *Gateway) state(w http.ResponseWriter, r *http.Request) error {
+// readState reads the status, settings and newest messages of a context.
+//
+// It requires a worker.
+func (g *Gateway) readState(w http.ResponseWriter, r *http.Request) error {
 	c, err := g.context(r)
 	if err != nil {
 		return err
@@ -32,12 +35,17 @@ func (g *Gateway) state(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// interrupt stops the running answer.
+//
+// The text received so far is kept. Without a running answer, it has no effect.
 func (g *Gateway) interrupt(w http.ResponseWriter, r *http.Request) error {
 	return g.act(w, r, Context.Interrupt)
 }
 
-// end is DELETE /contexts/{name}. It keeps the log.
-func (g *Gateway) end(w http.ResponseWriter, r *http.Request) error {
+// closeContext ends the session of a context and stops a running answer.
+//
+// The log is kept, and the next event starts a session that continues it. It has no effect on a closed context.
+func (g *Gateway) closeContext(w http.ResponseWriter, r *http.Request) error {
 	return g.act(w, r, func(c Context, ctx context.Context) error { return c.Close(ctx, r.URL.Query().Get("reason")) })
 }
 
@@ -77,7 +85,7 @@ func parseLimit(query url.Values) (int, error) {
 
 type contextPage struct {
 	Contexts []client.Summary `json:"contexts"`
-	Next     string           `json:"next,omitempty"` // path of the next page; empty on the last one
+	Next     string           `json:"next,omitempty"` // the path of the next page; absent on the last page
 }
 
 // search reads the list from its beginning. Temporal cannot search for a part of a name or start at
@@ -119,8 +127,10 @@ func (s search) in(list iter.Seq2[client.Summary, error]) (found []client.Summar
 	return found, false, nil
 }
 
-// list reads the full list only if the cached head does not fill the page.
-func (g *Gateway) list(w http.ResponseWriter, r *http.Request) error {
+// listContexts lists contexts: open ones by descending `startedAt`, then closed ones by descending `closedAt`.
+//
+// The list is cached for one second. Sending to a context or acting on one through this gateway invalidates the cache.
+func (g *Gateway) listContexts(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
 	wanted, err := parseSearch(query)
 	if err != nil {
@@ -132,7 +142,7 @@ func (g *Gateway) list(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	found, more, err := wanted.in(head.all())
+	found, more, err := wanted.in(head.all()) // the full list is read only if the cached head does not fill the page
 	if !more && !head.complete {
 		found, more, err = wanted.in(g.listing.list(ctx, ""))
 	}
@@ -207,17 +217,23 @@ func compareEnds(a, b time.Time) int {
 }
 
 type health struct {
-	Status string `json:"status"`
-	Deltas *bool  `json:"deltas,omitempty"` // whether answers can be streamed; only in /readyz
+	Status string `json:"status" schema:"const=statusOK"`
 }
 
-// healthy succeeds while the process serves.
+type readiness struct {
+	health
+	Deltas bool `json:"deltas"` // whether answers are streamed
+}
+
+const statusOK = "ok"
+
+// healthy checks that the gateway serves.
 func (g *Gateway) healthy(w http.ResponseWriter, _ *http.Request) error {
-	writeJSON(w, http.StatusOK, health{Status: "ok"})
+	writeJSON(w, http.StatusOK, health{statusOK})
 	return nil
 }
 
-// ready succeeds while Temporal is reachable and the gateway is not shutting down.
+// ready checks that Temporal is reachable and that the gateway is not shutting down.
 func (g *Gateway) ready(w http.ResponseWriter, r *http.Request) error {
 	if g.closing.Err() != nil {
 		return errClosing
@@ -225,6 +241,6 @@ func (g *Gateway) ready(w http.ResponseWriter, r *http.Request) error {
 	if err := g.probe.check(r.Context()); err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, health{Status: "ok", Deltas: new(g.client.Live())})
+	writeJSON(w, http.StatusOK, readiness{health{statusOK}, g.client.Live()})
 	return nil
 }

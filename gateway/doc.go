@@ -5,7 +5,8 @@
 //	listener, err := net.Listen("tcp", "127.0.0.1:8080")
 //	err = g.Serve(ctx, listener) // until ctx is done
 //
-// The gateway also serves openapi.json, which describes the API (OpenAPI 3.1).
+// The gateway also serves openapi.json, which describes the API (OpenAPI 3.1). `go test ./gateway -update`
+// generates it from the routes and the types.
 //
 // # Rooms
 //

@@ -26,6 +26,12 @@ func (s *transcriptState) documentNow(epoch string, maxAge time.Duration) *docum
 	return s.cached
 }
 
+// transcriptPage describes what [document.writeTo] writes.
+type transcriptPage struct {
+	Version  string              `json:"version" schema:"is=Version"`
+	Document transcript.Document `json:"document"`
+}
+
 // document is a version of a transcript. Its JSON is written in pieces, since it can be much larger than
 // the memory of the gateway. The first piece, which often is all of it, is encoded once for all viewers.
 type document struct {

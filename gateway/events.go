@@ -11,7 +11,14 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-func (g *Gateway) events(w http.ResponseWriter, r *http.Request) error {
+// readEvents reads a page of the log, or streams the log and new events.
+//
+// With `Accept: text/event-stream` the response is a stream, which waits for a context that does not exist yet. The id of
+// each server-sent event is the id of the recorded event. `TextDeltaEvent`s and `ReasoningDeltaEvent`s are interleaved and
+// have no id: append each one to the text or the reasoning of its attempt, or replace both if `reset` is true. The answer
+// of a request with tool calls has several attempts, each with an `AssistantMessageEvent`. `ToolProgressEvent`s have no id
+// either: each one replaces the progress of its call.
+func (g *Gateway) readEvents(w http.ResponseWriter, r *http.Request) error {
 	c, err := g.context(r)
 	if err != nil {
 		return err
@@ -26,17 +33,17 @@ func (g *Gateway) events(w http.ResponseWriter, r *http.Request) error {
 	if wantsStream(r) {
 		return g.streamEvents(w, r, c, from)
 	}
-	return g.readEvents(w, r, c, from)
+	return g.writeEvents(w, r, c, from)
 }
 
 type eventPage struct {
-	Events []json.RawMessage `json:"events"`
-	Next   string            `json:"next,omitempty"` // path of the next page; empty at the end of the log
+	Events []json.RawMessage `json:"events" schema:"items.is=Event"`
+	Next   string            `json:"next,omitempty"` // the path of the next page; absent at the end of the log
 }
 
 const maxPageBytes = 8 << 20 // approximate maximum of a page of events
 
-func (g *Gateway) readEvents(w http.ResponseWriter, r *http.Request, c Context, from string) error {
+func (g *Gateway) writeEvents(w http.ResponseWriter, r *http.Request, c Context, from string) error {
 	maxEvents, err := parseLimit(r.URL.Query())
 	if err != nil {
 		return err

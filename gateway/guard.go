@@ -18,7 +18,7 @@ import (
 func (g *Gateway) guard(next http.Handler) http.Handler {
 	crossOrigin := http.NewCrossOriginProtection()
 	crossOrigin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		g.fail(w, r, problem("origin", http.StatusForbidden, "Cross-origin request rejected",
+		g.fail(w, r, problem(problemOrigin, http.StatusForbidden, "Cross-origin request rejected",
 			"Sec-Fetch-Site or Origin names a site other than Host"))
 	}))
 	next = crossOrigin.Handler(next)
@@ -48,10 +48,10 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 		header.Set("Cross-Origin-Resource-Policy", "same-origin")
 		switch {
 		case !g.isAllowedHost(r.Host):
-			g.fail(out, r, problem("host", http.StatusMisdirectedRequest, "Host not allowed",
+			g.fail(out, r, problem(problemHost, http.StatusMisdirectedRequest, "Host not allowed",
 				"Host must be localhost, an IP address or a name given with --host"))
 		case !isProbe(r) && !limiter.allow(client):
-			g.fail(out, r, problem("rate", http.StatusTooManyRequests, "Too many requests", "retry after the delay in Retry-After"))
+			g.fail(out, r, problem(problemRate, http.StatusTooManyRequests, "Too many requests", "retry after the delay in Retry-After"))
 		case wantsStream(r):
 			release, err := streams.acquire(client)
 			if err != nil {

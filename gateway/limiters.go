@@ -97,10 +97,10 @@ func (s *streamLimiter) acquire(client netip.Addr) (release func(), err error) {
 	defer s.mu.Unlock()
 	switch {
 	case s.maxPerAddress >= 0 && s.perAddress[prefix] >= s.maxPerAddress:
-		return nil, problem("streams", http.StatusTooManyRequests, "Too many streams",
+		return nil, problem(problemStreams, http.StatusTooManyRequests, "Too many streams",
 			"an address may have %d open streams; close one first", s.maxPerAddress)
 	case s.max >= 0 && s.open >= s.max:
-		return nil, problem("streams", http.StatusServiceUnavailable, "Too many streams", "%d are open; retry later", s.open)
+		return nil, problem(problemStreams, http.StatusServiceUnavailable, "Too many streams", "%d are open; retry later", s.open)
 	}
 	s.open++
 	s.perAddress[prefix]++

@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -19,10 +17,8 @@ import (
 	"golang.org/x/tools/txtar"
 	"pgregory.net/rapid"
 
-	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/event/eventtest"
-	"github.com/seed-9ed7edd4/chronicle/gateway"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 	folded "github.com/seed-9ed7edd4/chronicle/reducer/transcript"
 	"github.com/seed-9ed7edd4/chronicle/wire"
@@ -70,96 +66,6 @@ func readSpec(t testing.TB) *openapi3.T {
 	spec, err := openapi3.NewLoader().LoadFromData(data)
 	require.NoError(t, err)
 	return spec
-}
-
-func TestEveryFieldIsDescribed(t *testing.T) {
-	spec := readSpec(t)
-	for name, value := range map[string]any{
-		"SystemPrompt": event.SystemPrompt{}, "UserMessage": event.UserMessage{}, "AssistantMessage": event.AssistantMessage{},
-		"FileAttachment": event.FileAttachment{}, "Source": event.Source{}, "ToolCall": event.ToolCall{}, "ToolResult": event.ToolResult{},
-		"Note": event.Note{}, "SetRetryConfig": event.SetRetryConfig{}, "SetProviderConfig": event.SetProviderConfig{},
-		"SetTimeout": event.SetTimeout{}, "SetDeliveryPolicy": event.SetDeliveryPolicy{},
-		"SetRequestSettings": event.SetRequestSettings{}, "RequestSettings": event.RequestSettings{},
-		"SetTools": event.SetTools{}, "ApprovalDecided": event.ApprovalDecided{}, "ApprovalRequested": event.ApprovalRequested{},
-		"ToolsOffered": event.ToolsOffered{}, "OfferedTool": event.OfferedTool{}, "WithheldTool": event.WithheldTool{},
-		"HookApplied": event.HookApplied{}, "HookChange": event.HookChange{}, "ReplacedMessage": event.ReplacedMessage{},
-		"BudgetSet": event.BudgetSet{}, "BudgetExceeded": event.BudgetExceeded{},
-		"SetCompaction": event.SetCompaction{}, "Compacted": event.Compacted{},
-		"ToolProgress": event.ToolProgress{}, "Call": reducer.Call{},
-		"ResponseFormat": event.ResponseFormat{}, "SessionStarted": event.SessionStarted{},
-		"SessionEnded": event.SessionEnded{}, "LLMRequestStarted": event.LLMRequestStarted{},
-		"LLMRequestCompleted": event.LLMRequestCompleted{}, "LLMRequestInterrupted": event.LLMRequestInterrupted{},
-		"LLMRequestFailed": event.LLMRequestFailed{}, "LLMRequestFellBack": event.LLMRequestFellBack{}, "LLMAttemptEnded": event.LLMAttemptEnded{},
-		"InputRejected": event.InputRejected{}, "TextDelta": event.TextDelta{},
-		"ReasoningDelta": event.ReasoningDelta{}, "ProviderState": event.ProviderState{},
-
-		"State": wire.State{}, "Usage": reducer.Usage{}, "Request": reducer.Request{}, "Config": reducer.Config{}, "ProviderConfig": reducer.ProviderConfig{},
-		"RetryConfig": reducer.RetryConfig{}, "Delivery": reducer.Delivery{}, "Message": reducer.Message{},
-		"MessageAttachment": reducer.Attachment{}, "MessageToolCall": reducer.ToolCall{},
-		"Budget": event.Budget{}, "Amount": event.Amount{},
-
-		"Document": folded.Document{}, "Item": folded.Item{}, "Entry": folded.Entry{}, "EntryType": folded.EntryType{},
-		"ActionType": folded.ActionType{}, "Approval": folded.Approval{}, "Question": folded.Question{}, "FileChange": folded.FileChange{}, "Todo": folded.Todo{},
-		"CommandResult": folded.CommandResult{}, "Attachment": folded.Attachment{}, "Operation": folded.Operation{},
-
-		"Summary": client.Summary{}, "Problem": gateway.Problem{},
-	} {
-		var fields, required []string
-		if body, isBody := value.(event.Body); isBody {
-			fields, required = append(fields, "_tag"), append(required, "_tag")
-			if body.Tag().IsInput() {
-				fields = append(fields, "clientEventId")
-			}
-		}
-		for _, field := range reflect.VisibleFields(reflect.TypeOf(value)) {
-			if !field.IsExported() || field.Anonymous || field.Tag.Get("json") == "-" {
-				continue
-			}
-			name, option, _ := strings.Cut(field.Tag.Get("json"), ",")
-			if fields = append(fields, name); option == "" {
-				required = append(required, name)
-			}
-		}
-		schema := spec.Components.Schemas[name].Value
-		require.ElementsMatch(t, fields, slices.Collect(maps.Keys(schema.Properties)), name)
-		require.ElementsMatch(t, required, schema.Required, name)
-	}
-}
-
-func TestEveryTagIsDescribed(t *testing.T) {
-	schemas := readSpec(t).Components.Schemas
-	inputs, recorded := map[string]openapi3.MappingRef{}, []string{}
-	for _, tag := range event.Tags() {
-		name := strings.TrimSuffix(string(tag), "Event")
-		if tag.IsInput() {
-			inputs[string(tag)] = openapi3.MappingRef{Ref: "#/components/schemas/" + name}
-			require.Equal(t, []any{string(tag), name}, schemas[name].Value.Properties["_tag"].Value.Enum, "tag and short tag")
-		} else {
-			require.Equal(t, string(tag), schemas[name].Value.Properties["_tag"].Value.Const)
-		}
-		if tag.Class() != event.ClassEphemeral {
-			recorded = append(recorded, "#/components/schemas/"+name)
-		}
-	}
-	refs := func(name string) (refs []string) {
-		for _, one := range schemas[name].Value.OneOf {
-			refs = append(refs, one.Ref)
-		}
-		return refs
-	}
-	require.Equal(t, recorded, refs("Event"))
-	require.Equal(t, recorded[:len(inputs)], refs("Input"))
-	require.EqualValues(t, inputs, schemas["Input"].Value.Discriminator.Mapping)
-}
-
-func TestEveryDeliveryPolicyIsDescribed(t *testing.T) {
-	var want []any
-	for _, policy := range event.Policies() {
-		want = append(want, string(policy))
-	}
-	schemas := readSpec(t).Components.Schemas
-	require.Equal(t, want, schemas["SetDeliveryPolicy"].Value.Properties["policy"].Value.Enum)
-	require.Equal(t, want, schemas["Delivery"].Value.Properties["policy"].Value.Enum)
 }
 
 func TestAcceptedEventsMatchTheDescription(t *testing.T) {

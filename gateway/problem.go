@@ -14,52 +14,80 @@ import (
 
 // Problem is an error response (RFC 9457).
 type Problem struct {
-	Type           string    `json:"type"` // "urn:chronicle:problem:" and a word that openapi.json lists
-	Title          string    `json:"title"`
-	Status         int       `json:"status"`
-	Detail         string    `json:"detail,omitempty"`
-	RequestID      string    `json:"requestId,omitempty"`      // in the log of the gateway
-	Tag            event.Tag `json:"tag,omitempty"`            // of the invalid event
-	Field          string    `json:"field,omitempty"`          // the invalid field of that event
-	ClientEventIDs []string  `json:"clientEventIds,omitempty"` // of all events of the rejected input
+	Type           ProblemType `json:"type"`
+	Title          string      `json:"title"`
+	Status         int         `json:"status"`
+	Detail         string      `json:"detail,omitempty"`
+	RequestID      string      `json:"requestId,omitempty"`      // identifies the request in the log of the gateway
+	Tag            event.Tag   `json:"tag,omitempty"`            // of the invalid event
+	Field          string      `json:"field,omitempty"`          // the invalid field of that event
+	ClientEventIDs []string    `json:"clientEventIds,omitempty"` // of the rejected input; identify its InputRejectedEvent in the log
 }
 
 func (p *Problem) Error() string { return strings.TrimSuffix(p.Title+": "+p.Detail, ": ") }
 
-const problemPrefix = "urn:chronicle:problem:"
+// ProblemType identifies the kind of a [Problem].
+type ProblemType string
 
-func problem(kind string, status int, title, format string, args ...any) *Problem {
-	return &Problem{Type: problemPrefix + kind, Title: title, Status: status, Detail: fmt.Sprintf(format, args...)}
+const (
+	problemRequest     ProblemType = "urn:chronicle:problem:request"
+	problemName        ProblemType = "urn:chronicle:problem:name"
+	problemEvent       ProblemType = "urn:chronicle:problem:event"
+	problemNoContext   ProblemType = "urn:chronicle:problem:no-context"
+	problemRefused     ProblemType = "urn:chronicle:problem:refused"
+	problemKeyReused   ProblemType = "urn:chronicle:problem:key-reused"
+	problemTooLarge    ProblemType = "urn:chronicle:problem:too-large"
+	problemMediaType   ProblemType = "urn:chronicle:problem:media-type"
+	problemNotFound    ProblemType = "urn:chronicle:problem:not-found"
+	problemMethod      ProblemType = "urn:chronicle:problem:method"
+	problemHost        ProblemType = "urn:chronicle:problem:host"
+	problemOrigin      ProblemType = "urn:chronicle:problem:origin"
+	problemRate        ProblemType = "urn:chronicle:problem:rate"
+	problemStreams     ProblemType = "urn:chronicle:problem:streams"
+	problemFull        ProblemType = "urn:chronicle:problem:full"
+	problemBusy        ProblemType = "urn:chronicle:problem:busy"
+	problemNoWorker    ProblemType = "urn:chronicle:problem:no-worker"
+	problemUnreachable ProblemType = "urn:chronicle:problem:unreachable"
+	problemOtherStore  ProblemType = "urn:chronicle:problem:other-store"
+	problemTimeout     ProblemType = "urn:chronicle:problem:timeout"
+	problemGone        ProblemType = "urn:chronicle:problem:gone"
+	problemClosing     ProblemType = "urn:chronicle:problem:closing"
+	problemReset       ProblemType = "urn:chronicle:problem:reset"
+	problemInternal    ProblemType = "urn:chronicle:problem:internal"
+)
+
+func problem(kind ProblemType, status int, title, format string, args ...any) *Problem {
+	return &Problem{Type: kind, Title: title, Status: status, Detail: fmt.Sprintf(format, args...)}
 }
 
 func badRequest(format string, args ...any) *Problem {
-	return problem("request", http.StatusBadRequest, "Invalid request", format, args...)
+	return problem(problemRequest, http.StatusBadRequest, "Invalid request", format, args...)
 }
 
 // After errReset, viewers reconnect and read the log again.
-var errReset = problem("reset", http.StatusServiceUnavailable, "The context was reset", "read it again")
+var errReset = problem(problemReset, http.StatusServiceUnavailable, "The context was reset", "read it again")
 
-var errClosing = problem("closing", http.StatusServiceUnavailable, "The gateway is shutting down", "")
+var errClosing = problem(problemClosing, http.StatusServiceUnavailable, "The gateway is shutting down", "")
 
 // problemTypes maps errors to responses. The text of an error is sent only if detail is set.
 var problemTypes = []struct {
 	err    error
-	kind   string
+	kind   ProblemType
 	status int
 	title  string
 	detail bool
 }{
-	{client.ErrName, "name", http.StatusBadRequest, "Invalid context name", true},
-	{client.ErrNoContext, "no-context", http.StatusNotFound, "Context not found", false},
-	{client.ErrNoAttachment, "not-found", http.StatusNotFound, "Attachment not found", true},
-	{client.ErrKeyReused, "key-reused", http.StatusUnprocessableEntity, "The Idempotency-Key or a clientEventId was used for other events", false},
-	{client.ErrRefused, "refused", http.StatusConflict, "The context rejected the events", true},
-	{client.ErrFull, "full", http.StatusServiceUnavailable, "The context is full until a worker runs", true},
-	{client.ErrNoWorker, "no-worker", http.StatusServiceUnavailable, "No worker responded for the context", false},
-	{client.ErrUnreachable, "unreachable", http.StatusServiceUnavailable, "Temporal is unreachable", false},
+	{client.ErrName, problemName, http.StatusBadRequest, "Invalid context name", true},
+	{client.ErrNoContext, problemNoContext, http.StatusNotFound, "Context not found", false},
+	{client.ErrNoAttachment, problemNotFound, http.StatusNotFound, "Attachment not found", true},
+	{client.ErrKeyReused, problemKeyReused, http.StatusUnprocessableEntity, "The Idempotency-Key or a clientEventId was used for other events", false},
+	{client.ErrRefused, problemRefused, http.StatusConflict, "The context rejected the events", true},
+	{client.ErrFull, problemFull, http.StatusServiceUnavailable, "The context is full until a worker runs", true},
+	{client.ErrNoWorker, problemNoWorker, http.StatusServiceUnavailable, "No worker responded for the context", false},
+	{client.ErrUnreachable, problemUnreachable, http.StatusServiceUnavailable, "Temporal is unreachable", false},
 	// 503, since the request can succeed when the operator has corrected the configuration.
-	{client.ErrOtherStore, "other-store", http.StatusServiceUnavailable, "The gateway and the workers have different blob stores", false},
-	{context.DeadlineExceeded, "timeout", http.StatusGatewayTimeout, "The request timed out", false},
+	{client.ErrOtherStore, problemOtherStore, http.StatusServiceUnavailable, "The gateway and the workers have different blob stores", false},
+	{context.DeadlineExceeded, problemTimeout, http.StatusGatewayTimeout, "The request timed out", false},
 }
 
 // storeAdvice replaces [client.StoreAdvice], which an HTTP client cannot follow.
@@ -76,11 +104,11 @@ func problemOf(err error) *Problem {
 		return known
 	case errors.As(err, &field):
 		detail := strings.ReplaceAll(err.Error(), client.StoreAdvice, storeAdvice)
-		p := problem("event", http.StatusUnprocessableEntity, "Invalid events", "%s", detail)
+		p := problem(problemEvent, http.StatusUnprocessableEntity, "Invalid events", "%s", detail)
 		p.Tag, p.Field = field.Tag, field.Field
 		return p
 	case errors.As(err, &large):
-		return problem("too-large", http.StatusRequestEntityTooLarge, "The request is too large", "the body is longer than %d bytes", large.Limit)
+		return problem(problemTooLarge, http.StatusRequestEntityTooLarge, "The request is too large", "the body is longer than %d bytes", large.Limit)
 	}
 	for _, k := range problemTypes {
 		if errors.Is(err, k.err) {
@@ -91,18 +119,18 @@ func problemOf(err error) *Problem {
 			return p
 		}
 	}
-	return problem("internal", http.StatusInternalServerError, "Internal error", "see the log of the gateway")
+	return problem(problemInternal, http.StatusInternalServerError, "Internal error", "see the log of the gateway")
 }
 
 func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil && errors.Is(err, context.Canceled) {
 		// A client that closed only its sending side still reads the response.
-		err = problem("gone", http.StatusRequestTimeout, "The client closed the connection", "")
+		err = problem(problemGone, http.StatusRequestTimeout, "The client closed the connection", "")
 	}
 	p := *problemOf(err)
 	p.RequestID = requestID(r)
 	if out, ok := w.(*response); ok {
-		out.problem = strings.TrimPrefix(p.Type, problemPrefix)
+		out.problem = strings.TrimPrefix(string(p.Type), "urn:chronicle:problem:")
 	}
 	if p.Status >= http.StatusInternalServerError && !errors.As(err, new(*Problem)) {
 		g.options.Log.Error("request failed", "request_id", p.RequestID, "path", r.URL.Path, "error", event.Redact(err.Error(), 0))

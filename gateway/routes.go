@@ -8,34 +8,92 @@ import (
 	"path"
 	"strconv"
 	"strings"
+
+	"github.com/seed-9ed7edd4/chronicle/client"
+	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// openapi.json is written by hand; tests validate every response against it.
+// openapi.json is generated from the routes and the Go types; tests validate every response against it.
 //
 //go:embed openapi.json
 var openAPI []byte
 
-// The handler's error goes to [Gateway.fail].
-type handler func(w http.ResponseWriter, r *http.Request) error
-
-func (g *Gateway) routes() map[string]handler {
-	return map[string]handler{
-		"GET /contexts":                               g.list,
-		"POST /contexts/{name}/events":                g.send,
-		"GET /contexts/{name}/events":                 g.events,
-		"GET /contexts/{name}/events/{id}/attachment": g.attachment,
-		"GET /contexts/{name}/state":                  g.state,
-		"GET /contexts/{name}/transcript":             g.transcript,
-		"POST /contexts/{name}/interrupt":             g.interrupt,
-		"DELETE /contexts/{name}":                     g.end,
-		"GET /limits":                                 g.limits,
-		"GET /healthz":                                g.healthy,
-		"GET /readyz":                                 g.ready,
-		"GET /openapi.json":                           describe,
-	}
+// route is an operation. The name and the doc comment of serve are its id and its description.
+type route struct {
+	pattern    string
+	serve      func(g *Gateway, w http.ResponseWriter, r *http.Request) error // the error goes to [Gateway.fail]
+	parameters []parameter
+	status     int    // of the response; 0: 200
+	answer     string // describes the response
+	result     any    // a value of the type of the JSON in the response; nil: none
+	stream     string // describes the server-sent events of the response; "" for none
+	media      []string
 }
 
-func describe(w http.ResponseWriter, _ *http.Request) error {
+// parameter is one besides those in the path. Its schema is a component of openapi.json; "" for any text.
+type parameter struct{ name, in, schema, description string }
+
+var (
+	limitParameter = parameter{"limit", "query", "Limit", "The maximum number of items on a page"}
+
+	routes = []route{
+		{
+			pattern: "GET /contexts", serve: (*Gateway).listContexts,
+			parameters: []parameter{
+				{"q", "query", "", "Selects names that contain this text, ignoring case"},
+				{"status", "query", "Status", "Selects contexts with this status"},
+				{"from", "query", "", "The start of the page, from a `next` link"},
+				limitParameter,
+			},
+			answer: "A page of the list", result: contextPage{},
+		},
+		{
+			pattern: "POST /contexts/{name}/events", serve: (*Gateway).sendEvents,
+			parameters: []parameter{{"Idempotency-Key", "header", "IdempotencyKey", "Identifies the request"}},
+			status:     http.StatusAccepted, answer: "The events were accepted. A worker records them now or when it is available", result: client.Receipt{},
+		},
+		{
+			pattern: "GET /contexts/{name}/events", serve: (*Gateway).readEvents,
+			parameters: []parameter{
+				{"from", "query", "EventID", "Starts after this event; absent: at the first event"},
+				limitParameter,
+				{"Last-Event-ID", "header", "EventID", "For streams: starts after this event and overrides `from`"},
+			},
+			answer: "A page, or a stream", result: eventPage{},
+			stream: "`message` events with an Event, a TextDelta, a ReasoningDelta or a ToolProgress as data",
+		},
+		{
+			pattern: "GET /contexts/{name}/events/{id}/attachment", serve: (*Gateway).readAttachment,
+			answer: "The bytes of the file", media: attachmentTypes(),
+		},
+		{pattern: "GET /contexts/{name}/state", serve: (*Gateway).readState, answer: "The state", result: wire.State{}},
+		{
+			pattern: "GET /contexts/{name}/transcript", serve: (*Gateway).readTranscript,
+			parameters: []parameter{
+				{"version", "query", "Version", "For streams: the version that the viewer has"},
+				{"Last-Event-ID", "header", "Version", "For streams: the same; overrides `version`"},
+			},
+			answer: "The document, or a stream", result: transcriptPage{},
+			stream: "`document` events with a Transcript as data, `patch` events with a Patch, `status` events with a StatusChange",
+		},
+		{
+			pattern: "POST /contexts/{name}/interrupt", serve: (*Gateway).interrupt,
+			status: http.StatusAccepted, answer: "The request to stop was accepted",
+		},
+		{
+			pattern: "DELETE /contexts/{name}", serve: (*Gateway).closeContext,
+			parameters: []parameter{{"reason", "query", "", "The reason recorded in the log; absent: `closed`"}},
+			status:     http.StatusAccepted, answer: "The request to end the session was accepted",
+		},
+		{pattern: "GET /limits", serve: (*Gateway).readLimits, answer: "The limits", result: limits{}},
+		{pattern: "GET /healthz", serve: (*Gateway).healthy, answer: "It serves", result: health{}},
+		{pattern: "GET /readyz", serve: (*Gateway).ready, answer: "It is ready", result: readiness{}},
+		{pattern: "GET /openapi.json", serve: (*Gateway).describe, answer: "OpenAPI 3.1", result: map[string]any{}},
+	}
+)
+
+// describe reads this document.
+func (*Gateway) describe(w http.ResponseWriter, _ *http.Request) error {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(openAPI) // an error means that the client disconnected
 	return nil
@@ -44,13 +102,13 @@ func describe(w http.ResponseWriter, _ *http.Request) error {
 // Paths without a route go to the page. The mux never redirects.
 func (g *Gateway) mux() http.Handler {
 	mux := http.NewServeMux()
-	for pattern, serve := range g.routes() {
-		mux.HandleFunc(pattern, g.traced(pattern, func(w http.ResponseWriter, r *http.Request) {
+	for _, route := range routes {
+		mux.HandleFunc(route.pattern, g.traced(route.pattern, func(w http.ResponseWriter, r *http.Request) {
 			_, err := url.ParseQuery(r.URL.RawQuery) // r.URL.Query ignores errors
 			if err != nil {
 				err = badRequest("invalid query: %v", err)
 			} else {
-				err = serve(w, r)
+				err = route.serve(g, w, r)
 			}
 			if err != nil {
 				g.fail(w, r, err)
@@ -76,7 +134,7 @@ func (g *Gateway) unrouted(reject http.Handler, w http.ResponseWriter, r *http.R
 	reject.ServeHTTP(&rejection, r)
 	if allowed := rejection.header.Get("Allow"); allowed != "" {
 		w.Header().Set("Allow", allowed)
-		return problem("method", http.StatusMethodNotAllowed, "Method not allowed", "%s is not supported here (allowed: %s)", r.Method, allowed)
+		return problem(problemMethod, http.StatusMethodNotAllowed, "Method not allowed", "%s is not supported here (allowed: %s)", r.Method, allowed)
 	}
 	if g.options.Page != nil && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
 		page := &pageResponse{ResponseWriter: w}
@@ -84,7 +142,7 @@ func (g *Gateway) unrouted(reject http.Handler, w http.ResponseWriter, r *http.R
 			return nil
 		}
 	}
-	return problem("not-found", http.StatusNotFound, "Not found", "/openapi.json lists the available paths")
+	return problem(problemNotFound, http.StatusNotFound, "Not found", "/openapi.json lists the available paths")
 }
 
 // pageResponse passes the response of the page on, unless it is 404.

@@ -16,7 +16,12 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-func (g *Gateway) send(w http.ResponseWriter, r *http.Request) error {
+// sendEvents sends an event, or an array of events that is accepted or rejected as a whole.
+//
+// After a 202 response, only terminating the workflow from outside can lose the events. A client that received no
+// response can repeat the request with the same `Idempotency-Key`. The body is JSON in UTF-8 without a Content-Encoding.
+// It must arrive within 15 minutes, and each 64 KiB of it within 30 seconds.
+func (g *Gateway) sendEvents(w http.ResponseWriter, r *http.Request) error {
 	c, err := g.context(r)
 	if err != nil {
 		return err
@@ -64,11 +69,11 @@ func (g *Gateway) send(w http.ResponseWriter, r *http.Request) error {
 func (g *Gateway) body(w http.ResponseWriter, r *http.Request, held *share) ([]byte, error) {
 	kind, parameters, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if charset, ok := parameters["charset"]; kind != "application/json" || ok && !strings.EqualFold(charset, "utf-8") {
-		return nil, problem("media-type", http.StatusUnsupportedMediaType, "Unsupported media type", "Content-Type must be application/json, encoded in UTF-8")
+		return nil, problem(problemMediaType, http.StatusUnsupportedMediaType, "Unsupported media type", "Content-Type must be application/json, encoded in UTF-8")
 	}
 	if encoding := strings.Join(r.Header.Values("Content-Encoding"), ", "); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		w.Header().Set("Accept-Encoding", "identity") // RFC 9110, section 12.5.3
-		return nil, problem("media-type", http.StatusUnsupportedMediaType, "Unsupported media type",
+		return nil, problem(problemMediaType, http.StatusUnsupportedMediaType, "Unsupported media type",
 			"Content-Encoding %q is not supported: send the body without it", encoding)
 	}
 	control := http.NewResponseController(w) // guard has set deadlines
@@ -76,7 +81,7 @@ func (g *Gateway) body(w http.ResponseWriter, r *http.Request, held *share) ([]b
 	_ = control.SetWriteDeadline(time.Now().Add(answerTimeout + writeTimeout))
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, problem("timeout", http.StatusRequestTimeout, "The body arrives too slowly",
+		return nil, problem(problemTimeout, http.StatusRequestTimeout, "The body arrives too slowly",
 			"each %d bytes may take %v and the whole body %v", chunkBytes, bodyTimeout, bodyEnd)
 	case errors.As(err, new(*http.MaxBytesError)), errors.As(err, new(*Problem)):
 		return nil, err
@@ -116,16 +121,23 @@ func (u *upload) Read(p []byte) (int, error) {
 
 const messageRoom = 64 << 10 // bytes of a body that are reserved for everything but files
 
-func (g *Gateway) limits(w http.ResponseWriter, _ *http.Request) error {
-	limits := g.client.Limits()
+type limits struct {
+	client.Limits
+	// MediaTypes are those that models can be shown. A model may support only some of them. `*` stands for any
+	// characters except a slash.
+	MediaTypes []string `json:"mediaTypes"`
+}
+
+// readLimits reads the maximum sizes of files sent as the `data` of a FileAttachmentEvent.
+//
+// A blob store raises the limits, most of all for media types that models can be shown.
+func (g *Gateway) readLimits(w http.ResponseWriter, _ *http.Request) error {
+	files := g.client.Limits()
 	body := max(0, g.options.MaxBody-messageRoom) / 4 * 3 // without base64
-	limits.Attachments = min(cmp.Or(limits.Attachments, body), body)
-	limits.Attachment = min(limits.Attachment, limits.Attachments)
-	limits.OtherAttachment = min(limits.OtherAttachment, limits.Attachments)
-	writeJSON(w, http.StatusOK, struct {
-		client.Limits
-		MediaTypes []string `json:"mediaTypes"`
-	}{limits, event.MediaTypes()})
+	files.Attachments = min(cmp.Or(files.Attachments, body), body)
+	files.Attachment = min(files.Attachment, files.Attachments)
+	files.OtherAttachment = min(files.OtherAttachment, files.Attachments)
+	writeJSON(w, http.StatusOK, limits{files, event.MediaTypes()})
 	return nil
 }
 

@@ -48,11 +48,14 @@ func (s *status) apply(e event.Event, spent *usage.Table) {
 	}
 }
 
+// statusChange is the data of a `status` event in the stream of a transcript.
+type statusChange struct {
+	Status wire.Status `json:"status"`
+	Since  time.Time   `json:"since"`           // the timestamp of the event that caused the status
+	Budget spending    `json:"budget,omitzero"` // the budget of the context and its usage; absent: none
+	*waitingView
+}
+
 func (s status) frame() []byte {
-	return frame("", "status", encode(struct {
-		Status wire.Status `json:"status"`
-		Since  time.Time   `json:"since"`
-		Budget spending    `json:"budget,omitzero"`
-		*waitingView
-	}{s.status, s.since, s.budget, s.waiting}))
+	return frame("", "status", encode(statusChange{s.status, s.since, s.budget, s.waiting}))
 }

@@ -16,7 +16,17 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer/transcript"
 )
 
-func (g *Gateway) transcript(w http.ResponseWriter, r *http.Request) error {
+// readTranscript reads the rendered conversation, or streams its changes.
+//
+// With `Accept: text/event-stream` the response is a stream of `patch` events. The data of each is a JSON Patch (RFC 6902)
+// to the document of the previous version, and its id is the new version. The stream starts at `Last-Event-ID` or
+// `version`. If no version is given, or the gateway does not know it, for example after a restart, the stream starts with
+// a `document` event, with the same data as the JSON response and the version as id. The stream waits for a context that
+// does not exist yet and sends an empty document in the meantime. `status` events without an id are interleaved, at the
+// start and on each change: the status of the context according to its log, and since when, and what waits for a worker.
+// The log does not show that a session was terminated from outside; the list of contexts then has status `closed` and a
+// later `closedAt`.
+func (g *Gateway) readTranscript(w http.ResponseWriter, r *http.Request) error {
 	c, err := g.context(r)
 	if err != nil {
 		return err

@@ -50,8 +50,11 @@ const maxProbeInterval = time.Minute
 
 // waitingView is what viewers see. It is immutable.
 type waitingView struct {
-	NoWorkerSince time.Time         `json:"noWorkerSince,omitzero"`
-	Stored        []transcript.Item `json:"stored,omitempty"`
+	// NoWorkerSince is since when the context waits for a worker, if for 5 s or more; absent: not known to wait.
+	NoWorkerSince time.Time `json:"noWorkerSince,omitzero"`
+	// Stored is input that Temporal has stored and that no worker has recorded after a second, oldest first, as the entries
+	// that it will add to the document, with texts of at most 10,000 bytes, and notes instead of larger input; absent: none.
+	Stored []transcript.Item `json:"stored,omitempty"`
 }
 
 // wait receives the newest work, and shows it if it waits for long.

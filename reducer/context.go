@@ -31,6 +31,8 @@ const (
 )
 
 // Message is a message of a conversation. ProviderState must not be modified.
+//
+//schema:rules {"properties":{"eventId":{"$ref":"EventID"}}}
 type Message struct {
 	Role          Role                 `json:"role"`
 	Content       string               `json:"content"`
@@ -71,6 +73,8 @@ func (a Attachment) Name() string {
 }
 
 // ToolCall is a tool call of an assistant message ([event.ToolCall]).
+//
+//schema:rules {"properties":{"arguments":{"contentMediaType":"application/json"}}}
 type ToolCall struct {
 	ID        string `json:"id"`
 	Name      string `json:"name"`

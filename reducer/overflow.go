@@ -34,6 +34,8 @@ func (o Overflow) bounded(trigger int) Overflow {
 
 // Compaction is a summary of the beginning of the conversation, which the attempts of a request write.
 // Its JSON is persisted.
+//
+//schema:rules {"properties":{"throughEventId":{"$ref":"EventID"},"messages":{"minimum":1},"tokens":{"minimum":0},"window":{"minimum":1}}}
 type Compaction struct {
 	Through    string `json:"throughEventId"` // as in [event.Compacted], like Messages
 	Messages   int    `json:"messages"`

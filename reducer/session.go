@@ -50,6 +50,8 @@ type Session struct {
 }
 
 // Request is a running request.
+//
+//schema:rules {"properties":{"through":{"$ref":"EventID"},"taken":{"$ref":"EventID"},"dropped":{"$ref":"EventID"},"limit":{"$ref":"EventID"}}}
 type Request struct {
 	ID           string `json:"id"`
 	Through      string `json:"through,omitempty"`      // newest event in the newest attempt

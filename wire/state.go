@@ -17,9 +17,10 @@ type Status string
 const (
 	StatusIdle      Status = "idle"
 	StatusAnswering Status = "answering"
-	StatusClosed    Status = "closed"
-	// StatusWaiting appears only in lists, which never show StatusAnswering: see [ListedStatusOf].
+	// StatusWaiting appears only in lists, which never show [StatusAnswering]: a tool call waits for an approval or for
+	// the result of a client.
 	StatusWaiting Status = "waiting"
+	StatusClosed  Status = "closed"
 )
 
 // ListedStatusOf returns the status that [AttributeStatus] shows: StatusWaiting while a tool call waits for an
@@ -50,27 +51,29 @@ func StatusOf(s reducer.Session) Status {
 
 // State is the result of [QueryState]. It contains references to keys but no secrets.
 type State struct {
-	ContextName string        `json:"contextName"`
-	Status      Status        `json:"status"`
-	EventCount  int           `json:"eventCount"`
-	LastEventID string        `json:"lastEventId,omitempty"`
-	Turns       int           `json:"turns"`           // the number of requests that ended
-	Model       string        `json:"model,omitempty"` // of the newest attempt; "" before the first
-	Usage       reducer.Usage `json:"usage,omitzero"`  // sum over the ended attempts
-	// ContextTokens are the input and output of the attempt with the newest answer: about the size of
-	// the conversation. 0: there is none since the newest compaction.
-	ContextTokens int `json:"contextTokens,omitempty"`
-	// ContextWindow is the window of Model in tokens, if a rejection has shown it; else 0.
-	ContextWindow int               `json:"contextWindow,omitempty"`
+	ContextName string `json:"contextName"`
+	Status      Status `json:"status"`
+	EventCount  int    `json:"eventCount"` // the number of events in the log
+	LastEventID string `json:"lastEventId,omitempty" schema:"is=EventID"`
+	Turns       int    `json:"turns"` // the number of requests that ended
+	// The model of the newest request; absent before the first.
+	Model string `json:"model,omitempty"`
+	// The sum over the ended attempts of the context; absent before the first.
+	Usage reducer.Usage `json:"usage,omitzero"`
+	// The input and output tokens of the attempt with the newest answer, about the size of the conversation; absent
+	// before the first answer and after a compaction until the next.
+	ContextTokens int `json:"contextTokens,omitempty" schema:"min=1"`
+	// The context window of Model in tokens, learned when the provider rejected a request as too long; absent if none
+	// was.
+	ContextWindow int               `json:"contextWindow,omitempty" schema:"min=1"`
 	Metadata      map[string]string `json:"metadata,omitempty"` // the labels of the request settings
 	Request       *reducer.Request  `json:"request,omitempty"`
 	Config        reducer.Config    `json:"config"`
-	// Messages are the newest of the MessageCount messages. With the request settings, they have up
-	// to [MaxStateBytes]. They omit the bytes of attachments and the provider state.
-	MessageCount       int                  `json:"messageCount"`
-	Messages           []reducer.Message    `json:"messages"`
+	MessageCount  int               `json:"messageCount"` // the total number of messages
+	Messages      []reducer.Message `json:"messages"`     // the newest messages, up to 48 KiB
+	// Files for the next user message.
 	PendingAttachments []reducer.Attachment `json:"pendingAttachments,omitempty"`
-	UpdatedAt          time.Time            `json:"updatedAt,omitzero"` // zero before the first event
+	UpdatedAt          time.Time            `json:"updatedAt,omitzero"` // absent before the first event
 }
 
 // StateOf returns the result of [QueryState].

@@ -1,11 +1,11 @@
 package repotest
 
 import (
-	"encoding/json"
+	"go/constant"
+	"go/types"
 	"os"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +15,8 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/event/eventtest"
+	"github.com/seed-9ed7edd4/chronicle/event/eventtest/golden"
+	"github.com/seed-9ed7edd4/chronicle/internal/describe"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/reducer/transcript"
 	"github.com/seed-9ed7edd4/chronicle/starter/show"
@@ -74,8 +76,6 @@ func TestEveryEventIsHandledEverywhere(t *testing.T) {
 	for _, body := range eventtest.Examples() {
 		examples[body.Tag()] = body
 	}
-	rows := eventRows(t)
-	schemas := openAPISchemas(t)
 	lines := linesOfTheLog(t)
 	for _, tag := range event.Tags() {
 		t.Run(string(tag), func(t *testing.T) {
@@ -96,15 +96,6 @@ func TestEveryEventIsHandledEverywhere(t *testing.T) {
 
 			subject, _ := show.Words(body)
 			assert.NotContains(t, subject, string(tag), "starter/show.Words has no case")
-
-			row := rows[tag]
-			require.NotEmpty(t, row, "docs/events.md has no row or sentence that begins with the tag")
-			name := strings.TrimSuffix(string(tag), "Event")
-			require.Contains(t, schemas, name, "gateway/openapi.json")
-			for _, field := range jsonFields(body) {
-				assert.Contains(t, row, "`"+field+"`", "docs/events.md")
-				assert.Contains(t, schemas[name].Properties, field, "gateway/openapi.json")
-			}
 		})
 	}
 	assert.Len(t, handled, len(event.Tags()))
@@ -167,21 +158,6 @@ func isShown(body event.Body) bool {
 	return len(p.Apply(e)) > 0
 }
 
-// eventRows returns the row of a table, or the paragraph, that begins with each tag.
-func eventRows(t *testing.T) map[event.Tag]string {
-	text := documents(t)[filepath.Join("docs", "events.md")]
-	blocks := slices.Concat(strings.Split(text, "\n"), strings.Split(text, "\n\n"))
-	rows := map[event.Tag]string{}
-	for _, tag := range event.Tags() {
-		for _, block := range blocks {
-			if strings.HasPrefix(strings.TrimPrefix(block, "| "), "`"+string(tag)+"`") {
-				rows[tag] = block
-			}
-		}
-	}
-	return rows
-}
-
 // linesOfTheLog says for each recorded event whether its line has a message of its own.
 func linesOfTheLog(t *testing.T) map[event.Tag]bool {
 	data, err := os.ReadFile(filepath.Join("workflows", "testdata", "lines.golden"))
@@ -194,29 +170,62 @@ func linesOfTheLog(t *testing.T) map[event.Tag]bool {
 	return own
 }
 
-type schema struct {
-	Properties map[string]json.RawMessage `json:"properties"`
-}
-
-func openAPISchemas(t *testing.T) map[string]schema {
-	data, err := os.ReadFile(filepath.Join("gateway", "openapi.json"))
+// TestEventsAreDocumented compares the tables of docs/events.md with the types of the events; -update writes them.
+func TestEventsAreDocumented(t *testing.T) {
+	source, err := describe.Load(".", "event")
 	require.NoError(t, err)
-	var spec struct {
-		Components struct {
-			Schemas map[string]schema `json:"schemas"`
-		} `json:"components"`
+	file := filepath.Join("docs", "events.md")
+	data, err := os.ReadFile(file)
+	require.NoError(t, err)
+	text := string(data)
+	headers := map[event.Class]string{
+		event.ClassInput:     "| event | fields | effect on the messages for the model |",
+		event.ClassLifecycle: "| event | fields | recorded |",
+		event.ClassEphemeral: "| event | fields | meaning |",
 	}
-	require.NoError(t, json.Unmarshal(data, &spec))
-	return spec.Components.Schemas
+	path := reflect.TypeFor[event.Event]().PkgPath()
+	for class, header := range headers {
+		var rows []string
+		for _, tag := range event.Tags() {
+			if tag.Class() == class {
+				rows = append(rows, eventRow(t, source, source.Named(path, strings.TrimSuffix(string(tag), "Event"))))
+			}
+		}
+		text = withRows(t, text, header, rows)
+	}
+	var kinds []string
+	for _, kind := range describe.Constants(source.Named(path, "FailureKind")) {
+		meaning := source.Doc(kind, nil)
+		require.NotEmpty(t, meaning, kind)
+		kinds = append(kinds, "| `"+constant.StringVal(kind.Val())+"` | "+strings.ToLower(meaning[:1])+meaning[1:]+" |")
+	}
+	golden.File(t, file, withRows(t, text, "| kind | meaning |", kinds))
 }
 
-func jsonFields(body event.Body) (names []string) {
-	for _, field := range reflect.VisibleFields(reflect.TypeOf(body)) {
-		if field.Anonymous {
-			continue // its fields are visible, too
+func eventRow(t *testing.T, source *describe.Source, body *types.Named) string {
+	effects := source.Directives(body, "//doc:effect ")
+	require.Len(t, effects, 1, "%s needs one //doc:effect", body)
+	var fields []string
+	structure := body.Underlying().(*types.Struct)
+	for i := range structure.NumFields() {
+		name, option, _ := strings.Cut(reflect.StructTag(structure.Tag(i)).Get("json"), ",")
+		switch {
+		case structure.Field(i).Embedded():
+			fields = append(fields, "the [usage](#attempts-and-their-usage)")
+		case option == "":
+			fields = append(fields, "`"+name+"`")
+		default:
+			fields = append(fields, "`"+name+"`?")
 		}
-		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		names = append(names, name)
 	}
-	return names
+	return "| `" + body.Obj().Name() + "Event` | " + strings.Join(fields, ", ") + " | " + effects[0] + " |"
+}
+
+// withRows replaces the rows of the table with a header.
+func withRows(t *testing.T, text, header string, rows []string) string {
+	before, rest, ok := strings.Cut(text, header+"\n")
+	require.True(t, ok, "docs/events.md has no table with the header %s", header)
+	divider, rest, _ := strings.Cut(rest, "\n")
+	_, after, _ := strings.Cut("\n"+rest, "\n\n")
+	return before + header + "\n" + divider + "\n" + strings.Join(rows, "\n") + "\n\n" + after
 }

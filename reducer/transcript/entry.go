@@ -15,7 +15,7 @@ type Document struct {
 
 // Item wraps an [Entry].
 type Item struct {
-	Type    string `json:"type"`
+	Type    string `json:"type" schema:"const=NormalizedEntry"`
 	Content Entry  `json:"content"`
 }
 
@@ -27,17 +27,23 @@ type Entry struct {
 	// Timestamp is from the agent's log, else of the recording. A streaming answer has none.
 	Timestamp time.Time `json:"timestamp,omitzero"`
 	EntryType EntryType `json:"entry_type"`
-	Content   string    `json:"content"` // text of a message or note, or a one-line summary of a tool call
-	// Chunks are the text of a streaming answer, split arbitrarily, while Content is empty.
-	Chunks          []string     `json:"chunks,omitempty"`
-	Partial         bool         `json:"partial,omitempty"` // interrupted answer or reasoning
-	Attachments     []Attachment `json:"attachments,omitempty"`
-	Progress        string       `json:"progress,omitempty"`        // newest progress of a running tool call
-	ResultTimestamp time.Time    `json:"result_timestamp,omitzero"` // of a tool_use; see Timestamp
+	// The text of a message or note, usually Markdown; for a tool_use, a one-line summary.
+	Content string `json:"content"`
+	// The deltas of a streaming answer: Content is empty, and the text is their concatenation. Boundaries have no
+	// meaning. A patch appends a delta at `/entries/N/content/chunks/-`. When the answer is recorded, an entry without
+	// chunks replaces this one.
+	Chunks []string `json:"chunks,omitempty" schema:"min=1"`
+	// Whether the answer is partial: it was stopped before its end.
+	Partial     bool         `json:"partial,omitempty"`
+	Attachments []Attachment `json:"attachments,omitempty"` // files of a user_message
+	// For a tool_use without a result: its newest progress. A patch replaces it at `/entries/N/content/progress`.
+	Progress string `json:"progress,omitempty"`
+	// For a tool_use: the time of its result; absent: no result.
+	ResultTimestamp time.Time `json:"result_timestamp,omitzero"`
 	// Metadata is a JSON object with the messageId of an agent's or client's call, and the extra fields
 	// of the event, such as sessionId and parentToolCallId, but not sourceTimestamp and status. Values
 	// longer than 4 KiB become truncated texts, and fields beyond 16 KiB are omitted.
-	Metadata json.RawMessage `json:"metadata,omitempty"`
+	Metadata json.RawMessage `json:"metadata,omitempty" schema:"type=object"`
 }
 
 // Text returns the text of the entry, streaming or not.
@@ -47,9 +53,9 @@ func (e Entry) Text() string { return e.Content + strings.Join(e.Chunks, "") }
 type Attachment struct {
 	Name      string `json:"name"`
 	MediaType string `json:"media_type"`
-	Size      int64  `json:"size,omitempty"` // in bytes; 0 means unknown
-	URL       string `json:"url,omitempty"`  // of a file on the web
-	EventID   string `json:"event_id,omitempty"`
+	Size      int64  `json:"size,omitempty"`     // in bytes; absent: unknown
+	URL       string `json:"url,omitempty"`      // the URL, for a file on the web
+	EventID   string `json:"event_id,omitempty"` // the event with the file
 }
 
 // Kind is the type of an entry.
@@ -67,43 +73,52 @@ const (
 )
 
 // EntryType classifies an entry. Type determines which other fields can be set.
+//
+//schema:rules {"if":{"properties":{"type":{"const":"tool_use"}}},"then":{"required":["tool_name","action_type","status"]}}
 type EntryType struct {
 	Type Kind `json:"type"`
 
-	// Set on a tool_use.
-	ToolName   string      `json:"tool_name,omitempty"`
-	ActionType *ActionType `json:"action_type,omitempty"`
-	Status     Status      `json:"status,omitempty"`
-	ToolCallID string      `json:"tool_call_id,omitempty"` // of a call of a request
-	Approval   *Approval   `json:"approval,omitempty"`     // if required
-	Question   *Question   `json:"question,omitempty"`     // while the call waits for a client
+	ToolName   string      `json:"tool_name,omitempty"`   // for a tool_use: the name of the tool
+	ActionType *ActionType `json:"action_type,omitempty"` // for a tool_use
+	// For a tool_use: the status of the call. A `pending_approval` with an Approval waits for an ApprovalDecidedEvent,
+	// a `pending_client` for a ToolResultEvent.
+	Status Status `json:"status,omitempty"`
+	// For a tool_use of a request: the `toolCallId` of the events about it.
+	ToolCallID string `json:"tool_call_id,omitempty"`
+	// For a tool_use that requires or required an approval.
+	Approval *Approval `json:"approval,omitempty"`
+	Question *Question `json:"question,omitempty"` // for a tool_use with the status `pending_client`
 
-	// Set on a system_message, and Subtype on an error_message.
+	// For a system_message or error_message: the subject; `hook`: the first line is what a hook did, and the others
+	// are what it changed; `transcript` reports input that this document does not show.
 	Subtype Subtype `json:"subtype,omitempty"`
-	Level   Level   `json:"level,omitempty"`
+	Level   Level   `json:"level,omitempty"` // for a system_message: the severity; `info` is unobtrusive
 
-	// Set on a token_usage_info, see [event.Usage]; 0 means unknown.
-	Model           string `json:"model,omitempty"`
-	InputTokens     int    `json:"input_tokens,omitempty"`
-	CachedTokens    int    `json:"cached_tokens,omitempty"`
-	OutputTokens    int    `json:"output_tokens,omitempty"`
-	ReasoningTokens int    `json:"reasoning_tokens,omitempty"`
-	Estimated       bool   `json:"estimated,omitempty"`
-	CostMicros      *int64 `json:"cost_micros,omitempty"`
+	// For a token_usage_info; absent: unknown, as for the fields below.
+	Model       string `json:"model,omitempty"`
+	InputTokens int    `json:"input_tokens,omitempty"`
+	// Input tokens that the provider read from its cache.
+	CachedTokens    int `json:"cached_tokens,omitempty"`
+	OutputTokens    int `json:"output_tokens,omitempty"`
+	ReasoningTokens int `json:"reasoning_tokens,omitempty"` // output tokens that are reasoning
+	// Whether the worker counted the tokens, because the provider reported none.
+	Estimated  bool   `json:"estimated,omitempty"`
+	CostMicros *int64 `json:"cost_micros,omitempty"` // the cost in millionths of a US dollar
 	// Quirks are those of all attempts of the request.
-	Quirks []string `json:"quirks,omitempty"`
-	// Steps is the number of answers, if above 1. Usage and duration are sums over them.
-	Steps int `json:"steps,omitempty"`
-	// FailedAttempts counts the attempts that used tokens and ended before a retry or a fallback. Their
-	// usage is included.
-	FailedAttempts int `json:"failed_attempts,omitempty"`
-	// DurationMs is also set on a tool_use with a result. If the result of an agent or a client has no
-	// duration, it is the time between the call and the result.
+	Quirks []string `json:"quirks,omitempty" schema:"is=Quirks"`
+	// For the token_usage_info of a request with tool calls: the number of answers of the model, whose tokens, costs
+	// and times are added up.
+	Steps int `json:"steps,omitempty" schema:"min=2"`
+	// For a token_usage_info: the number of attempts that were retried, or after which the request fell back, and
+	// whose tokens and costs are included.
+	FailedAttempts int `json:"failed_attempts,omitempty" schema:"min=1"`
+	// For a token_usage_info: the time of the answer or of the agent's run. For a tool_use: the duration of the call;
+	// if an agent or a client made it, the time from the call to its result.
 	DurationMs int64 `json:"duration_ms,omitempty"`
 
-	// Set on the error_message of a failed request, see [event.LLMRequestFailed].
-	FailureKind event.FailureKind `json:"kind,omitempty"`
-	Retryable   bool              `json:"retryable,omitempty"`
+	FailureKind event.FailureKind `json:"kind,omitempty"` // For an error_message of a failed request
+	// For an error_message of a failed request: whether the same request may succeed later.
+	Retryable bool `json:"retryable,omitempty"`
 }
 
 // Status is the state of a tool call.
@@ -122,21 +137,23 @@ const (
 
 // Approval is the approval of a tool call.
 type Approval struct {
-	// Arguments are the indented JSON of the arguments to decide about, as text: JavaScript rounds
-	// numbers. Unset after the decision.
-	Arguments string         `json:"arguments,omitempty"`
+	// The indented JSON of the arguments to decide about, as text, because many parsers round numbers; absent after
+	// the decision.
+	Arguments string         `json:"arguments,omitempty" schema:"media=application/json"`
 	ExpiresAt time.Time      `json:"expires_at,omitzero"` // when the call fails without a decision
-	Decision  event.Decision `json:"decision,omitempty"`  // empty until made; the fields below describe it
+	Decision  event.Decision `json:"decision,omitempty"`  // absent: not decided
 	Reason    string         `json:"reason,omitempty"`
-	DecidedBy string         `json:"decided_by,omitempty"` // person or program; "" if unknown
-	Edited    bool           `json:"edited,omitempty"`     // the decision replaced the arguments
+	DecidedBy string         `json:"decided_by,omitempty"` // who decided; not verified
+	Edited    bool           `json:"edited,omitempty"`     // whether the decision replaced the arguments
 }
 
 // Question is what a client needs to know to send the result of a tool call.
 type Question struct {
-	Arguments   string          `json:"arguments,omitempty"`   // indented JSON; see [Approval]
-	Description string          `json:"description,omitempty"` // of the tool
-	Schema      json.RawMessage `json:"schema,omitempty"`      // JSON Schema of the arguments, of the tool
+	// The indented JSON of the arguments, as text, because many parsers round numbers.
+	Arguments   string `json:"arguments,omitempty" schema:"media=application/json"`
+	Description string `json:"description,omitempty"` // the description of the tool
+	// The JSON Schema of the arguments of the tool.
+	Schema json.RawMessage `json:"schema,omitempty" schema:"type=object"`
 }
 
 // Subtype is the topic of a system_message or error_message.
@@ -169,21 +186,25 @@ const (
 )
 
 // ActionType describes a call independently of the agent. Action determines the other fields.
+//
+//schema:rules {"if":{"properties":{"action":{"const":"command_run"}}}}
+//schema:rules {"then":{"properties":{"result":{"$ref":"CommandResult"}}}}
 type ActionType struct {
 	Action Action `json:"action"`
 
-	// Path of a file_read, file_edit or search; relative if below the agent's working directory.
-	Path        string          `json:"path,omitempty"`
-	Changes     []FileChange    `json:"changes,omitempty"`     // of a file_edit
-	Command     string          `json:"command,omitempty"`     // of a command_run
-	Query       string          `json:"query,omitempty"`       // of a search
-	URL         string          `json:"url,omitempty"`         // of a web_fetch
-	Todos       []Todo          `json:"todos,omitempty"`       // of a todo_management
-	Plan        string          `json:"plan,omitempty"`        // Markdown of a plan_presentation
-	Description string          `json:"description,omitempty"` // of action other, or the reason for a plan
-	Arguments   json.RawMessage `json:"arguments,omitempty"`   // JSON of a generic tool
-	// Result is a [CommandResult] for a command_run, any JSON for a tool, else a string. On a
-	// file_edit, todo_management and plan_presentation it is set for errors only.
+	// For a file_read, file_edit or search: the path, relative to the working folder of the agent if it is inside.
+	Path    string       `json:"path,omitempty"`
+	Changes []FileChange `json:"changes,omitempty"` // for a file_edit, in order
+	Command string       `json:"command,omitempty"` // for a command_run: the command line
+	Query   string       `json:"query,omitempty"`   // for a search: the pattern or text
+	URL     string       `json:"url,omitempty"`     // for a web_fetch
+	Todos   []Todo       `json:"todos,omitempty"`   // for a todo_management
+	Plan    string       `json:"plan,omitempty"`    // for a plan_presentation, in Markdown
+	// For any other action: what it does. For a plan_presentation: the reason for it.
+	Description string          `json:"description,omitempty"`
+	Arguments   json.RawMessage `json:"arguments,omitempty"` // the arguments of a tool: any JSON
+	// The result: a CommandResult for a command_run, any JSON for a tool, a text for others. For a file_read,
+	// file_edit, todo_management or plan_presentation, only an error.
 	Result json.RawMessage `json:"result,omitempty"`
 }
 
@@ -205,11 +226,12 @@ const (
 
 // FileChange is one change to a file.
 type FileChange struct {
-	Action  Change `json:"action"`
-	Path    string `json:"path,omitempty"`    // set if an action has several files
-	Content string `json:"content,omitempty"` // new content of a write
-	To      string `json:"to,omitempty"`      // new name of a rename
-	// UnifiedDiff numbers lines from the start of the excerpt, unless the agent reported the diff.
+	Action Change `json:"action"`
+	// The path of the changed file; absent if all changes of the file_edit are to the same file.
+	Path    string `json:"path,omitempty"`
+	Content string `json:"content,omitempty"` // the content that is written; absent: empty
+	To      string `json:"to,omitempty"`      // the new name in a rename
+	// The edit as a unified diff. Line numbers match the file only if the agent knew them.
 	UnifiedDiff string `json:"unified_diff,omitempty"`
 }
 
@@ -226,13 +248,14 @@ const (
 
 // Todo is an item of a todo list. Status and Priority are the agent's terms, such as in_progress.
 type Todo struct {
-	Content  string `json:"content"`
+	Content string `json:"content"`
+	// In the agent's words, such as pending, in_progress or completed.
 	Status   string `json:"status,omitempty"`
-	Priority string `json:"priority,omitempty"`
+	Priority string `json:"priority,omitempty"` // in the agent's words, such as high, medium or low
 }
 
 // CommandResult is the outcome of a command.
 type CommandResult struct {
-	ExitStatus *int   `json:"exit_status,omitempty"` // nil if unknown
+	ExitStatus *int   `json:"exit_status,omitempty"` // absent: unknown
 	Output     string `json:"output"`
 }

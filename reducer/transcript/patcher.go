@@ -12,10 +12,13 @@ import (
 )
 
 // Operation is one operation of a JSON Patch (RFC 6902).
+//
+//schema:rules {"oneOf":[{"required":["value"],"properties":{"op":{"enum":["add","replace"]},"path":{"pattern":"^/entries/[0-9]+$"},"value":{"$ref":"Item"}}},{"required":["value"],"properties":{"op":{"const":"add"},"path":{"pattern":"^/entries/[0-9]+/content/(chunks/-|progress)$"},"value":{"type":"string"}}},{"properties":{"op":{"const":"remove"},"path":{"pattern":"^/entries/[0-9]+$"}},"not":{"required":["value"]}}]}
 type Operation struct {
-	Op    string `json:"op"` // add, remove or replace
+	Op string `json:"op" schema:"enum=add|replace|remove"` // add, remove or replace
+	// `/entries/N`, or `/entries/N/content/chunks/-` or `/entries/N/content/progress` for a text.
 	Path  string `json:"path"`
-	Value any    `json:"value,omitempty"` // an [Item], or text for chunks or progress; nil for remove
+	Value any    `json:"value,omitempty"` // an Item, or a text
 }
 
 // Patcher maintains the document of a log and computes patches. It is not safe for concurrent use.
