@@ -116,7 +116,7 @@ bin/mcp: tools/mcp/package-lock.json
 	fi
 
 # Many tests wait for servers, so more run at a time than there are processors.
-gotest = GORACE="atexit_sleep_ms=100 $$GORACE" go test -timeout 20m -parallel $$((2 * $$(getconf _NPROCESSORS_ONLN)))
+gotest = GORACE="atexit_sleep_ms=100 $$GORACE" go test -timeout 20m -parallel $$((2 * $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)))
 
 # The race detector finds nothing in packages whose code and tests start no goroutines, and multiplies their time by ten.
 sequential = ./event ./formats/agent ./formats/chat ./reducer/transcript
