@@ -9,7 +9,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// UnattendedSince returns since when an answer or a tool call has waited for a worker to take it, for example
 // UnattendedSince returns since when an answer or a tool call has waited for a worker to take it; zero: none waits. Its
 // worker died, or all workers are busy. The history does not show it. It takes at most 5 s and needs no worker.
 func (c *Context) UnattendedSince(ctx context.Context) (time.Time, error) {

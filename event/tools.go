@@ -102,7 +102,7 @@ type ApprovalRule struct {
 	When Object
 }
 
-// TODO
+// conditionalRule is a rule for the calls whose arguments match a schema.
 //
 //schema:rules {"required":["tool","when"]}
 type conditionalRule struct {

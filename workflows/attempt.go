@@ -69,10 +69,6 @@ func (r *run) startAttempt(scheduled scheduledAttempt) {
 // attemptOptions let Temporal retry errors that precede the sending. A worker that dies ends the attempt: what it
 // has sent must not be repeated unseen.
 func (r *run) attemptOptions(start reducer.StartAttempt, maxAttempts int) workflow.ActivityOptions {
-	model := start.Model
-	if model == "" {
-		model = r.opened.DefaultModel
-	}
 	what := count(start.Messages, "message")
 	if start.Compaction != nil {
 		what = "summary of " + count(start.Compaction.Messages, "message")
@@ -90,7 +86,7 @@ func (r *run) attemptOptions(start reducer.StartAttempt, maxAttempts int) workfl
 			MaximumAttempts:        int32(maxAttempts),
 			NonRetryableErrorTypes: []string{"TemporalTimeout:Heartbeat", "TemporalTimeout:StartToClose"},
 		},
-		Summary: fmt.Sprintf("turn %d · %s · %s", start.Turn, model, what),
+		Summary: fmt.Sprintf("turn %d · %s · %s", start.Turn, start.Model, what),
 	}
 }
 

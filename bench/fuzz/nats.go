@@ -37,7 +37,7 @@ func forgeDelta(_ context.Context, t *target) error {
 	return t.nats.Flush()
 }
 
-// forgeParts answers whoever asks for the text of an answer, with more parts than an answer has.
+// forgeParts responds to requests for the text of an answer with more parts than an answer has.
 func forgeParts(_ context.Context, t *target) error {
 	announced := pick(t.rand, 30, 1<<30)
 	part := []byte(strings.Repeat("p", 900<<10))
