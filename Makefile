@@ -37,7 +37,7 @@ tags = $(if $(TAGS),-tags $(TAGS))
 race := $(if $(shell command -v $$(go env CC)),-race)
 
 # Linters are in a module of their own, to keep their requirements out of go.mod.
-lint := go tool -modfile=tools/lint/go.mod
+lint := go tool -modfile=build/lint/go.mod
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -67,16 +67,16 @@ binaries:
 	@test -e bin/worker || echo "building bin/worker and bin/starter; the first time this takes about a minute"
 	@go build $(tags) -ldflags "-s -w" -o bin/ ./worker ./starter
 
-# The version of the Temporal server that tools/temporal pins.
-pinned = $(shell awk '$$1 == "go.temporal.io/server" { print substr($$2, 2) }' tools/temporal/go.mod)
+# The version of the Temporal server that build/temporal pins.
+pinned = $(shell awk '$$1 == "go.temporal.io/server" { print substr($$2, 2) }' build/temporal/go.mod)
 
 # A link to the temporal on PATH if it contains the pinned server, else a build.
-bin/temporal: tools/temporal/go.mod
+bin/temporal: build/temporal/go.mod
 	@mkdir -p bin && rm -f $@
 	@installed=$$(command -v temporal) && "$$installed" --version 2>/dev/null | grep -qF '(Server $(pinned),' && \
 		echo "using $$installed with Temporal $(pinned)" && ln -s "$$installed" $@ || { \
 		echo "building bin/temporal, Temporal's own dev server; the first time this takes about 2.5 minutes"; \
-		cd tools/temporal && go build -o ../../$@ -ldflags "-s -w" github.com/temporalio/cli/cmd/temporal && touch ../../$@; }
+		cd build/temporal && go build -o ../../$@ -ldflags "-s -w" github.com/temporalio/cli/cmd/temporal && touch ../../$@; }
 
 # The servers in docker-compose.yml, for deploy/local.sh.
 production = bin/temporal-server bin/temporal-sql-tool bin/nats-server bin/versitygw bin/prometheus
@@ -85,21 +85,21 @@ bin/temporal-server: package = go.temporal.io/server/cmd/server
 bin/temporal-sql-tool: package = go.temporal.io/server/cmd/tools/sql
 bin/nats-server: package = github.com/nats-io/nats-server/v2
 
-$(filter-out bin/versitygw bin/prometheus,$(production)): tools/server/go.mod
+$(filter-out bin/versitygw bin/prometheus,$(production)): build/server/go.mod
 	@echo "building $@; the first time bin/temporal-server takes about 4 minutes, the others seconds"
-	@cd tools/server && go build -o ../../$@ $(package)
+	@cd build/server && go build -o ../../$@ $(package)
 	@touch $@
 
 # An S3-compatible server.
-bin/versitygw: tools/s3/go.mod
+bin/versitygw: build/s3/go.mod
 	@echo "building $@; the first time this takes about a minute"
-	@cd tools/s3 && go build -o ../../$@ github.com/versity/versitygw/cmd/versitygw
+	@cd build/s3 && go build -o ../../$@ github.com/versity/versitygw/cmd/versitygw
 	@touch $@
 
 # Without service discovery in clouds, whose libraries are most of it.
-bin/prometheus: tools/prometheus/go.mod
+bin/prometheus: build/prometheus/go.mod
 	@echo "building $@; the first time this takes about 3 minutes"
-	@cd tools/prometheus && go build -tags remove_all_sd,enable_dns_sd -o ../../$@ github.com/prometheus/prometheus/cmd/prometheus
+	@cd build/prometheus && go build -tags remove_all_sd,enable_dns_sd -o ../../$@ github.com/prometheus/prometheus/cmd/prometheus
 	@touch $@
 
 # What deploy/local.sh starts. The workers and the gateway use s3://.
@@ -108,10 +108,10 @@ services: $(production) bin/temporal binaries
 
 # The reference MCP servers, for the tests of tool/mcp. Without npm or its registry these are
 # skipped.
-bin/mcp: tools/mcp/package-lock.json
+bin/mcp: build/mcp/package-lock.json
 	@if command -v npm >/dev/null; then \
 		echo "installing the reference MCP servers, in about 10 seconds"; \
-		mkdir -p $@ && cp tools/mcp/package.json tools/mcp/package-lock.json $@ && \
+		mkdir -p $@ && cp build/mcp/package.json build/mcp/package-lock.json $@ && \
 		npm ci --prefix $@ --ignore-scripts --no-audit --no-fund --loglevel=error && touch $@ || rm -rf $@; \
 	fi
 
@@ -119,11 +119,11 @@ bin/mcp: tools/mcp/package-lock.json
 gotest = GORACE="atexit_sleep_ms=100 $$GORACE" go test -timeout 20m -parallel $$((2 * $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)))
 
 # The race detector finds nothing in packages whose code and tests start no goroutines, and multiplies their time by ten.
-sequential = ./event ./formats/agent ./formats/chat ./reducer/transcript
+sequential = ./event ./internal/formats/agent ./internal/formats/chat ./reducer/transcript
 
 # Tests whose names end with _Alone have megabytes of text or thousands of cases, or kill workers. They run at the end,
 # two at a time and without the race detector. With T, they run with it, like all others.
-alone = ./client ./e2e ./eventlog ./gateway ./llm ./reducer ./workflows
+alone = ./client ./test/e2e ./internal/eventlog ./gateway ./llm ./reducer ./workflows
 
 test: bin/temporal bin/mcp ## Run all tests with the race detector; T=TestName P=./pkg for some
 	@$(if $(race),,echo "no C compiler ($$(go env CC)): the race detector is off")
@@ -135,24 +135,24 @@ else ifneq ($(P),./...)
 	@$(gotest) $(race) -skip '_Alone$$' $(P)
 	@$(gotest) -p 1 -parallel 2 -vet=off -run '_Alone$$' $(P)
 else
-	@$(gotest) $(race) -skip '_Alone$$' ./e2e ./gateway ./worker $$(go list ./... | grep -Fvx "$$(go list $(sequential))")
+	@$(gotest) $(race) -skip '_Alone$$' ./test/e2e ./gateway ./worker $$(go list ./... | grep -Fvx "$$(go list $(sequential))")
 	@$(gotest) $(sequential)
 	@$(gotest) -p 1 -parallel 2 -vet=off -run '_Alone$$' $(alone)
 endif
 
 test-long: bin/temporal ## Run the tests that take minutes, such as thousands of turns; their names end with _Long
 	@echo "running them all at once; heavy ones wait for each other"
-	CHRONICLE_LONG_TESTS=1 go test -count=1 -timeout 30m -parallel 100 -v -run '_Long$$' ./e2e
+	CHRONICLE_LONG_TESTS=1 go test -count=1 -timeout 30m -parallel 100 -v -run '_Long$$' ./test/e2e
 
 e2e-postgres: services ## Run the end-to-end tests on the services of docker-compose.yml, without Docker; requires PostgreSQL and curl
-	deploy/local.sh sh -c 'CHRONICLE_E2E_TEMPORAL=$$TEMPORAL_ADDRESS CHRONICLE_E2E_TEMPORAL_PID_FILE=$$TEMPORAL_PID_FILE CHRONICLE_E2E_NATS=$$NATS_URL CHRONICLE_E2E_BLOB_URL=$$BLOB_URL CHRONICLE_E2E_GATEWAY=$$GATEWAY_URL CHRONICLE_E2E_PROMETHEUS=$$PROMETHEUS_URL CHRONICLE_E2E_MODEL=$$MODEL_URL $(gotest) -count=1 -tags clouds $(if $(T),-v -run "$(T)") ./eventlog/blobs ./e2e'
+	deploy/local.sh sh -c 'CHRONICLE_E2E_TEMPORAL=$$TEMPORAL_ADDRESS CHRONICLE_E2E_TEMPORAL_PID_FILE=$$TEMPORAL_PID_FILE CHRONICLE_E2E_NATS=$$NATS_URL CHRONICLE_E2E_BLOB_URL=$$BLOB_URL CHRONICLE_E2E_GATEWAY=$$GATEWAY_URL CHRONICLE_E2E_PROMETHEUS=$$PROMETHEUS_URL CHRONICLE_E2E_MODEL=$$MODEL_URL $(gotest) -count=1 -tags clouds $(if $(T),-v -run "$(T)") ./internal/eventlog/blobs ./test/e2e'
 
 check: ## Check formatting, vet, lint, workflow determinism, imports, replay and modules
 	@echo "gofmt" && files=$$(gofmt -l .) && test -z "$$files" || { echo "not formatted, run gofmt -w:"; echo "$$files"; exit 1; }
 	go vet ./...
-	go vet -tags clouds ./worker ./starter ./e2e
+	go vet -tags clouds ./worker ./starter ./test/e2e
 	$(lint) staticcheck ./...
-	$(lint) workflowcheck -config tools/lint/workflowcheck.yaml ./...
+	$(lint) workflowcheck -config build/lint/workflowcheck.yaml ./...
 	go test -count=1 -run "^Test(Imports|Documentation)" ./internal/repotest
 	go test -run '^TestReplay' ./workflows/...
 	@for tag in $$(git tag --list 'v*'); do git diff --exit-code $$tag -- workflows/testdata/histories/$${tag#v}.sum || { echo "the histories of $$tag changed; restore the file"; exit 1; }; done
@@ -160,22 +160,22 @@ check: ## Check formatting, vet, lint, workflow determinism, imports, replay and
 	go mod verify
 
 histories: bin/temporal ## Record the histories of end-to-end tests that have none; all later versions replay them
-	go test -count=1 -timeout 20m ./e2e -histories
+	go test -count=1 -timeout 20m ./test/e2e -histories
 	go test -count=1 -run '^TestReplayHistoriesAreUnchanged$$' ./workflows -histories
 
 golden: ## Update the golden files of the tests
 	go test $(or $(golden_packages),$(error no package has golden files)) -update
 
 bench: $(if $(filter postgres,$(SERVER)),services,bin/temporal binaries) ## Measure latency, throughput, history and billed actions in about half an hour; B='-quick -run signal' for some, SERVER=stock or postgres
-	@go build -o bin/ ./bench
+	@go build -o bin/ ./test/bench
 	@$(if $(filter postgres,$(SERVER)),WORKERS=0 deploy/local.sh sh -c 'BENCH_TEMPORAL_ADDRESS=$$TEMPORAL_ADDRESS exec bin/bench $(B)',bin/bench $(stock) $(B))
 
 soak: bin/temporal binaries ## Soak-test 100 contexts under faults and check their logs; SOAK=30s for less, SERVER=stock, S=FLAGS
-	@go build -o bin/ ./bench/soak
+	@go build -o bin/ ./test/soak
 	@bin/soak $(stock) -for $(SOAK) $(S)
 
 fuzz: bin/temporal binaries ## Fuzz contexts through all doors, and check that each answers; FUZZ=1h for more, F=FLAGS
-	@go build -o bin/ ./bench/fuzz
+	@go build -o bin/ ./test/fuzz
 	@bin/fuzz -for $(FUZZ) $(F)
 
 clean: ## Remove bin/; the contexts in .chronicle are kept

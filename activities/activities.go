@@ -9,9 +9,9 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.temporal.io/sdk/client"
 
-	"github.com/seed-9ed7edd4/chronicle/eventlog"
-	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
 	"github.com/seed-9ed7edd4/chronicle/hook"
+	"github.com/seed-9ed7edd4/chronicle/internal/eventlog"
+	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/archive"
 	"github.com/seed-9ed7edd4/chronicle/internal/metrics"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )

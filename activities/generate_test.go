@@ -10,11 +10,11 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/stream"
+	"github.com/seed-9ed7edd4/chronicle/internal/stream/streamtest"
+	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
-	"github.com/seed-9ed7edd4/chronicle/stream"
-	"github.com/seed-9ed7edd4/chronicle/stream/streamtest"
-	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 func TestAnswerIsTheResult(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"sort"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
-	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 const summaryInstruction = "Summarise the conversation above. Your summary replaces it, and you continue from the summary alone. " +

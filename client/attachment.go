@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
+	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/blobs"
 )
 
 // Attachment returns the FileAttachment event with the given id and the file's bytes in

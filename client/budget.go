@@ -8,7 +8,7 @@ import (
 
 	"go.temporal.io/api/serviceerror"
 
-	"github.com/seed-9ed7edd4/chronicle/wire"
+	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 )
 
 // LabelBudget returns today's state of the daily budget of a label, in UTC by the clock of this

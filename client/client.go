@@ -8,11 +8,11 @@ import (
 	sdkclient "go.temporal.io/sdk/client"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/eventlog"
-	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
-	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
-	"github.com/seed-9ed7edd4/chronicle/stream"
-	"github.com/seed-9ed7edd4/chronicle/wire"
+	"github.com/seed-9ed7edd4/chronicle/internal/eventlog"
+	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/archive"
+	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/blobs"
+	"github.com/seed-9ed7edd4/chronicle/internal/stream"
+	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 )
 
 // Options configure a [Client]. Temporal is required.

@@ -18,11 +18,11 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
-	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/internal/connect"
+	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/archive"
+	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/blobs"
+	"github.com/seed-9ed7edd4/chronicle/internal/stream"
 	"github.com/seed-9ed7edd4/chronicle/internal/tracing/intercept"
-	"github.com/seed-9ed7edd4/chronicle/stream"
 )
 
 // Config configures [Dial]. The zero value is valid.

@@ -8,8 +8,8 @@ import (
 	"go.temporal.io/api/serviceerror"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/eventlog"
-	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
+	"github.com/seed-9ed7edd4/chronicle/internal/eventlog"
+	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/blobs"
 )
 
 // Errors to test for with [errors.Is].

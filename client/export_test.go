@@ -4,7 +4,7 @@ import (
 	"iter"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/stream"
+	"github.com/seed-9ed7edd4/chronicle/internal/stream"
 )
 
 // Turn exports turn for tests.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
+	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/archive"
 )
 
 // Fork creates the context newName and starts its session. The log of the new context begins with the log

@@ -6,7 +6,7 @@ import (
 	"iter"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/stream"
+	"github.com/seed-9ed7edd4/chronicle/internal/stream"
 )
 
 // Entry is an event of a log, or the error that ends the log.

@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/eventlog"
-	"github.com/seed-9ed7edd4/chronicle/wire"
+	"github.com/seed-9ed7edd4/chronicle/internal/eventlog"
+	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 )
 
 const (

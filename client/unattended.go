@@ -6,7 +6,7 @@ import (
 
 	enumspb "go.temporal.io/api/enums/v1"
 
-	"github.com/seed-9ed7edd4/chronicle/wire"
+	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 )
 
 // UnattendedSince returns since when an answer or a tool call has waited for a worker to take it; zero: none waits. Its

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs a command with the services of docker-compose.yml as processes, without Docker:
 #
-#	deploy/local.sh go test ./e2e
+#	deploy/local.sh go test ./test/e2e
 #
 # It starts PostgreSQL in a temporary folder, Temporal, NATS, the S3-compatible store, two workers
 # (or $WORKERS), the gateway and Prometheus, on 30 ports of 127.0.0.1 from $PORT, with the scripts

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/gateway"
 	"github.com/seed-9ed7edd4/chronicle/gateway/page"
 	"github.com/seed-9ed7edd4/chronicle/gateway/page/browsertest"
-	"github.com/seed-9ed7edd4/chronicle/wire"
+	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 )
 
 func TestAnAnswerCanBeStoppedBeforeItsFirstWord(t *testing.T) {

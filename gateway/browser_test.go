@@ -13,7 +13,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/gateway"
 	"github.com/seed-9ed7edd4/chronicle/gateway/page"
 	"github.com/seed-9ed7edd4/chronicle/gateway/page/browsertest"
-	"github.com/seed-9ed7edd4/chronicle/wire"
+	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 )
 
 func show(t testing.TB, l *log) *browsertest.Tab {

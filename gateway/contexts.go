@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
-	"github.com/seed-9ed7edd4/chronicle/wire"
+	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 )
 
 // readState reads the status, settings and newest messages of a context.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
-	"github.com/seed-9ed7edd4/chronicle/wire"
+	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 )
 
 // slowList is a client with a slow list that counts reads.

@@ -19,9 +19,9 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/event/eventtest"
+	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 	folded "github.com/seed-9ed7edd4/chronicle/reducer/transcript"
-	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 var described = sync.OnceValue(func() map[string]*jsonschema.Schema {

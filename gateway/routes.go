@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
-	"github.com/seed-9ed7edd4/chronicle/wire"
+	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 )
 
 // openapi.json is generated from the routes and the Go types; tests validate every response against it.

@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 	"github.com/seed-9ed7edd4/chronicle/reducer/usage"
-	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 // status is derived from the log, which does not show that a session was terminated from outside.

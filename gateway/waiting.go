@@ -8,8 +8,8 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 	"github.com/seed-9ed7edd4/chronicle/reducer/transcript"
-	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 const (

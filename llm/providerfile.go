@@ -61,7 +61,7 @@ type ProviderFile struct {
 	Budgets      []Budget
 }
 
-// ReadProviders reads a file like providers.example.toml. Errors name the file, the provider or budget, and the
+// ReadProviders reads a file like examples/config/providers.toml. Errors name the file, the provider or budget, and the
 // field.
 func ReadProviders(name string) (ProviderFile, error) {
 	data, err := os.ReadFile(name)

@@ -14,7 +14,7 @@ import (
 )
 
 func TestExampleOfAProvidersFile(t *testing.T) {
-	file, err := llm.ReadProviders("../providers.example.toml")
+	file, err := llm.ReadProviders("../examples/config/providers.toml")
 	require.NoError(t, err)
 	require.Equal(t, "2026-01", file.PriceVersion)
 	require.Equal(t, []llm.Provider{

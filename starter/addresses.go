@@ -13,7 +13,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/config"
 	"github.com/seed-9ed7edd4/chronicle/internal/connect"
-	"github.com/seed-9ed7edd4/chronicle/stream"
+	"github.com/seed-9ed7edd4/chronicle/internal/stream"
 )
 
 func (a *app) checkAddresses() error {

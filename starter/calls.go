@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/starter/show"
-	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 // load returns the session of a context from its log. Unlike a query of the state, it needs no

@@ -14,8 +14,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/exit"
+	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 	"github.com/seed-9ed7edd4/chronicle/llm"
-	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 func dialFake(f *fakeContext) func(context.Context, client.Config) (contextClient, error) {

@@ -16,11 +16,11 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/formats/agent"
 	"github.com/seed-9ed7edd4/chronicle/internal/exit"
+	"github.com/seed-9ed7edd4/chronicle/internal/formats/agent"
 	"github.com/seed-9ed7edd4/chronicle/internal/pause"
+	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
-	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 type ingestOptions struct {

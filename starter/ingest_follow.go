@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/formats/agent"
+	"github.com/seed-9ed7edd4/chronicle/internal/formats/agent"
 	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 )
 

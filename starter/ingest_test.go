@@ -16,12 +16,12 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/exit"
-	"github.com/seed-9ed7edd4/chronicle/wire"
+	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 )
 
 const (
-	droidLog  = "../formats/agent/testdata/droid.jsonl"
-	claudeLog = "../formats/agent/testdata/claude.jsonl"
+	droidLog  = "../internal/formats/agent/testdata/droid.jsonl"
+	claudeLog = "../internal/formats/agent/testdata/claude.jsonl"
 )
 
 // taking returns a context that accepts all inputs.

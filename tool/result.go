@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
+	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/blobs"
 )
 
 // ReadResult names the tool with which models read results above [MaxResult]. A [Set] always

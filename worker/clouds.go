@@ -2,4 +2,4 @@
 
 package main
 
-import _ "github.com/seed-9ed7edd4/chronicle/eventlog/blobs/clouds"
+import _ "github.com/seed-9ed7edd4/chronicle/internal/eventlog/blobs/clouds"

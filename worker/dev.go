@@ -17,9 +17,9 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/devserver"
 	"github.com/seed-9ed7edd4/chronicle/internal/logging"
 	"github.com/seed-9ed7edd4/chronicle/internal/natsserver"
+	"github.com/seed-9ed7edd4/chronicle/internal/stream"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/llm/offline"
-	"github.com/seed-9ed7edd4/chronicle/stream"
 )
 
 // workerLog is the log file in the data directory while a COMMAND uses the terminal.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/hook/webhook"
 	"github.com/seed-9ed7edd4/chronicle/internal/config"
+	"github.com/seed-9ed7edd4/chronicle/internal/stream"
 	"github.com/seed-9ed7edd4/chronicle/llm"
-	"github.com/seed-9ed7edd4/chronicle/stream"
 )
 
 // printConfig validates and prints the configuration.

@@ -23,12 +23,12 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/connect"
 	"github.com/seed-9ed7edd4/chronicle/internal/exit"
 	"github.com/seed-9ed7edd4/chronicle/internal/logging"
+	"github.com/seed-9ed7edd4/chronicle/internal/stream"
 	"github.com/seed-9ed7edd4/chronicle/internal/telemetry"
 	"github.com/seed-9ed7edd4/chronicle/internal/version"
+	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 	"github.com/seed-9ed7edd4/chronicle/llm"
-	"github.com/seed-9ed7edd4/chronicle/stream"
 	"github.com/seed-9ed7edd4/chronicle/tool/mcp"
-	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 const connectTimeout = 10 * time.Second

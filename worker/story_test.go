@@ -22,8 +22,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/event/eventtest/golden"
 	"github.com/seed-9ed7edd4/chronicle/internal/tracing"
+	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
-	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 // TestTheLogTellsAStory has a conversation with an interruption, a retry, a fallback and a tool call

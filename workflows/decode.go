@@ -12,8 +12,8 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
-	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 // decode returns the reducer input of a signal. Malformed signals become [reducer.Refused].

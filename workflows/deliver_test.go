@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
+	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
-	"github.com/seed-9ed7edd4/chronicle/wire"
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
 )

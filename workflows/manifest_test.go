@@ -37,7 +37,7 @@ func TestReplayHistoriesAreUnchanged(t *testing.T) {
 // An end-to-end test names the story of a history. Of a computed name, only the literal prefix is
 // checked here; the end-to-end test checks the rest when it runs.
 func TestReplayHistoriesOfAllStoriesAreRecorded(t *testing.T) {
-	files, err := filepath.Glob("../e2e/*_test.go")
+	files, err := filepath.Glob("../test/e2e/*_test.go")
 	require.NoError(t, err)
 	stories := 0
 	for _, file := range files {

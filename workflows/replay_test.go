@@ -12,7 +12,7 @@ import (
 
 	enumspb "go.temporal.io/api/enums/v1"
 
-	"github.com/seed-9ed7edd4/chronicle/wire"
+	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 	"github.com/seed-9ed7edd4/chronicle/workflows/replaytest"
 )
 

@@ -7,8 +7,8 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/internal/tracing"
+	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
-	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 func input(trace string) signal { return signal{name: wire.SignalEvent, trace: trace} }

@@ -46,7 +46,7 @@ type table struct {
 	Secret    string   `toml:"secret"`
 }
 
-// ReadFile reads a file like hooks.example.toml and the secrets that it refers to. Errors name file,
+// ReadFile reads a file like examples/config/hooks.toml and the secrets that it refers to. Errors name file,
 // hook and field.
 func ReadFile(name string, options Options) ([]hook.Hook, error) {
 	data, err := os.ReadFile(name)

@@ -199,7 +199,7 @@ func TestFailuresOfAnEndpoint(t *testing.T) {
 }
 
 func TestTheExampleIsValid(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "hooks.example.toml"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "examples/config/hooks.toml"))
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "topic")
 	require.NoError(t, os.WriteFile(file, []byte(secret+"\n"), 0o600))

@@ -40,7 +40,7 @@ func New(tables []*Table, others ...*Table) *Config {
 
 // AddFlags adds --config and --print-config.
 func (c *Config) AddFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&c.path, "config", "", "TOML `FILE` with settings, like chronicle.example.toml; flags and environment variables override it (default: $"+VariableFile+", none)")
+	flags.StringVar(&c.path, "config", "", "TOML `FILE` with settings, like examples/config/chronicle.toml; flags and environment variables override it (default: $"+VariableFile+", none)")
 	flags.BoolVar(&c.PrintOnly, "print-config", false, "print each setting and where its value comes from, without secrets, and exit")
 }
 

@@ -18,7 +18,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/llm"
 )
 
-const exampleFile = "../../chronicle.example.toml"
+const exampleFile = "../../examples/config/chronicle.toml"
 
 // program is a worker with its settings.
 type program struct {

@@ -15,7 +15,7 @@ import (
 const operations = "../../docs/operations.md"
 
 // TestOperationsListsAllSettings compares the table of settings and the example in docs/operations.md
-// with the flags and chronicle.example.toml.
+// with the flags and examples/config/chronicle.toml.
 func TestOperationsListsAllSettings(t *testing.T) {
 	var connection config.Connection
 	var worker config.Worker

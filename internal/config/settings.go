@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/internal/connect"
-	"github.com/seed-9ed7edd4/chronicle/stream"
-	"github.com/seed-9ed7edd4/chronicle/wire"
+	"github.com/seed-9ed7edd4/chronicle/internal/stream"
+	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 )
 
 // Connection is the connection settings, which all programs have.
@@ -125,15 +125,15 @@ func (w *Worker) Table(presets ...string) *Table {
 	t := newTable("worker")
 	t.IntVar(&w.ContinueAfter, "continue-as-new-after", 0, "number of history `EVENTS` after which a run continues as new, at least 50; 0: 4,096; a run continues earlier if Temporal suggests it")
 	t.StringVar(&w.Only, "only", "", "run only `KIND`: workflows or activities (default: both)")
-	t.StringVar(&w.ProvidersFile, "providers", "", "TOML `FILE` of model providers with their URLs, keys and prices, see providers.example.toml (default: the presets "+
+	t.StringVar(&w.ProvidersFile, "providers", "", "TOML `FILE` of model providers with their URLs, keys and prices, see examples/config/providers.toml (default: the presets "+
 		strings.Join(presets, ", ")+")")
 	t.StringArrayVar(&w.AllowBaseURLs, "allow-base-url", nil, "base `URL` that contexts may use without a key, including paths below it; may be repeated "+
 		"(default: only those of the providers and, with --dev, those on this machine)")
 	t.StringVar(&w.AttachmentsDir, "attachments-dir", "", "`DIRECTORY` from which attachments of type \"file\" are read (default: none)")
 	t.BoolVar(&w.ToolFetch, "tool-fetch", false, "enable the tool fetch, which gets public web pages, for contexts that name it")
 	t.StringVar(&w.ToolFilesRoot, "tool-files-root", "", "enable the tools list_files and read_file, which read this `DIRECTORY`, for contexts that name them (default: none)")
-	t.StringVar(&w.MCPFile, "mcp", "", "JSON `FILE` with the MCP servers whose tools contexts may name, like mcp.example.json (default: none)")
-	t.StringVar(&w.HooksFile, "hooks", "", "TOML `FILE` of webhooks that check all requests and answers, or receive all events, like hooks.example.toml (default: none)")
+	t.StringVar(&w.MCPFile, "mcp", "", "JSON `FILE` with the MCP servers whose tools contexts may name, like examples/config/mcp.json (default: none)")
+	t.StringVar(&w.HooksFile, "hooks", "", "TOML `FILE` of webhooks that check all requests and answers, or receive all events, like examples/config/hooks.toml (default: none)")
 	t.IntVar(&w.CachedContexts, "cached-contexts", DefaultCachedContexts, "number of `CONTEXTS` whose state stays in memory, at least 1; the state of another one is rebuilt from its history when it receives input")
 	t.DurationVar(&w.Failover, "failover", DefaultFailover, "time after which another worker takes over the work of one that has died, at least 1s; a worker sends a heartbeat for each running activity every third of it")
 	t.DurationVar(&w.IdleClose, "idle-close", DefaultIdleClose, "time without input after which an idle session ends; the next input starts the next session of the context; 0: never")

@@ -81,7 +81,7 @@ func build(ctx context.Context, root, target string) error {
 	defer os.RemoveAll(temporary)
 	binary := filepath.Join(temporary, "temporal")
 	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary, "github.com/temporalio/cli/cmd/temporal")
-	cmd.Dir = filepath.Join(root, "tools", "temporal")
+	cmd.Dir = filepath.Join(root, "build", "temporal")
 	if output, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build temporal: %s in %s: %w\n%s", cmd, cmd.Dir, err, output)
 	}

@@ -14,11 +14,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
-	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
-	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs/blobstest"
+	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/blobs"
+	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/blobs/blobstest"
 	"github.com/seed-9ed7edd4/chronicle/internal/natsserver"
-	"github.com/seed-9ed7edd4/chronicle/stream"
-	"github.com/seed-9ed7edd4/chronicle/stream/streamtest"
+	"github.com/seed-9ed7edd4/chronicle/internal/stream"
+	"github.com/seed-9ed7edd4/chronicle/internal/stream/streamtest"
 )
 
 func natsCheck(t *testing.T, url string) Finding {

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/devserver"
 	"github.com/seed-9ed7edd4/chronicle/internal/version"
-	"github.com/seed-9ed7edd4/chronicle/wire"
+	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 )
 
 const checkCredentials = "check the credentials (TEMPORAL_API_KEY, TEMPORAL_TLS_* or the TOML profile) and their permissions"

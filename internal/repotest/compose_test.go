@@ -39,15 +39,15 @@ func TestComposeRunsTheTestedVersions(t *testing.T) {
 		return found(t, `^\s+`+regexp.QuoteMeta(module)+` v(\S+)`, mod)[0][1]
 	}
 	image := func(name string) string { return found(t, `image: `+name+`:v?([\d.]+)`, composeFile)[0][1] }
-	require.Equal(t, required("tools/server/go.mod", "go.temporal.io/server"), image("temporalio/server"))
-	require.Equal(t, required("tools/s3/go.mod", "github.com/versity/versitygw"), image("versity/versitygw"))
+	require.Equal(t, required("build/server/go.mod", "go.temporal.io/server"), image("temporalio/server"))
+	require.Equal(t, required("build/s3/go.mod", "github.com/versity/versitygw"), image("versity/versitygw"))
 	// The same minor version: images of NATS follow its releases late.
 	minor := func(version string) string { return version[:strings.LastIndex(version, ".")] }
 	nats := required("go.mod", "github.com/nats-io/nats-server/v2")
 	require.Equal(t, minor(nats), minor(image("nats")))
-	require.Equal(t, nats, required("tools/server/go.mod", "github.com/nats-io/nats-server/v2"))
+	require.Equal(t, nats, required("build/server/go.mod", "github.com/nats-io/nats-server/v2"))
 	// The module v0.315.0 is Prometheus v3.15.0.
-	module := required("tools/prometheus/go.mod", "github.com/prometheus/prometheus")
+	module := required("build/prometheus/go.mod", "github.com/prometheus/prometheus")
 	require.Equal(t, strings.Replace(module, "0.3", "3.", 1), image("prom/prometheus"))
 }
 

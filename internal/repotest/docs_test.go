@@ -194,7 +194,7 @@ func TestArchitectureListsEveryPublicPackage(t *testing.T) {
 	}
 	out, err := exec.Command("go", "list", "-f", "{{if .GoFiles}}{{.Name}} {{.ImportPath}}{{end}}", "./...").Output()
 	require.NoError(t, err)
-	isProgram := map[string]bool{"internal": true, "e2e": true}
+	isProgram := map[string]bool{"internal": true, "test": true}
 	for line := range strings.Lines(string(out)) {
 		if name, path, _ := strings.Cut(strings.TrimSpace(line), " "); name == "main" {
 			isProgram[strings.TrimPrefix(path, module+"/")] = true

@@ -12,8 +12,8 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 	"github.com/seed-9ed7edd4/chronicle/starter/show"
-	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 // Context is the part of [client.Context] that the screen uses.

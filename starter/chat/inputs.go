@@ -2,7 +2,7 @@ package chat
 
 import (
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/wire"
+	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 )
 
 // envelope is an upper bound of the bytes that an input needs per event besides its JSON: the

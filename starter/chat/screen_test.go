@@ -16,9 +16,9 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 	"github.com/seed-9ed7edd4/chronicle/starter/chat"
 	"github.com/seed-9ed7edd4/chronicle/starter/show"
-	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 // fakeContext passes the screen's requests to the test, which must receive each in time.

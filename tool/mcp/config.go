@@ -49,7 +49,7 @@ type Server struct {
 var serverFields = []string{"type", "command", "args", "env", "cwd", "url", "headers", "timeoutMs", "disabled"}
 
 // ReadServers reads the field mcpServers of a JSON file, as other MCP clients do; see
-// mcp.example.json. It sorts servers by name and omits disabled ones. Errors omit the text of values,
+// examples/config/mcp.json. It sorts servers by name and omits disabled ones. Errors omit the text of values,
 // which may be secrets.
 func ReadServers(name string) ([]Server, error) {
 	data, err := os.ReadFile(name)

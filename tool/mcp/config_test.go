@@ -26,7 +26,7 @@ func TestTheFileFormatOfOtherClientsIsRead(t *testing.T) {
 }
 
 func TestTheExampleFileIsValid(t *testing.T) {
-	servers, err := mcp.ReadServers("../../mcp.example.json")
+	servers, err := mcp.ReadServers("../../examples/config/mcp.json")
 	require.NoError(t, err)
 	require.NotEmpty(t, servers)
 }

@@ -16,16 +16,16 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
 	chronicle "github.com/seed-9ed7edd4/chronicle/client"
-	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
-	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/hook"
 	"github.com/seed-9ed7edd4/chronicle/internal/backend"
+	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/archive"
+	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/blobs"
+	"github.com/seed-9ed7edd4/chronicle/internal/stream"
 	"github.com/seed-9ed7edd4/chronicle/internal/tracing/intercept"
 	"github.com/seed-9ed7edd4/chronicle/internal/version"
+	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
-	"github.com/seed-9ed7edd4/chronicle/stream"
-	"github.com/seed-9ed7edd4/chronicle/wire"
 	"github.com/seed-9ed7edd4/chronicle/workflows"
 )
 

@@ -1,7 +1,0 @@
-//go:build clouds
-
-package e2e
-
-import _ "github.com/seed-9ed7edd4/chronicle/eventlog/blobs/clouds"
-
-func init() { buildTags = "clouds" }

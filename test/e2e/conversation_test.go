@@ -1,0 +1,451 @@
+package e2e
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/client"
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/wire"
+	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
+)
+
+func TestAConversationOfThreeTurnsWithAnAttachment(t *testing.T) {
+	w := newWorld(t,
+		llmtest.Answer("Hello", " there"),
+		llmtest.Answer("A dot"),
+		llmtest.Answer("Bye"),
+	)
+	w.worker()
+	c := w.open("demo")
+	first := w.say(c, "Hi", event.New(event.SystemPrompt{Content: "Be brief."}))
+	w.say(c, "What is this?", event.New(event.FileAttachment{
+		Source: event.Source{Type: event.SourceBlob, Data: []byte("\x89PNG")}, MediaType: "image/png", FileName: "dot.png", Size: 4,
+	}))
+	w.say(c, "Thanks")
+	require.Equal(t, story(`
+		SessionStarted after 0
+		SystemPrompt "Be brief."
+		UserMessage "Hi"
+		LLMRequestStarted 1 scripted attempt 1 through 3
+		AssistantMessage "Hello there" through 3
+		LLMRequestCompleted 1 stop
+		FileAttachment dot.png image/png
+		UserMessage "What is this?"
+		LLMRequestStarted 2 scripted attempt 1 through 8
+		AssistantMessage "A dot" through 8
+		LLMRequestCompleted 2 stop
+		UserMessage "Thanks"
+		LLMRequestStarted 3 scripted attempt 1 through 12
+		AssistantMessage "Bye" through 12
+		LLMRequestCompleted 3 stop
+	`), w.log(c))
+	require.Equal(t, "Hello there", deltaText(first), "the deltas must add up to the answer")
+
+	var asked []string
+	for _, m := range w.model.Requests()[2].Messages {
+		text := m.Content
+		for _, part := range m.MultiContent {
+			text += "[" + string(part.Type) + "]" + part.Text
+			if part.ImageURL != nil {
+				text += part.ImageURL.URL
+			}
+		}
+		asked = append(asked, m.Role+": "+text)
+	}
+	require.Equal(t, []string{
+		"system: Be brief.",
+		"user: Hi",
+		"assistant: Hello there",
+		"user: [text]What is this?[image_url]data:image/png;base64,iVBORw==",
+		"assistant: A dot",
+		"user: Thanks",
+	}, asked)
+	w.replay(c, "conversation")
+}
+
+func deltaText(events []event.Event) string {
+	var b strings.Builder
+	for _, e := range events {
+		if d, ok := e.Body.(event.TextDelta); ok {
+			if d.Reset {
+				b.Reset()
+			}
+			b.WriteString(d.Delta)
+		}
+	}
+	return b.String()
+}
+
+func TestNewInputInterruptsAndKeepsThePartialAnswer(t *testing.T) {
+	gate := llmtest.NewGate()
+	w := newWorld(t,
+		llmtest.Answer("Once upon", " a time").HoldAfter(1, gate),
+		llmtest.Answer("Fine."),
+	)
+	w.worker()
+	c := w.open("interrupted")
+	first := w.ask(c, "Tell me a story")
+	require.NoError(t, gate.Reached(w.ctx))
+	first.until(func(e event.Event) bool { return e.Tag() == event.TagTextDelta })
+	first.until(func(e event.Event) bool { return e.Tag() == event.TagLLMRequestStarted })
+	w.say(c, "Shorter")
+	require.NoError(t, w.model.Aborted(w.ctx, 1))
+	require.Equal(t, event.TagLLMRequestInterrupted, first.rest().Tag())
+	require.Equal(t, story(`
+		SessionStarted after 0
+		UserMessage "Tell me a story"
+		LLMRequestStarted 1 scripted attempt 1 through 2
+		UserMessage "Shorter"
+		AssistantMessage "Once upon" through 2 partial
+		LLMRequestInterrupted 1 new_user_input "Once upon"
+		LLMRequestStarted 2 scripted attempt 1 through 6
+		AssistantMessage "Fine." through 6
+		LLMRequestCompleted 2 stop
+	`), w.log(c))
+	require.Equal(t, []string{"user: Tell me a story", "assistant: Once upon", "user: Shorter"},
+		contents(w.model.Requests()[1]), "the partial answer precedes the interrupting message")
+	w.replay(c, "interruption")
+}
+
+func TestReasoningIsStreamedKeptAndInterrupted(t *testing.T) {
+	isStreamed, inReasoning, inText := llmtest.NewGate(), llmtest.NewGate(), llmtest.NewGate()
+	w := newWorld(t,
+		llmtest.Answer("Hi", " there").Thinking("They ", "greet me").HoldAfter(4, isStreamed),
+		llmtest.Answer("Never").Thinking("Let me ", "think").HoldAfter(1, inReasoning),
+		llmtest.Answer("One", " two").Thinking("Easy").HoldAfter(2, inText),
+		llmtest.Answer("Fine."),
+	)
+	w.worker()
+	c := w.open("reasoning")
+	isReasoning := func(e event.Event) bool { return e.Tag() == event.TagReasoningDelta }
+	var kinds []event.Tag
+	first := w.ask(c, "Hello")
+	first.until(func(e event.Event) bool {
+		if e.Tag().Class() == event.ClassEphemeral {
+			kinds = append(kinds, e.Tag())
+		}
+		return len(kinds) == 4
+	})
+	require.Equal(t, []event.Tag{event.TagReasoningDelta, event.TagReasoningDelta, event.TagTextDelta, event.TagTextDelta}, kinds)
+	isStreamed.Open()
+	require.Equal(t, event.TagLLMRequestCompleted, first.rest().Tag())
+
+	second := w.ask(c, "Why?")
+	require.NoError(t, inReasoning.Reached(w.ctx))
+	second.until(isReasoning)
+	second.until(func(e event.Event) bool { return e.Tag() == event.TagLLMRequestStarted })
+	third := w.ask(c, "Count")
+	require.Equal(t, event.TagLLMRequestInterrupted, second.rest().Tag())
+	require.NoError(t, inText.Reached(w.ctx))
+	third.until(func(e event.Event) bool { return e.Tag() == event.TagTextDelta })
+	third.until(func(e event.Event) bool { return e.Tag() == event.TagLLMRequestStarted })
+	w.say(c, "Stop")
+
+	require.Equal(t, story(`
+		SessionStarted after 0
+		UserMessage "Hello"
+		LLMRequestStarted 1 scripted attempt 1 through 2
+		AssistantMessage "Hi there" through 2 reasoning "They greet me"
+		LLMRequestCompleted 1 stop
+		UserMessage "Why?"
+		LLMRequestStarted 2 scripted attempt 1 through 6
+		UserMessage "Count"
+		AssistantMessage "" through 6 partial reasoning "Let me "
+		LLMRequestInterrupted 2 new_user_input ""
+		LLMRequestStarted 3 scripted attempt 1 through 10
+		UserMessage "Stop"
+		AssistantMessage "One" through 10 partial reasoning "Easy"
+		LLMRequestInterrupted 3 new_user_input "One"
+		LLMRequestStarted 4 scripted attempt 1 through 14
+		AssistantMessage "Fine." through 14
+		LLMRequestCompleted 4 stop
+	`), w.log(c))
+	require.Equal(t, []string{"user: Hello", "assistant: Hi there", "user: Why?", "user: Count", "assistant: One", "user: Stop"},
+		contents(w.model.Requests()[3]), "models receive no reasoning, and no answer without text")
+	w.replay(c, "reasoning")
+}
+
+func TestInterruptStopsTheAnswer(t *testing.T) {
+	gate := llmtest.NewGate()
+	w := newWorld(t, llmtest.Answer("One", " two").HoldAfter(1, gate))
+	w.worker()
+	c := w.open("stopped")
+	turn := w.ask(c, "Count")
+	require.NoError(t, gate.Reached(w.ctx))
+	turn.until(func(e event.Event) bool { return e.Tag() == event.TagTextDelta })
+	turn.until(func(e event.Event) bool { return e.Tag() == event.TagLLMRequestStarted })
+	require.NoError(t, c.Interrupt(w.ctx))
+	require.Equal(t, event.TagLLMRequestInterrupted, turn.rest().Tag())
+	require.Equal(t, story(`
+		SessionStarted after 0
+		UserMessage "Count"
+		LLMRequestStarted 1 scripted attempt 1 through 2
+		AssistantMessage "One" through 2 partial
+		LLMRequestInterrupted 1 cancelled "One"
+	`), w.log(c))
+	state, err := c.State(w.ctx)
+	require.NoError(t, err)
+	require.Equal(t, wire.StatusIdle, state.Status)
+	w.replay(c, "interrupt")
+}
+
+func TestQuickMessagesAreDebouncedIntoOneRequest(t *testing.T) {
+	w := newWorld(t, llmtest.Answer("Both."))
+	w.worker(func(o *contexts.Options) { o.Part = contexts.OnlyWorkflows })
+	c := w.open("quick")
+	quiet, wait := int64(60_000), int64(500)
+	w.send(c, event.New(event.SetDeliveryPolicy{QuietPeriodMs: &quiet, MaxWaitMs: &wait}))
+	w.send(c, event.New(event.UserMessage{Content: "One."}))
+	w.send(c, event.New(event.UserMessage{Content: "Two."}))
+	turn := w.ask(c, "Three.")
+	w.worker(func(o *contexts.Options) { o.Part = contexts.OnlyActivities }) // the wait begins after the third message
+	turn.rest()
+	require.Equal(t, []string{"user: One.", "user: Two.", "user: Three."}, contents(w.model.Requests()[0]))
+	require.Equal(t, story(`
+		SessionStarted after 0
+		SetDeliveryPolicy
+		UserMessage "One."
+		LLMRequestStarted 1 scripted attempt 1 through 3
+		UserMessage "Two."
+		LLMRequestStarted 1 scripted attempt 2 through 5
+		UserMessage "Three."
+		LLMRequestStarted 1 scripted attempt 3 through 7
+		AssistantMessage "Both." through 7
+		LLMRequestCompleted 1 stop
+	`), w.log(c))
+	w.replay(c, "quick-messages")
+}
+
+func TestPolicyQueueAnswersAfterTheRunningAnswer(t *testing.T) {
+	gate := llmtest.NewGate()
+	w := newWorld(t, llmtest.Answer("First", " answer").HoldAfter(1, gate), llmtest.Answer("Second answer"))
+	w.worker()
+	c := w.open("queue")
+	w.send(c, event.New(event.SetDeliveryPolicy{Policy: event.PolicyQueue}))
+	first := w.ask(c, "One")
+	require.NoError(t, gate.Reached(w.ctx))
+	first.until(func(e event.Event) bool { return e.Tag() == event.TagLLMRequestStarted })
+	second := w.ask(c, "Two")
+	second.until(func(e event.Event) bool { return e.Tag() == event.TagUserMessage })
+	gate.Open()
+	require.Equal(t, event.TagLLMRequestCompleted, second.rest().Tag())
+	require.Equal(t, []string{"user: One", "assistant: First answer", "user: Two"}, contents(w.model.Requests()[1]))
+	w.replay(c, "queue")
+}
+
+func TestPolicyRejectRecordsARejectionDuringAnAnswer(t *testing.T) {
+	gate := llmtest.NewGate()
+	w := newWorld(t, llmtest.Answer("Busy", " answer").HoldAfter(1, gate))
+	w.worker()
+	c := w.open("reject")
+	w.send(c, event.New(event.SetDeliveryPolicy{Policy: event.PolicyReject}))
+	first := w.ask(c, "One")
+	require.NoError(t, gate.Reached(w.ctx))
+	second := w.say(c, "Two")
+	require.Equal(t, event.TagInputRejected, second[len(second)-1].Tag())
+	require.Contains(t, second[len(second)-1].Body.(event.InputRejected).Reason, "policy is reject")
+	gate.Open()
+	require.Equal(t, event.TagLLMRequestCompleted, first.rest().Tag())
+	w.replay(c, "reject")
+}
+
+func TestTheFallbackAnswersForAFailedProvider(t *testing.T) {
+	w := newWorld(t,
+		llmtest.Error(401, "invalid_api_key", "Incorrect API key provided: sk-live-abcdefghijkl"),
+		llmtest.Answer("Here I am."),
+	)
+	w.worker()
+	c := w.open("fallback")
+	w.send(c, event.New(event.SetProviderConfig{
+		ProviderID: "spare", Model: "other", BaseURL: w.model.URL, AsFallback: true,
+	}))
+	w.say(c, "Hello?")
+	hint := " (no key was sent: none is configured for " + w.model.URL + ")"
+	require.Equal(t, story(`
+		SessionStarted after 0
+		SetProviderConfig
+		UserMessage "Hello?"
+		LLMRequestStarted 1 scripted attempt 1 through 3
+		LLMRequestFellBack 1 from openai to spare after 0 retries: openai: unauthorized (401): Incorrect API key provided: [removed]`+hint+`
+		LLMRequestStarted 1 other attempt 2 through 5
+		AssistantMessage "Here I am." through 5
+		LLMRequestCompleted 1 stop
+	`), w.log(c))
+	w.replay(c, "fallback")
+}
+
+func TestAContextStaysUsableAfterAFailedRequest(t *testing.T) {
+	w := newWorld(t,
+		llmtest.Error(500, "server_error", "down"),
+		llmtest.Error(500, "server_error", "still down"),
+		llmtest.Answer("Back."),
+	)
+	w.worker()
+	c := w.open("failed")
+	w.send(c, event.New(event.SetRetryConfig{MaxRetries: 1, InitialDelayMs: 1}))
+	failed := w.say(c, "Hello?")
+	require.Equal(t, event.TagLLMRequestFailed, failed[len(failed)-1].Tag())
+	w.say(c, "And now?")
+	// The second attempt may begin before or after the session has recorded the first.
+	require.Equal(t, story(`
+		SessionStarted after 0
+		SetRetryConfig
+		UserMessage "Hello?"
+		LLMRequestStarted 1 scripted attempt 1
+		LLMAttemptEnded 1 failed
+		LLMRequestStarted 1 scripted attempt 2
+		LLMRequestFailed 1 after 1 retries: openai: server error (500): still down
+		UserMessage "And now?"
+		LLMRequestStarted 2 scripted attempt 1
+		AssistantMessage "Back."
+		LLMRequestCompleted 2 stop
+	`), withoutPositions(w.log(c)))
+	w.replay(c, "failure")
+}
+
+func TestInputToAClosedContextStartsANewSession(t *testing.T) {
+	w := newWorld(t, llmtest.Answer("One."), llmtest.Answer("Two."))
+	w.worker()
+	c := w.open("closed")
+	w.say(c, "First")
+	w.close(c, "for today")
+	w.say(c, "Second")
+	require.Equal(t, story(`
+		SessionStarted after 0
+		UserMessage "First"
+		LLMRequestStarted 1 scripted attempt 1 through 2
+		AssistantMessage "One." through 2
+		LLMRequestCompleted 1 stop
+		SessionEnded for today
+		SessionStarted after 6
+		UserMessage "Second"
+		LLMRequestStarted 2 scripted attempt 1 through 8
+		AssistantMessage "Two." through 8
+		LLMRequestCompleted 2 stop
+	`), w.log(c))
+	require.Equal(t, []string{"user: First", "assistant: One.", "user: Second"}, contents(w.model.Requests()[1]))
+	w.replay(c, "second-session")
+}
+
+func TestClosingInterruptsTheAnswer(t *testing.T) {
+	gate := llmtest.NewGate()
+	w := newWorld(t, llmtest.Answer("Wait", " for me").HoldAfter(1, gate))
+	w.worker()
+	c := w.open("closing")
+	turn := w.ask(c, "Go on")
+	turn.until(func(e event.Event) bool { return e.Tag() == event.TagTextDelta })
+	turn.until(func(e event.Event) bool { return e.Tag() == event.TagLLMRequestStarted })
+	w.close(c, "")
+	require.Equal(t, story(`
+		SessionStarted after 0
+		UserMessage "Go on"
+		LLMRequestStarted 1 scripted attempt 1 through 2
+		AssistantMessage "Wait" through 2 partial
+		LLMRequestInterrupted 1 cancelled "Wait"
+		SessionEnded closed
+	`), w.log(c))
+	w.replay(c, "closing")
+}
+
+func TestTheLogIsReadWithoutAWorker(t *testing.T) {
+	w := newWorld(t, llmtest.Answer("Yes."))
+	stop := w.worker()
+	c := w.open("alone")
+	w.say(c, "Anyone?")
+	stop()
+	require.Equal(t, story(`
+		SessionStarted after 0
+		UserMessage "Anyone?"
+		LLMRequestStarted 1 scripted attempt 1 through 2
+		AssistantMessage "Yes." through 2
+		LLMRequestCompleted 1 stop
+	`), w.log(c))
+	var from []string
+	for e, err := range c.Events(w.ctx, event.FormatID(c.Name(), 3)) {
+		require.NoError(t, err)
+		from = append(from, string(e.Tag()))
+	}
+	require.Equal(t, []string{"AssistantMessageEvent", "LLMRequestCompletedEvent"}, from)
+}
+
+func TestAStoppingWorkerHandsBackItsRequest(t *testing.T) {
+	t.Parallel()
+	gate := llmtest.NewGate()
+	w := newWorld(t,
+		llmtest.Answer("I was", " saying").HoldAfter(1, gate),
+		llmtest.Answer("I was saying: hello."),
+	)
+	stop := w.worker()
+	c := w.open("handed-back")
+	w.send(c, event.New(event.SetRetryConfig{MaxRetries: 0, InitialDelayMs: 1}))
+	turn := w.ask(c, "Hello")
+	turn.until(func(e event.Event) bool { return e.Tag() == event.TagTextDelta })
+	turn.until(func(e event.Event) bool { return e.Tag() == event.TagLLMRequestStarted })
+	stop()
+	w.worker()
+	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
+	require.Equal(t, "I was saying: hello.", deltaText(turn.seen), "a reset discards the text of the first attempt")
+	require.Equal(t, story(`
+		SessionStarted after 0
+		SetRetryConfig
+		UserMessage "Hello"
+		LLMRequestStarted 1 scripted attempt N
+		LLMAttemptEnded 1 handed_back
+		LLMRequestStarted 1 scripted attempt N
+		AssistantMessage "I was saying: hello."
+		LLMRequestCompleted 1 stop
+	`), withoutUnsentAttempts(w, c))
+	require.NotContains(t, w.history(c), "ActivityTaskTimedOut", "the worker must hand the request back")
+	w.replay(c, "handed-back")
+}
+
+// withoutUnsentAttempts returns the log with all attempts that were handed back as one. A stopping worker can receive the
+// next attempt by a poll that was open; it hands that back unsent.
+func withoutUnsentAttempts(w *world, c *client.Context) string {
+	log := regexp.MustCompile(`attempt \d+`).ReplaceAllString(withoutPositions(w.log(c)), "attempt N")
+	const handedBack = "LLMRequestStarted 1 scripted attempt N\nLLMAttemptEnded 1 handed_back\n"
+	return regexp.MustCompile("("+handedBack+")+").ReplaceAllString(log, handedBack)
+}
+
+func TestAWorkerUsesACustomReducer(t *testing.T) {
+	w := newWorld(t, llmtest.Answer("OK"))
+	w.worker(func(o *contexts.Options) {
+		o.Reduce = func(current reducer.ReducedContext, events ...event.Event) reducer.ReducedContext {
+			for _, e := range events {
+				if m, ok := e.Body.(event.UserMessage); ok {
+					m.Content = strings.ToUpper(m.Content)
+					e.Body = m
+				}
+				current = reducer.Reduce(current, e)
+			}
+			return current
+		}
+	})
+	c := w.open("loud")
+	w.say(c, "be loud")
+	require.Equal(t, []string{"user: BE LOUD"}, contents(w.model.Requests()[0]))
+	require.Contains(t, w.log(c), `UserMessage "be loud"`, "the log must have the original message")
+}
+
+func TestContextsWorkWithoutNATS(t *testing.T) {
+	t.Parallel()
+	gate := llmtest.NewGate()
+	w := newWorld(t, llmtest.Answer("Quiet", " now").HoldAfter(1, gate), llmtest.Answer("Yes"))
+	w.worker(func(o *contexts.Options) { o.Stream = nil })
+	w.client = client.New(client.Options{Temporal: w.temporal, TaskQueue: w.queue})
+	c := w.open("no-nats")
+	turn := w.ask(c, "Speak")
+	require.NoError(t, gate.Reached(w.ctx))
+	turn.until(func(e event.Event) bool { return e.Tag() == event.TagLLMRequestStarted })
+	last := w.say(c, "Stop")
+	require.Equal(t, event.TagLLMRequestCompleted, last[len(last)-1].Tag())
+	require.Contains(t, w.log(c), `LLMRequestInterrupted 1 new_user_input "Quiet"`)
+	turn.rest()
+	w.replay(c, "without-nats")
+}

@@ -1,0 +1,231 @@
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/client"
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/wire"
+	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
+	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
+)
+
+// largeTimeout is the timeout of tests with megabytes of text, which the race detector
+// slows down.
+const largeTimeout = 5 * time.Minute
+
+func TestLargeMessagesSentWithoutAWorkerAreRecorded_Alone(t *testing.T) {
+	large(t)
+	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Answer("That was a lot."))
+	c := w.open("large")
+	no := false
+	const messages = 6
+	for range messages {
+		// In total, they exceed the limit of one workflow task.
+		_, err := c.Send(w.ctx, event.New(event.UserMessage{Content: strings.Repeat("<", 900_000), TriggersTurn: &no}))
+		require.NoError(t, err)
+	}
+	w.worker()
+	last := w.say(c, "Done")
+	require.Equal(t, event.TagLLMRequestCompleted, last[len(last)-1].Tag())
+	require.Len(t, w.model.Requests()[0].Messages, messages+1)
+}
+
+// noise returns incompressible text.
+func noise(random *rand.Rand, bytes int) string {
+	text := make([]byte, bytes)
+	for i := range text {
+		text[i] = ' ' + byte(random.IntN(95))
+	}
+	return string(text)
+}
+
+func TestALargeClosedContextReopens_Alone(t *testing.T) {
+	large(t)
+	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Answer("I remember."))
+	w.worker()
+	c := w.open("large-closed")
+	no := false
+	random := rand.New(rand.NewPCG(1, 2))
+	const messages = 3
+	for range messages {
+		w.send(c, event.New(event.UserMessage{Content: noise(random, 900_000), TriggersTurn: &no}))
+	}
+	w.close(c, "")
+	last := w.say(c, "And?")
+	require.Equal(t, event.TagLLMRequestCompleted, last[len(last)-1].Tag())
+	require.Len(t, w.model.Requests()[0].Messages, messages+1)
+}
+
+func TestAnActivityWorkerAnswersALargeConversation_Alone(t *testing.T) {
+	large(t)
+	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Answer("I have read it all."))
+	w.worker(func(o *contexts.Options) { o.Part = contexts.OnlyWorkflows })
+	w.worker(func(o *contexts.Options) { o.Part = contexts.OnlyActivities })
+	c := w.open("large-split")
+	no := false
+	const messages = 5
+	for range messages {
+		w.send(c, event.New(event.UserMessage{Content: strings.Repeat("x", 1<<20), TriggersTurn: &no}))
+	}
+	// The session exceeds the limit of a query.
+	last := w.say(c, "Done")
+	require.Equal(t, event.TagLLMRequestCompleted, last[len(last)-1].Tag())
+	require.Len(t, w.model.Requests()[0].Messages, messages+1)
+}
+
+func TestSendRejectsAMessageOverTheLimit(t *testing.T) {
+	w := newWorld(t)
+	for name, sender := range map[string]struct {
+		client *client.Client
+		bytes  int
+		limit  string
+	}{
+		"with a store":    {w.client, wire.MaxStoredBytes, "(at most 16000000)"},
+		"without a store": {client.New(client.Options{Temporal: w.dial(nil), TaskQueue: w.queue}), 60 << 10, "at most 61440 without a blob store"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := sender.client.Open("too-large." + w.queue)
+			require.NoError(t, err)
+			_, err = c.Send(w.ctx, event.New(event.UserMessage{Content: strings.Repeat("x", sender.bytes)}))
+			require.ErrorAs(t, err, new(*event.FieldError))
+			require.ErrorContains(t, err, sender.limit)
+		})
+	}
+}
+
+func byteCount(r llmtest.Request) llmtest.Step {
+	return llmtest.Answer(fmt.Sprintf("%d bytes.", len(r.LastUser())))
+}
+
+func TestAMessageOfThreeMegabytesIsAnsweredAndRecorded_Alone(t *testing.T) {
+	large(t)
+	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Func(byteCount))
+	stop := w.worker(shortRuns)
+	c := w.open("three-megabytes")
+	large := strings.Repeat("<3 ", 1<<20)
+	hasIt := func(e event.Event) bool {
+		m, ok := e.Body.(event.UserMessage)
+		return ok && m.Content == large
+	}
+	said := w.say(c, large)
+	require.Equal(t, "3145728 bytes.", deltaText(said))
+	require.True(t, slices.ContainsFunc(said, hasIt))
+	require.True(t, hasIt(w.await(c, hasIt)))
+
+	stop()
+	w.worker(shortRuns) // replays the history
+	for i := range 8 {
+		require.Equal(t, "6 bytes.", deltaText(w.say(c, fmt.Sprintf("Short%d", i))))
+		w.awaitArchive(c)
+	}
+	for _, r := range w.model.Requests() {
+		require.Equal(t, large, r.Messages[0].Content)
+	}
+	runs := w.runs(c)
+	require.Greater(t, len(runs), 1)
+	for _, run := range runs {
+		w.replayRun(c, run, "")
+	}
+	archived := archivedThrough(w, w.archive, c)
+	require.GreaterOrEqual(t, archived, 5)
+	w.log(c)
+	var found []event.Event
+	for e, err := range c.Events(w.ctx, "") {
+		require.NoError(t, err)
+		if hasIt(e) {
+			found = append(found, e)
+		}
+	}
+	require.Len(t, found, 1)
+}
+
+func TestAConversationOfAMillionTokensContinuesAsNew_Alone(t *testing.T) {
+	large(t)
+	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Func(byteCount))
+	w.worker(func(o *contexts.Options) { o.ContinueAfter = contexts.MinContinueAfter })
+	c := w.open("million")
+	no := false
+	random := rand.New(rand.NewPCG(3, 4))
+	const inputs, each = 5, 9
+	for range inputs {
+		var events []event.Event
+		for range each {
+			events = append(events, event.New(event.UserMessage{Content: noise(random, 100_000), TriggersTurn: &no}))
+		}
+		w.send(c, events...)
+	}
+	turns := 0
+	for ; turns < 10 || len(w.runs(c)) == 1; turns++ { // a slow archive delays continue-as-new
+		require.Equal(t, "4 bytes.", deltaText(w.say(c, "And?")))
+	}
+	requests := w.model.Requests()
+	require.Len(t, requests[turns-1].Messages, inputs*each+2*turns-1)
+	w.log(c)
+	d, err := w.temporal.DescribeWorkflowExecution(w.ctx, wire.WorkflowID(c.Name()), "")
+	require.NoError(t, err)
+	require.Less(t, d.GetWorkflowExecutionInfo().GetHistorySizeBytes(), int64(1<<20), "the history must not contain the session")
+
+	w.close(c, "for today")
+	require.Equal(t, "4 bytes.", deltaText(w.say(c, "And?")))
+	state, err := c.State(w.ctx)
+	require.NoError(t, err)
+	require.Equal(t, inputs*each+2*turns+2, state.MessageCount)
+	d, err = w.temporal.DescribeWorkflowExecution(w.ctx, wire.WorkflowID(c.Name()), "")
+	require.NoError(t, err)
+	require.Less(t, d.GetWorkflowExecutionInfo().GetHistorySizeBytes(), int64(1<<20), "the history must not contain the restored session")
+	w.replay(c, "")
+}
+
+func TestATenMegabyteContextContinuesAsNewReopensAndExports_Long(t *testing.T) {
+	long(t)
+	onlyHeavy(t)
+	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Func(byteCount))
+	w.worker(func(o *contexts.Options) { o.ContinueAfter = contexts.MinContinueAfter })
+	c := w.open("ten-megabytes")
+	no := false
+	random := rand.New(rand.NewPCG(5, 6))
+	const inputs, each = 4, 3
+	for range inputs {
+		var events []event.Event
+		for range each {
+			events = append(events, event.New(event.UserMessage{Content: noise(random, 900_000), TriggersTurn: &no}))
+		}
+		w.send(c, events...)
+	}
+	require.Equal(t, "4 bytes.", deltaText(w.say(c, "And?")))
+	notes := 0
+	for begun := len(w.runs(c)); len(w.runs(c)) == begun; notes++ {
+		w.send(c, note(fmt.Sprintf("note-%d", notes), "Go on")) // cheaper than turns
+	}
+	w.awaitListed(c, wire.StatusIdle)
+
+	w.close(c, "for today")
+	w.awaitListed(c, wire.StatusClosed)
+	exported := w.starter("", "export", "-n", c.Name())
+	require.Greater(t, len(exported), 10<<20)
+
+	require.Equal(t, "4 bytes.", deltaText(w.say(c, "And?")))
+	state, err := c.State(w.ctx)
+	require.NoError(t, err)
+	require.Equal(t, inputs*each+notes+4, state.MessageCount)
+	request := w.model.Requests()[1]
+	require.Len(t, request.Messages, inputs*each+notes+3)
+	require.Greater(t, len(request.Body), 10<<20)
+	require.True(t, strings.HasPrefix(w.starter("", "export", "-n", c.Name()), exported), "the new log must extend the exported one")
+}
+
+// awaitListed waits until the newest session of a context is listed with a status.
+func (w *world) awaitListed(c *client.Context, status wire.Status) {
+	w.t.Helper()
+	query := fmt.Sprintf("WorkflowId = '%s'", wire.WorkflowID(c.Name()))
+	for !strings.Contains(w.starter("", "list", "--query", query, "--json"), fmt.Sprintf(`"status":%q`, status)) {
+	}
+}

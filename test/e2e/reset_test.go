@@ -1,0 +1,191 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflowservice/v1"
+
+	"github.com/seed-9ed7edd4/chronicle/client"
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/eventlog"
+	"github.com/seed-9ed7edd4/chronicle/internal/wire"
+	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
+)
+
+// resetPoint returns the history id of the last workflow task that completed before the
+// event after counter was recorded. For counter 0 it is the first task.
+func (w *world) resetPoint(c *client.Context, runID string, counter int) (task int64) {
+	w.t.Helper()
+	history := w.temporal.GetWorkflowHistory(w.ctx, wire.WorkflowID(c.Name()), runID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	var first int64
+	for history.HasNext() {
+		h, err := history.Next()
+		require.NoError(w.t, err)
+		if h.GetEventType() == enumspb.EVENT_TYPE_WORKFLOW_TASK_COMPLETED {
+			if first == 0 {
+				first = h.GetEventId()
+			}
+			task = h.GetEventId()
+		}
+		events, err := eventlog.Decode(h)
+		require.NoError(w.t, err)
+		for _, e := range events {
+			if event.Counter(e.ID) > counter {
+				return max(task, first)
+			}
+		}
+	}
+	return task
+}
+
+// reset resets a run to the end of the workflow task that recorded an event and returns
+// the new run. Later input is lost.
+func (w *world) reset(c *client.Context, runID string, counter int) string {
+	w.t.Helper()
+	return w.resetWithout(c, runID, counter, enumspb.RESET_REAPPLY_EXCLUDE_TYPE_SIGNAL, enumspb.RESET_REAPPLY_EXCLUDE_TYPE_UPDATE)
+}
+
+// resetWithout is reset that reapplies later input except for excluded types.
+func (w *world) resetWithout(c *client.Context, runID string, counter int, excluded ...enumspb.ResetReapplyExcludeType) string {
+	w.t.Helper()
+	answer, err := w.temporal.WorkflowService().ResetWorkflowExecution(w.ctx, &workflowservice.ResetWorkflowExecutionRequest{
+		Namespace:         "default",
+		WorkflowExecution: &common.WorkflowExecution{WorkflowId: wire.WorkflowID(c.Name()), RunId: runID},
+		Reason:            "a test", WorkflowTaskFinishEventId: w.resetPoint(c, runID, counter), RequestId: fmt.Sprint(w.t.Name(), counter, runID),
+		ResetReapplyExcludeTypes: excluded,
+	})
+	require.NoError(w.t, err)
+	return answer.GetRunId()
+}
+
+func texts(log []event.Event) string {
+	var contents []string
+	for _, e := range log {
+		switch b := e.Body.(type) {
+		case event.UserMessage:
+			contents = append(contents, b.Content)
+		case event.AssistantMessage:
+			contents = append(contents, b.Content)
+		}
+	}
+	return strings.Join(contents, "|")
+}
+
+func TestAfterAResetReadersAndTheModelSeeTheSameLog(t *testing.T) {
+	t.Parallel()
+	w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Func(echo))
+	w.worker()
+	c := w.open("reset")
+	for i := range 4 {
+		w.say(c, fmt.Sprintf("m%d", i))
+	}
+	before := w.from(c, "")
+	base := w.runs(c)[0]
+	var cut int // the last event of the second turn
+	for _, e := range before {
+		if e.Tag() == event.TagLLMRequestCompleted && texts(before[:event.Counter(e.ID)]) != texts(before[:cut]) && strings.Count(texts(before[:event.Counter(e.ID)]), "|") == 3 {
+			cut = event.Counter(e.ID)
+		}
+	}
+	require.Positive(t, cut)
+	run := w.reset(c, base, cut)
+	w.say(c, "other")
+	w.log(c)
+	after := w.from(c, "")
+	require.Equal(t, before[:cut], after[:cut])
+	require.Contains(t, texts(after), "other")
+	require.NotContains(t, texts(after), "m3")
+	requests := w.model.Requests()
+	var shown []string
+	for _, m := range requests[len(requests)-1].Messages {
+		shown = append(shown, m.Content)
+	}
+	require.NotContains(t, shown, "m3", "the model must see the log that readers see")
+
+	// The abandoned branch stays readable, and the new one can be reset again.
+	var abandoned []event.Event
+	for e, err := range c.RunEvents(w.ctx, base, "") {
+		require.NoError(t, err)
+		abandoned = append(abandoned, e)
+	}
+	require.Equal(t, before, abandoned)
+	again := w.reset(c, run, cut)
+	w.say(c, "third")
+	require.NotContains(t, texts(w.from(c, "")), "other")
+	w.close(c, "for good")
+	require.NoError(t, w.temporal.GetWorkflow(w.ctx, wire.WorkflowID(c.Name()), again).Get(w.ctx, nil), "closing must complete")
+	w.say(c, "fourth")
+	require.Contains(t, texts(w.from(c, "")), "third")
+	found, err := c.Verify(w.ctx)
+	require.NoError(t, err)
+	require.Empty(t, found.Problems)
+	w.replayRun(c, again, "")
+}
+
+func TestAFollowerResumesAtTheResetPoint(t *testing.T) {
+	t.Parallel()
+	w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Func(echo))
+	w.worker()
+	c := w.open("reset-followed")
+	w.say(c, "m0")
+	cut := len(w.from(c, ""))
+	w.say(c, "m1")
+	last := w.from(c, "")[len(w.from(c, ""))-1].ID
+	base := w.runs(c)[0]
+	var seen []event.Event
+	for e, err := range c.Follow(w.ctx, client.FollowOptions{}) {
+		require.NoError(t, err)
+		n := event.Counter(e.ID)
+		require.LessOrEqual(t, n, len(seen)+1)
+		seen = append(seen[:n-1], e)
+		if e.ID == last && strings.Contains(texts(seen), "m1") {
+			w.reset(c, base, cut)
+			_, err := c.Send(w.ctx, event.New(event.UserMessage{Content: "other"}))
+			require.NoError(t, err)
+		}
+		if e.Tag() == event.TagLLMRequestCompleted && strings.Contains(texts(seen), "other") {
+			break
+		}
+	}
+	require.NotContains(t, texts(seen), "m1")
+	require.Equal(t, w.from(c, ""), seen)
+}
+
+func TestAResetToTheFirstWorkflowTaskRestoresThePreviousSession(t *testing.T) {
+	t.Parallel()
+	w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Func(echo))
+	w.worker()
+	c := w.open("reset-first")
+	w.say(c, "m0")
+	w.close(c, "once")
+	w.say(c, "m1")
+	base := w.runs(c)[0]
+	before := w.from(c, "")
+	w.reset(c, base, 0)
+	w.say(c, "other")
+	log := w.from(c, "")
+	require.Contains(t, texts(log), "m0")
+	require.Contains(t, texts(log), "other")
+	require.NotContains(t, texts(log), "m1")
+	require.Equal(t, before[0], log[0])
+}
+
+func TestATerminatedRunIsArchivedBeforeItIsDeleted(t *testing.T) {
+	t.Parallel()
+	w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Func(echo))
+	w.worker()
+	c := w.open("terminated-forgotten")
+	w.say(c, "m0")
+	ended := w.runs(c)[0]
+	require.NoError(t, w.temporal.TerminateWorkflow(w.ctx, wire.WorkflowID(c.Name()), ended, "a test"))
+	w.say(c, "m1")
+	before := w.from(c, "")
+	w.deleteRuns(c, ended)
+	require.Equal(t, before, w.from(c, ""))
+	require.Contains(t, texts(before), "m0")
+}

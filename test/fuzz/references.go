@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync"
+
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/converter"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/references"
+	"github.com/seed-9ed7edd4/chronicle/internal/wire"
+)
+
+const missing = "sha256/0000000000000000000000000000000000000000000000000000000000000000"
+
+func claimed(data string) converter.RawValue {
+	return converter.NewRawValue(references.Active([]byte(data)))
+}
+
+func (*target) claim(ref, store string) converter.RawValue {
+	return claimed(`{"driverName":"chronicle-blobs","claimData":{"ref":"` + ref + `","store":"` + store + `"}}`)
+}
+
+// signalReference sends a reference that cannot be read, or not as input.
+func signalReference(ctx context.Context, t *target) error {
+	large, err := t.large(ctx)
+	if err != nil {
+		return err
+	}
+	store := gjson(large.GetData(), "store")
+	input := pick[any](t.rand, t.claim(missing, "nope"), t.claim(missing, store), t.claim("../../etc/passwd", store), t.claim("sha256/x", store),
+		claimed(`{"driverName":"s3","claimData":{}}`), claimed(`{"driverName":`), claimed(``), claimed(`[]`), claimed(`{"driverName":"chronicle-blobs","claimData":null}`),
+		payload("json/external-storage-reference", []byte(`{"driver_name":"gone"}`)), claimed(strings.Repeat("x", 400<<10)))
+	return t.signal(ctx, pick(t.rand, wire.SignalEvent, wire.SignalEvent, wire.SignalEvent, wire.SignalInterrupt, wire.SignalClose, "typo"), input)
+}
+
+// copyReference sends copies of the reference to a large note. All but the first have a used client event id.
+func copyReference(ctx context.Context, t *target) error {
+	large, err := t.large(ctx)
+	if err != nil {
+		return err
+	}
+	for range pick(t.rand, 1, 5, 15) {
+		if err := t.signal(ctx, wire.SignalEvent, converter.NewRawValue(proto.Clone(large).(*commonpb.Payload))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// note is the reference to a note of 12 MB, which the store contains once.
+type note struct {
+	mu        sync.Mutex
+	reference *commonpb.Payload
+}
+
+const noteBytes = 12_000_000
+
+func (f *fuzz) large(ctx context.Context) (*commonpb.Payload, error) {
+	f.note.mu.Lock()
+	defer f.note.mu.Unlock()
+	if f.note.reference != nil {
+		return f.note.reference, nil
+	}
+	c, err := f.Contexts.Open("fuzz-note")
+	if err != nil {
+		return nil, err
+	}
+	if _, err := c.Send(ctx, event.New(event.Note{Kind: event.NoteSystem, Content: strings.Repeat("large ", noteBytes/6)})); err != nil {
+		return nil, err
+	}
+	// The client of the rig resolves no references in histories.
+	history := f.Temporal.GetWorkflowHistory(ctx, wire.WorkflowID(c.Name()), "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for history.HasNext() {
+		h, err := history.Next()
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range h.GetWorkflowExecutionSignaledEventAttributes().GetInput().GetPayloads() {
+			if references.Is(p) {
+				f.note.reference = p
+				return p, nil
+			}
+		}
+	}
+	return nil, errNothing
+}
+
+// gjson returns a string of the claim data of a reference.
+func gjson(data []byte, name string) string {
+	var reference struct{ ClaimData map[string]string }
+	_ = json.Unmarshal(data, &reference) // "" is another hostile value
+	return reference.ClaimData[name]
+}

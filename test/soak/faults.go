@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/seed-9ed7edd4/chronicle/internal/pause"
+	"github.com/seed-9ed7edd4/chronicle/test/rig"
+)
+
+// The pauses between faults and the duration of outages are random within these bounds.
+const (
+	minWorkerPause, maxWorkerPause = 2 * time.Second, 8 * time.Second
+	minOutagePause, maxOutagePause = 5 * time.Second, 15 * time.Second
+	minDown, maxDown               = 1 * time.Second, 6 * time.Second
+	// restartTimeout bounds the start of a worker during an outage.
+	restartTimeout = 2 * time.Minute
+)
+
+func between(r *rand.Rand, least, most time.Duration) time.Duration {
+	return least + time.Duration(r.Int64N(int64(most-least)))
+}
+
+// random returns the source of random numbers for a purpose.
+func (s *soak) random(purpose uint64) *rand.Rand {
+	return rand.New(rand.NewPCG(s.options.seed, purpose))
+}
+
+// workerFlags make runs continue as new often, and drain for less time than some answers take.
+var workerFlags = []string{"--continue-as-new-after", "150", "--drain-timeout", "2s"}
+
+// startWorker starts worker i. Those with an odd number serve the agents.
+func (s *soak) startWorker(ctx context.Context, i int) (*rig.Process, error) {
+	if i%2 == 0 {
+		return s.StartWorker(ctx, workerFlags...)
+	}
+	return s.Launch(ctx, s.Command("soak", agentCommand, "--recorder", s.recorder.url))
+}
+
+func (s *soak) startWorkers(ctx context.Context) error {
+	for i := range s.options.workers {
+		w, err := s.startWorker(ctx, i)
+		if err != nil {
+			return err
+		}
+		s.workers = append(s.workers, w)
+	}
+	return nil
+}
+
+func (s *soak) stopWorkers() {
+	for _, w := range s.workers {
+		_ = w.Stop()
+	}
+}
+
+func (s *soak) disruptWorkers(ctx context.Context) error {
+	r := s.random(1 << 32)
+	for n := 0; pause.For(ctx, between(r, minWorkerPause, maxWorkerPause)); n++ {
+		i := r.IntN(len(s.workers))
+		select {
+		case <-s.workers[i].Done():
+			return errors.New("a worker exited on its own")
+		default:
+		}
+		if n%2 == 0 {
+			s.workers[i].Kill()
+			s.counts.add("worker killed", 1)
+		} else {
+			if err := s.workers[i].Stop(); err != nil {
+				return fmt.Errorf("stop a worker: %w", err)
+			}
+			s.counts.add("worker stopped", 1)
+		}
+		if err := s.restartWorker(ctx, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// restartWorker starts worker i even if ctx is done. During an outage it may take several attempts.
+func (s *soak) restartWorker(ctx context.Context, i int) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restartTimeout)
+	defer cancel()
+	for {
+		w, err := s.startWorker(ctx, i)
+		if err == nil {
+			s.workers[i] = w
+			return nil
+		}
+		if !pause.For(ctx, time.Second) {
+			return err
+		}
+	}
+}
+
+// outages stops Temporal, NATS or the blob store, one at a time.
+func (s *soak) outages(ctx context.Context) error {
+	r := s.random(2 << 32)
+	for n := r.IntN(3); pause.For(ctx, between(r, minOutagePause, maxOutagePause)); n++ {
+		down := between(r, minDown, maxDown)
+		var err error
+		switch n % 3 {
+		case 0:
+			err = s.RestartTemporal(ctx, r.IntN(2) == 0, down)
+			s.counts.add("temporal outage", 1)
+			if errors.Is(err, rig.ErrNoServer) {
+				err = nil
+			}
+		case 1:
+			err = s.RestartNATS(ctx, down)
+			s.counts.add("nats outage", 1)
+		case 2:
+			err = s.DisconnectBlobs(ctx, down)
+			s.counts.add("blobs outage", 1)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
