@@ -1,6 +1,5 @@
-// Package backend implements the interfaces of package activities: models with package llm, the
-// stream with package stream, and the sender with package client. It keeps go-openai and NATS out of
-// the dependencies of activities and workflows.
+// Package backend implements the models of package activities with package llm. It keeps go-openai out of the
+// dependencies of activities and workflows.
 package backend
 
 import (
@@ -9,7 +8,6 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/internal/stream"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
@@ -94,37 +92,4 @@ func modelError(err error) error {
 		Kind: string(failed.Kind), Failure: failed.Kind.Failure(), Retryable: failed.Retryable(), Suspects: failed.Suspects, RetryAfter: failed.RetryAfter,
 		Window: failed.Window, InputTokens: failed.InputTokens, Err: err,
 	}
-}
-
-// Stream sends messages through a connection to NATS. It returns nil if conn is nil.
-func Stream(conn *stream.Conn) activities.Stream {
-	if conn == nil {
-		return nil
-	}
-	return nats{conn}
-}
-
-type nats struct{ conn *stream.Conn }
-
-func (n nats) Broadcast(attempt activities.StreamAttempt, onStop func(activities.Stop)) activities.Broadcast {
-	return broadcast{n.conn.Broadcast(stream.Attempt(attempt), func(stop stream.Stop) { onStop(activities.Stop(stop)) })}
-}
-
-func (n nats) Progress(contextName string, progress event.ToolProgress) {
-	n.conn.PublishProgress(contextName, progress)
-}
-
-type broadcast struct{ *stream.Broadcast }
-
-func (b broadcast) Publish(d activities.Delta) {
-	if d.IsReasoning {
-		b.PublishReasoning(d.Text)
-	} else {
-		b.Broadcast.Publish(d.Text)
-	}
-}
-
-func (n nats) Stop(ctx context.Context, contextName string, stop activities.Stop) bool {
-	// An error means that no worker acknowledged it.
-	return n.conn.Stop(ctx, contextName, stream.Stop(stop)) == nil
 }
