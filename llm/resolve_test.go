@@ -70,15 +70,15 @@ func TestConfigurationErrorsSayWhatToConfigure(t *testing.T) {
 		},
 		"no such file": {
 			config: reducer.ProviderConfig{ProviderID: "file-key", Model: "m"},
-			want:   "file-key: no API key: the worker cannot read /run/secrets/key: file does not exist",
+			want:   "file-key: no API key on the worker: cannot read /run/secrets/key: file does not exist",
 		},
 		"a blank file": {
 			config: reducer.ProviderConfig{ProviderID: "file-blank", Model: "m"},
-			want:   "file-blank: no API key: the file /run/secrets/blank is empty",
+			want:   "file-blank: no API key on the worker: file:/run/secrets/blank is empty or not set",
 		},
 		"an invalid key": {
 			config: reducer.ProviderConfig{ProviderID: "two-lines", Model: "m"},
-			want:   "two-lines: no API key: the content of the environment variable TWO_LINES_API_KEY is not a key (want one word of ASCII)",
+			want:   "two-lines: no API key on the worker: the content of env:TWO_LINES_API_KEY is not a key (want one word of ASCII)",
 		},
 		"a key instead of a reference": {
 			config: reducer.ProviderConfig{ProviderID: "openai", Model: "m", APIKeyRef: "sk-secret"},

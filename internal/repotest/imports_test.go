@@ -54,7 +54,7 @@ var bans = []struct {
 		"hooks are functions: activities call them, and they know neither models nor Temporal"},
 	{"./hook", []string{"net*", "os*"}, nil,
 		"activities and thereby workflows depend on it"},
-	{"./hook/webhook", []string{"*"}, []string{"std", "./event", "./reducer", "./hook", "./internal/retryafter", "./internal/tomlfile", "./internal/tracing", "github.com/BurntSushi/toml", "github.com/standard-webhooks/*"},
+	{"./hook/webhook", []string{"*"}, []string{"std", "./event", "./reducer", "./hook", "./internal/retryafter", "./internal/secretref", "./internal/tomlfile", "./internal/tracing", "github.com/BurntSushi/toml", "github.com/standard-webhooks/*"},
 		"webhooks know neither models nor Temporal"},
 	{"./tool", []string{"./workflows", "./client", "./worker*", "./llm*", "./internal/stream", "./internal/backend"}, nil,
 		"tools are functions: the worker calls them, and they know neither models nor clients"},
