@@ -16,7 +16,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event/eventtest"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
-	"github.com/seed-9ed7edd4/chronicle/llm/llmtest/ordering"
+	"github.com/seed-9ed7edd4/chronicle/internal/ordering"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 

@@ -70,7 +70,7 @@ var bans = []struct {
 		"the guard of requests is small enough to be reviewed"},
 	{"./llm", []string{"go.temporal.io/*", "github.com/nats-io/*", "./workflows", "./activities", "./internal/stream", "./client"}, nil,
 		"the model adapter works without Temporal"},
-	{"./llm/llmtest/ordering", []string{"*"}, []string{"std"},
+	{"./internal/ordering", []string{"*"}, []string{"std"},
 		"the rules of providers share no code with the renderer that they check"},
 	{"./internal/eventlog", []string{"./workflows", "./activities", "./llm*", "./internal/stream", "./client"}, nil,
 		"reading a log requires neither the code that wrote it nor a model"},

@@ -19,7 +19,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
-	"github.com/seed-9ed7edd4/chronicle/llm/llmtest/ordering"
+	"github.com/seed-9ed7edd4/chronicle/internal/ordering"
 )
 
 // model is a server whose answers are hostile, unless the request names usable as its model.
