@@ -80,10 +80,10 @@ func TestARepairFollowsTheConversation(t *testing.T) {
 	model := llmtest.Start(t, llmtest.Answer(`{"name":"Ann"}`), llmtest.Answer(`{"name":"Ann"}`), llmtest.Answer(`{"name":"Bob"}`))
 	to := target(t, model)
 	to.Conversation, to.Settings.ResponseFormat = "demo", person
-	to.Repair = &llm.Repair{Answer: "Ann", Problem: "not JSON"}
+	to.Repair = &reducer.Repair{Answer: "Ann", Problem: "not JSON"}
 	_, err := to.Stream(within(t), hello, nil)
 	require.NoError(t, err)
-	to.Repair = &llm.Repair{Problem: "not JSON"}
+	to.Repair = &reducer.Repair{Problem: "not JSON"}
 	_, err = to.Stream(within(t), hello, nil)
 	require.NoError(t, err)
 	to.Repair = nil

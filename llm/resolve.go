@@ -24,7 +24,7 @@ type Target struct {
 	FirstToken, Stall time.Duration
 	Conversation      string                // its id in traces; empty: none
 	Settings          event.RequestSettings // override those of the provider config
-	Repair            *Repair               // the invalid answer to correct; nil: none
+	Repair            *reducer.Repair       // the invalid answer to correct; nil: none
 	MaxOutput         int                   // limits the tokens of the answer if no setting does; 0: the provider's default
 	Tools             []Tool                // that the model may call; without any, no tool settings are sent
 

@@ -70,7 +70,7 @@ func TestAnAnswerWithCallsIsComplete(t *testing.T) {
 	require.Equal(t, []llm.Delta{{Text: "Hm", IsReasoning: true}, {Text: "Let me "}, {Text: "look."}}, deltas, "calls are no deltas")
 	require.Equal(t, llm.Result{
 		Text: "Let me look.", Reasoning: "Hm", FinishReason: "tool_calls", Usage: event.Usage{InputTokens: 7, OutputTokens: 4},
-		Calls: []llm.Call{{ID: "c1", Name: "weather", Arguments: `{"city":"Rome"}`}, {ID: "c2", Name: "time", Arguments: `{}`}},
+		Calls: []reducer.ToolCall{{ID: "c1", Name: "weather", Arguments: `{"city":"Rome"}`}, {ID: "c2", Name: "time", Arguments: `{}`}},
 		State: &event.ProviderState{
 			ProviderID: "scripted", Model: "model-1", BaseURL: model.URL, Data: json.RawMessage(`{"reasoning_content":"Hm"}`), CallIDs: []string{"c1", "c2"},
 		},
@@ -138,7 +138,7 @@ var streamedCalls = map[string]callTest{
 	"without a name":                {[]string{`"index":0,"id":"a","function":{"arguments":"{}"}`}, `a:tool({})`},
 }
 
-func format(calls []llm.Call) string {
+func format(calls []reducer.ToolCall) string {
 	var texts []string
 	for _, call := range calls {
 		id := call.ID

@@ -35,7 +35,7 @@ func (m model) Check(r activities.ModelRequest) error {
 
 func (m model) prepare(r activities.ModelRequest) {
 	m.target.Conversation, m.target.FirstToken, m.target.Stall = r.Conversation, r.FirstToken, r.Stall
-	m.target.Settings, m.target.Repair = r.Settings, (*llm.Repair)(r.Repair)
+	m.target.Settings, m.target.Repair = r.Settings, r.Repair
 	m.target.MaxOutput, m.target.Tools = r.MaxOutput, nil
 	for _, tool := range r.Tools {
 		m.target.Tools = append(m.target.Tools, llm.Tool(tool))
@@ -55,10 +55,7 @@ func (m model) Stream(ctx context.Context, r activities.ModelRequest, onDelta fu
 		}
 	}
 	answer := activities.Answer{
-		Text: result.Text, Reasoning: result.Reasoning, State: result.State, FinishReason: result.FinishReason, Usage: result.Usage,
-	}
-	for _, call := range result.Calls {
-		answer.Calls = append(answer.Calls, activities.ModelCall(call))
+		Text: result.Text, Reasoning: result.Reasoning, State: result.State, FinishReason: result.FinishReason, Usage: result.Usage, Calls: result.Calls,
 	}
 	return answer, err
 }
