@@ -17,9 +17,9 @@ import (
 
 	"github.com/sashabaranov/go-openai"
 
+	"github.com/seed-9ed7edd4/chronicle/internal/ordering"
 	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
-	"github.com/seed-9ed7edd4/chronicle/internal/ordering"
 )
 
 // model is a server whose answers are hostile, unless the request names usable as its model.

@@ -16,9 +16,9 @@ import (
 
 	"github.com/sashabaranov/go-openai"
 
+	"github.com/seed-9ed7edd4/chronicle/internal/ordering"
 	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
-	"github.com/seed-9ed7edd4/chronicle/internal/ordering"
 )
 
 // serveModel runs an OpenAI-compatible server. It answers the newest message of a conversation as the
