@@ -48,6 +48,16 @@ func TestAReportShowsRatiosAndBounds(t *testing.T) {
 	}
 }
 
+func TestARatioComparesPairs(t *testing.T) {
+	r := newReport(false)
+	r.addRatio("turns_per_second_50_of_bare", samples{9, 20, 24, 70}, samples{10, 25, 40, 100})
+	r.judge()
+	require.Equal(t, &metric{
+		Name: "turns_per_second_50_of_bare", P50: 0.7, P95: 0.9, Unit: "x", N: 4,
+		Bounds: []string{"MISSED: p50 >= 0.85"}, Note: "quartiles 0.60 to 0.80",
+	}, r.find("turns_per_second_50_of_bare"))
+}
+
 func TestAReportIsWrittenWithItsBounds(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bench.json")
 	r := newReport(false)

@@ -208,6 +208,9 @@ func (r *Rig) ServerPID() (int, error) {
 	return r.server.PID(), nil
 }
 
+// NATSPID is the process id of the NATS server.
+func (r *Rig) NATSPID() int { return r.nats.PID() }
+
 // Begin creates a context, and follows it as a terminal does, from before its first message.
 func (r *Rig) Begin(ctx context.Context, name string) error {
 	c, err := r.Contexts.Open(name)
