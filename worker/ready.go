@@ -2,12 +2,12 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
-	"github.com/google/uuid"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
@@ -140,7 +140,7 @@ func await(ctx context.Context, c client.Client, namespace, taskQueue string, in
 
 func attempt(ctx context.Context, c client.Client, namespace, taskQueue string, in readyInput) error {
 	run, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID:                       "ready:" + uuid.NewString(),
+		ID:                       "ready:" + rand.Text(),
 		TaskQueue:                taskQueue,
 		WorkflowExecutionTimeout: readyTimeout,
 		StaticSummary:            "readiness check of a worker",

@@ -2,9 +2,9 @@ package doctor
 
 import (
 	"context"
+	"crypto/rand"
 	"time"
 
-	"github.com/google/uuid"
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	sdkclient "go.temporal.io/sdk/client"
@@ -31,7 +31,7 @@ type body func(workflow.Context) ([]Finding, error)
 func (d *Deployment) execute(ctx context.Context, run body) (found []Finding, err error) {
 	ctx, cancel := shortened(ctx)
 	defer cancel()
-	queue := "doctor/" + uuid.NewString()
+	queue := "doctor/" + rand.Text()
 	w := worker.New(d.temporal, queue, worker.Options{})
 	w.RegisterWorkflowWithOptions(lingering(run), workflow.RegisterOptions{Name: workflowName})
 	if err := w.Start(); err != nil {
@@ -64,7 +64,7 @@ func shortened(ctx context.Context) (context.Context, context.CancelFunc) {
 
 func startOptions(queue string) sdkclient.StartWorkflowOptions {
 	return sdkclient.StartWorkflowOptions{
-		ID: "doctor:" + uuid.NewString(), TaskQueue: queue, WorkflowExecutionTimeout: maxLife, StaticSummary: "check of a deployment",
+		ID: "doctor:" + rand.Text(), TaskQueue: queue, WorkflowExecutionTimeout: maxLife, StaticSummary: "check of a deployment",
 	}
 }
 
