@@ -170,19 +170,3 @@ var camelHump = regexp.MustCompile(`[A-Z]`)
 // isFirst reports whether an event is the first that a client sent to its context; only
 // SessionStarted may precede it.
 func isFirst(e event.Event) bool { return event.Counter(e.ID) <= 2 }
-
-// optionalMilliseconds returns nil if the flag is not set.
-func optionalMilliseconds(command *cobra.Command, flag string, d time.Duration) (*int64, error) {
-	if !command.Flags().Changed(flag) {
-		return nil, nil
-	}
-	ms, err := wholeMilliseconds("--"+flag, d)
-	return &ms, err
-}
-
-func wholeMilliseconds(what string, d time.Duration) (int64, error) {
-	if d%time.Millisecond != 0 {
-		return 0, usagef("%s %s: want whole milliseconds", what, d)
-	}
-	return d.Milliseconds(), nil
-}
