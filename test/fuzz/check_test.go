@@ -1,15 +1,22 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
+	"github.com/seed-9ed7edd4/chronicle/tool"
+	"github.com/seed-9ed7edd4/chronicle/tool/mcp"
 )
 
 func log(bodies ...event.Body) (log []event.Event) {
@@ -81,4 +88,28 @@ func TestASeedDeterminesTheSteps(t *testing.T) {
 	}
 	require.Equal(t, names(1), names(1))
 	require.NotEqual(t, names(1), names(2))
+}
+
+func TestTheHostileServerOffersItsTool(t *testing.T) {
+	server := startServer()
+	defer server.Close()
+	servers, err := mcp.New(mcp.Options{Servers: []mcp.Server{{
+		Name: "evil", URL: server.URL, Headers: map[string]string{"Authorization": "Bearer env:TOKEN"},
+	}}, Getenv: func(string) string { return secrets[1] }, Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	servers.Start()
+	defer servers.Close()
+	status := servers.Status(t.Context(), "evil")
+	require.NoError(t, status.Error)
+	require.NotZero(t, status.Tools)
+	set, err := tool.NewSet(tool.Options{Sources: map[string]tool.Source{mcp.Prefix: servers}})
+	require.NoError(t, err)
+	for _, hostile := range results {
+		arguments := json.RawMessage(fmt.Sprintf(`{"how":%q}`, hostile.name))
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		got := set.Call(ctx, activities.ToolCallRequest{Name: "mcp__evil__act", Arguments: arguments})
+		cancel()
+		require.Equal(t, hostile.name == "fine", string(got.Value) == `"fine"`, "%s: %.100s %.100s", hostile.name, got.Value, got.Error)
+		require.NotContains(t, string(got.Value)+string(got.Error), secrets[1], hostile.name)
+	}
 }
