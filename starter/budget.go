@@ -32,9 +32,7 @@ under a budget have at most 4,096 tokens, unless --max-tokens of "set provider" 
 
 Otherwise, show the budget of a context and its usage. With --label, show today's
 usage of a label and its daily budget, which the worker's operator sets. Days are
-in UTC. A worker must be running.
-
-` + exitReference,
+in UTC. A worker must be running.`,
 		Example: `  starter budget -n demo --tokens 100000 --cost 2.50
   starter budget -n demo
   starter budget --label team=support`,
@@ -92,11 +90,10 @@ type budget struct {
 }
 
 func showBudget(ctx context.Context, o budgetOptions) error {
-	c, of, err := o.open(ctx, o.name)
+	of, err := o.open(ctx, o.name)
 	if err != nil {
 		return err
 	}
-	defer c.Shutdown()
 	state, err := of.State(ctx)
 	if err != nil {
 		return err
@@ -118,7 +115,6 @@ func showLabelBudget(ctx context.Context, o budgetOptions) error {
 	if err != nil {
 		return err
 	}
-	defer c.Shutdown()
 	label, value, _ := strings.Cut(o.label, "=")
 	state, err := c.LabelBudget(ctx, label, value)
 	if err != nil {

@@ -100,13 +100,16 @@ func dialClient(ctx context.Context, config client.Config) (contextClient, error
 
 const dialTimeout = 5 * time.Second
 
-// The caller shuts the client down.
+// connect sets the client of the command, which [execute] shuts down.
 func (a *app) connect(ctx context.Context) (contextClient, error) {
 	dialCtx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	c, err := a.dial(dialCtx, a.clientConfig())
 	if err != nil && ctx.Err() == nil && errors.Is(dialCtx.Err(), context.DeadlineExceeded) {
 		return nil, fmt.Errorf("%w: no answer within %s", client.ErrUnreachable, dialTimeout)
+	}
+	if err == nil {
+		a.client = c
 	}
 	return c, err
 }
@@ -126,21 +129,16 @@ func (a *app) clientConfig() client.Config {
 	return config
 }
 
-// The caller shuts the client down.
-func (a *app) open(ctx context.Context, name string) (contextClient, conversation, error) {
+// open connects and opens a context.
+func (a *app) open(ctx context.Context, name string) (conversation, error) {
 	if err := checkName(name); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	c, err := a.connect(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	opened, err := c.Open(name)
-	if err != nil {
-		c.Shutdown()
-		return nil, nil, err
-	}
-	return c, opened, nil
+	return c.Open(name)
 }
 
 func checkName(name string) error {

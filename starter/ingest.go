@@ -54,9 +54,7 @@ anything is recorded:
 Ingesting a log again, or a longer version of it, adds only events that are new.
 Lines of new types are counted in a note, and broken ones recorded as warnings.
 Probable API keys are removed. Outputs longer than about 1 MiB are truncated in
-the middle, with a marker.
-
-` + exitReference,
+the middle, with a marker.`,
 		Example: `  droid exec --output-format stream-json "Fix the tests" | starter ingest -n fix
   starter ingest -n fix --follow ~/.claude/projects/-home-ada-app/SESSION.jsonl`,
 		Args: atMostOneArgument,
@@ -116,11 +114,10 @@ func runIngest(ctx context.Context, o ingestOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	c, to, err := o.open(ctx, o.name)
+	to, err := o.open(ctx, o.name)
 	if err != nil {
 		return err
 	}
-	defer c.Shutdown()
 	known, _, err := clientEventIDs(ctx, to)
 	if err != nil {
 		return err

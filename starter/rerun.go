@@ -34,9 +34,7 @@ func newRerunCommand(a *app) *cobra.Command {
 tools and, with --system, the system prompt. It has no tools, so that no call is
 made again. Send it the same user messages, one after the other, and show both
 answers to each: in two columns on a terminal, as a Markdown table otherwise, or
-with --json as one object per turn, followed by the totals.
-
-` + exitReference,
+with --json as one object per turn, followed by the totals.`,
 		Example: `  starter rerun -n demo --as demo-mini --provider openai --model gpt-4o-mini
   starter rerun -n demo --at demo:0012 --as demo-brief --provider openai --model gpt-4o --system "Be brief."`,
 		Args: noArguments,
@@ -87,16 +85,15 @@ func runRerun(ctx context.Context, o rerunOptions) error {
 	if err != nil {
 		return nameFlags(err)
 	}
-	c, from, err := o.open(ctx, o.name)
+	from, err := o.open(ctx, o.name)
 	if err != nil {
 		return err
 	}
-	defer c.Shutdown()
 	questions, err := o.questions(ctx, from)
 	if err != nil {
 		return err
 	}
-	to, err := c.Open(o.as)
+	to, err := o.client.Open(o.as)
 	if err != nil {
 		return err
 	}

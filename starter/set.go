@@ -27,9 +27,7 @@ func newSetCommand(a *app) *cobra.Command {
 		Short: "Change the settings of a context",
 		Long: `Change a setting of a context: add an event to its log, and show the event as
 recorded. A setting takes effect with the next request. The context is created
-if it does not exist.
-
-` + exitReference,
+if it does not exist.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return usagef("setting: missing (want provider, request, retry, timeout, policy, compaction or system)")
@@ -51,11 +49,10 @@ func runSet(ctx context.Context, o setOptions, body event.Body) error {
 	if err != nil {
 		return nameFlags(err)
 	}
-	c, to, err := o.open(ctx, o.name)
+	to, err := o.open(ctx, o.name)
 	if err != nil {
 		return err
 	}
-	defer c.Shutdown()
 	recorded, err := o.set(ctx, to, setting)
 	if err != nil {
 		return err

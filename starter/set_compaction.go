@@ -28,9 +28,7 @@ strategies are tried in order:
 
 ` + effectsUsage(event.Strategies(), strategyEffects) + `
 The command sets all fields. Without strategies, they are drop_tool_results and
-summarise, as in new contexts; --reset returns to the settings of new contexts.
-
-` + exitReference,
+summarise, as in new contexts; --reset returns to the settings of new contexts.`,
 		Example: `  starter set compaction drop_tool_results truncate -n demo --trigger 90
   starter set compaction -n demo --off`,
 		ValidArgs: strategies,

@@ -28,9 +28,7 @@ and how long input is debounced before a request is sent. Omitted values stay
 unchanged.
 
 ` + effectsUsage(event.Policies(), policyEffects) + `
-Durations have a unit, as in 10ms or 1s, and are whole milliseconds.
-
-` + exitReference,
+Durations have a unit, as in 10ms or 1s, and are whole milliseconds.`,
 		Example: `  starter set policy queue -n demo
   starter set policy -n demo --quiet-period 300ms --max-wait 2s`,
 		Args:      atMostOneArgument,

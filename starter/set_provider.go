@@ -23,9 +23,7 @@ keys, see "worker --help", --providers and --allow-base-url. Requests to any
 other provider fail.
 
 With --default, the context returns to the default provider of the worker or,
-with --fallback, to no fallback.
-
-` + exitReference,
+with --fallback, to no fallback.`,
 		Example: `  starter set provider -n demo --provider openai --model gpt-4o
   starter set provider -n demo --provider local --model llama3.2 --base-url http://127.0.0.1:11434/v1 --fallback`,
 		Args: noArguments,

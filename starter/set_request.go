@@ -29,9 +29,7 @@ func newSetRequestCommand(o *setOptions) *cobra.Command {
 flag resets its setting to the provider's default, --reset all of them. "starter
 send --settings" overrides them for one message.
 
-Settings that the provider does not support are not sent to it.
-
-` + exitReference,
+Settings that the provider does not support are not sent to it.`,
 		Example: `  starter set request -n demo --top-p 0.9 --stop END --label user=u-17
   starter set request -n demo --response-schema person.json --reasoning-effort low
   starter set request -n demo --tool-choice required --parallel-tool-calls=false

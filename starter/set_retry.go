@@ -15,9 +15,7 @@ func newSetRetryCommand(o *setOptions) *cobra.Command {
 		Long: `Set the number of retries after a failed attempt, per provider, and their delays.
 The command sets all fields; omitted flags return to their defaults, with --reset
 all of them. Durations have a unit, as in 100ms, 2s or 1m30s, and are whole
-milliseconds.
-
-` + exitReference,
+milliseconds.`,
 		Example: `  starter set retry -n demo --max-retries 5 --initial-delay 500ms --jitter`,
 		Args:    noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {

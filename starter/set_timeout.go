@@ -16,9 +16,7 @@ answer, including hooks, without the wait for a budget, and optionally those of
 the first token and of pauses after it. An attempt that times out is retried, see
 "starter set retry". The command sets all fields; omitted flags return to their
 defaults. DURATION has a unit, as in 45s or 2m, and is 1ms to 24h in whole
-milliseconds. New contexts have a timeout of 30s and no others.
-
-` + exitReference,
+milliseconds. New contexts have a timeout of 30s and no others.`,
 		Example: `  starter set timeout 2m -n demo
   starter set timeout 5m -n demo --first-token 20s --stall 5s`,
 		Args: oneArgument("DURATION"),

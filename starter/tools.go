@@ -39,9 +39,7 @@ A client's tool is declared with --client-tool as an object with name, descripti
 and parameters, a JSON Schema. Its calls wait until a client sends the result, see
 "starter result".
 
-Calls of tools that match --approve wait for "starter approve" or "starter deny".
-
-` + exitReference,
+Calls of tools that match --approve wait for "starter approve" or "starter deny".`,
 		Example: `  starter tools -n demo fetch 'mcp:files/*' --approve 'mcp:files/write_*'
   starter tools -n demo --client-tool @ask_user.json --expiry 1h
   starter tools -n demo --set '{"tools":["fetch"],"approve":[{"tool":"fetch","when":{"required":["body"]}}]}'
@@ -142,11 +140,10 @@ type tools struct {
 }
 
 func showTools(ctx context.Context, o toolsOptions) error {
-	c, of, err := o.open(ctx, o.name)
+	of, err := o.open(ctx, o.name)
 	if err != nil {
 		return err
 	}
-	defer c.Shutdown()
 	session, err := load(ctx, of)
 	if err != nil {
 		return err
