@@ -42,7 +42,11 @@ label = "team"
 tokens_per_day = 100000000
 `
 
-func run(ctx context.Context, o options) error {
+func run(ctx context.Context, arguments []string) error {
+	o, err := parse(arguments)
+	if err != nil {
+		return err
+	}
 	f := &fuzz{options: o, http: &http.Client{Timeout: doorTimeout}}
 	defer f.http.CloseIdleConnections()
 	if err := f.start(ctx); err != nil {

@@ -1,36 +1,15 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"flag"
 	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/internal/exit"
 	"github.com/seed-9ed7edd4/chronicle/test/rig"
 )
 
-func main() {
-	rig.Main()
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer cancel()
-	o, err := parse(os.Args[1:])
-	if errors.Is(err, flag.ErrHelp) {
-		os.Exit(exit.OK)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "fuzz:", err)
-		os.Exit(exit.Usage)
-	}
-	if err := run(ctx, o); err != nil {
-		fmt.Fprintf(os.Stderr, "fuzz: %v\n", err)
-		os.Exit(exit.Failure)
-	}
-}
+func main() { rig.Run("fuzz", run) }
 
 type options struct {
 	duration        time.Duration
@@ -41,7 +20,13 @@ type options struct {
 	verbose         bool
 }
 
+// parse returns usage errors.
 func parse(args []string) (o options, err error) {
+	defer func() {
+		if err != nil {
+			err = exit.UsageError{Err: err}
+		}
+	}()
 	flags := flag.NewFlagSet("fuzz", flag.ContinueOnError)
 	flags.DurationVar(&o.duration, "for", 2*time.Minute, "no context starts after this duration; at least one does")
 	flags.IntVar(&o.parallel, "parallel", 4, "contexts at the same time, 1 to 100")

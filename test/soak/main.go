@@ -7,12 +7,9 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
-	"os/signal"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -21,23 +18,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/test/rig"
 )
 
-func main() {
-	rig.Main()
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer cancel()
-	o, err := parse(os.Args[1:])
-	if errors.Is(err, flag.ErrHelp) {
-		os.Exit(exit.OK)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "soak:", err)
-		os.Exit(exit.Usage)
-	}
-	if err := run(ctx, o); err != nil {
-		fmt.Fprintf(os.Stderr, "soak: -seed %d: %v\n", o.seed, err)
-		os.Exit(exit.Failure)
-	}
-}
+func main() { rig.Run("soak", run) }
 
 type options struct {
 	duration          time.Duration
@@ -48,7 +29,13 @@ type options struct {
 	logs              string
 }
 
+// parse returns usage errors.
 func parse(args []string) (o options, err error) {
+	defer func() {
+		if err != nil {
+			err = exit.UsageError{Err: err}
+		}
+	}()
 	flags := flag.NewFlagSet("soak", flag.ContinueOnError)
 	flags.DurationVar(&o.duration, "for", 10*time.Minute, "duration of the faults, more than 0")
 	flags.IntVar(&o.contexts, "contexts", 100, "number of contexts, 1 to 10000")
@@ -100,7 +87,11 @@ type soak struct {
 	workers []*rig.Process
 }
 
-func run(ctx context.Context, o options) (err error) {
+func run(ctx context.Context, arguments []string) error {
+	o, err := parse(arguments)
+	if err != nil {
+		return err
+	}
 	began := time.Now()
 	s := &soak{options: o}
 	if s.tools, err = startTools(); err != nil {
@@ -147,7 +138,7 @@ func run(ctx context.Context, o options) (err error) {
 		problems = append(problems, fmt.Errorf("the model received an invalid request for %s: %s", invalid.Key, invalid.Value))
 	}
 	if err := errors.Join(problems...); err != nil {
-		return err
+		return fmt.Errorf("-seed %d: %w", o.seed, err)
 	}
 	if missing := s.counts.missing(); len(missing) > 0 && o.duration >= allFaultsAfter && o.contexts >= len(kinds) {
 		return fmt.Errorf("these never occurred: %s", strings.Join(missing, ", "))
