@@ -81,7 +81,7 @@ func (m *model) serve(w http.ResponseWriter, r *http.Request) {
 			m.report(Observation{Kind: Invalid, Key: t.Key, At: arrived, Value: violation.String()})
 		}
 	}
-	m.report(Observation{Kind: Requested, Key: m.count(t.Key), At: arrived, Size: len(body)})
+	m.report(Observation{Kind: Requested, Key: m.count(t.Key), At: arrived})
 	a := t.answer(len(request.Tools) > 0 && request.ToolChoice != "none")
 	cut := a.len()
 	if m.chance() < m.Faults {
