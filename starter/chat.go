@@ -131,7 +131,7 @@ func (o chatOptions) contexts(ctx context.Context, w io.Writer) error {
 }
 
 // pastOf returns no events if the context does not exist.
-func pastOf(ctx context.Context, with logReader) ([]event.Event, error) {
+func pastOf(ctx context.Context, with conversation) ([]event.Event, error) {
 	var past []event.Event
 	for e, err := range with.Events(ctx, "") {
 		if errors.Is(err, client.ErrNoContext) {

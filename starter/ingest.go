@@ -172,7 +172,7 @@ func (o ingestOptions) check(file *os.File) error {
 
 // clientEventIDs returns the counters of all recorded events by their client event ids, and the id
 // of the newest event, "" without a log. The context itself deduplicates only by the newest thousand.
-func clientEventIDs(ctx context.Context, of logReader) (counters map[string]int, last string, err error) {
+func clientEventIDs(ctx context.Context, of conversation) (counters map[string]int, last string, err error) {
 	counters = map[string]int{}
 	for e, err := range of.Events(ctx, "") {
 		if errors.Is(err, client.ErrNoContext) {
@@ -213,7 +213,7 @@ const (
 type ingestion struct {
 	ingestOptions
 	ingested
-	to    sender
+	to    conversation
 	known map[string]int
 	// batch holds the events to send next, and size the bytes of their JSON.
 	batch []event.Event

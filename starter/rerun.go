@@ -120,7 +120,7 @@ func (o rerunOptions) settings() ([]event.Event, error) {
 	return settings, nil
 }
 
-func (o rerunOptions) questions(ctx context.Context, from logReader) ([]question, error) {
+func (o rerunOptions) questions(ctx context.Context, from conversation) ([]question, error) {
 	log, err := readLog(ctx, from)
 	if err != nil {
 		return nil, err
@@ -146,7 +146,7 @@ func (o rerunOptions) questions(ctx context.Context, from logReader) ([]question
 	return questions, nil
 }
 
-func mustBeNew(ctx context.Context, c logReader) error {
+func mustBeNew(ctx context.Context, c conversation) error {
 	for _, err := range c.Events(ctx, "") {
 		if errors.Is(err, client.ErrNoContext) {
 			return nil
@@ -159,7 +159,7 @@ func mustBeNew(ctx context.Context, c logReader) error {
 	return fmt.Errorf("rerun as context %s: %w", c.Name(), client.ErrExists)
 }
 
-func (o rerunOptions) compare(ctx context.Context, to asker, questions []question) error {
+func (o rerunOptions) compare(ctx context.Context, to conversation, questions []question) error {
 	if !o.json && !o.outTerminal {
 		fmt.Fprintf(o.out, "| turn | question | %s | %s |\n|---|---|---|---|\n", o.name, o.as)
 	}
@@ -189,7 +189,7 @@ func (o rerunOptions) compare(ctx context.Context, to asker, questions []questio
 	return nil
 }
 
-func (o rerunOptions) askAgain(ctx context.Context, to asker, q question) (reply, error) {
+func (o rerunOptions) askAgain(ctx context.Context, to conversation, q question) (reply, error) {
 	asked := -1
 	var log []event.Event
 	for e, err := range o.turn(ctx, to, q.inputs) {

@@ -57,11 +57,11 @@ A cron expression has the fields MINUTE HOUR DAY MONTH WEEKDAY [YEAR], or is
 	o.idFlag(command)
 	command.AddCommand(newScheduleListCommand(a),
 		newScheduleChangeCommand(a, "pause", "Pause a schedule", `Stop the messages of a schedule until "starter schedule resume".`,
-			"paused", scheduler.PauseSchedule),
+			"paused", conversation.PauseSchedule),
 		newScheduleChangeCommand(a, "resume", "Resume a paused schedule", "Resume a paused schedule. Messages that were due during the\npause are not sent.",
-			"resumed", scheduler.ResumeSchedule),
+			"resumed", conversation.ResumeSchedule),
 		newScheduleChangeCommand(a, "delete", "Delete a schedule", "Delete a schedule. The context remains.",
-			"deleted", scheduler.DeleteSchedule))
+			"deleted", conversation.DeleteSchedule))
 	return command
 }
 
@@ -213,7 +213,7 @@ func runScheduleList(command *cobra.Command, o scheduleOptions) error {
 	return table.Flush()
 }
 
-func newScheduleChangeCommand(a *app, verb, short, long, done string, change func(scheduler, context.Context, string) error) *cobra.Command {
+func newScheduleChangeCommand(a *app, verb, short, long, done string, change func(conversation, context.Context, string) error) *cobra.Command {
 	o := &scheduleOptions{app: a}
 	command := &cobra.Command{
 		Use:   verb + " -n NAME [--id ID]",

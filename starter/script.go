@@ -84,7 +84,7 @@ func runScript(ctx context.Context, o scriptOptions) error {
 // event.
 type script struct {
 	scriptOptions
-	to scriptTarget
+	to conversation
 
 	lines, bad int
 	inputEnded bool

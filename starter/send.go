@@ -192,7 +192,7 @@ type delivered struct {
 	client.Receipt
 }
 
-func (o sendOptions) deliver(ctx context.Context, to sender, events []event.Event) error {
+func (o sendOptions) deliver(ctx context.Context, to conversation, events []event.Event) error {
 	all := delivered{ContextName: to.Name()}
 	for _, input := range chat.Inputs(events) {
 		sent, err := to.Send(ctx, input...)
@@ -213,7 +213,7 @@ func (o sendOptions) deliver(ctx context.Context, to sender, events []event.Even
 	return nil
 }
 
-func (o sendOptions) printTurn(ctx context.Context, to asker, events []event.Event) error {
+func (o sendOptions) printTurn(ctx context.Context, to conversation, events []event.Event) error {
 	var end event.Body
 	for e, err := range o.turn(ctx, to, events) {
 		if err != nil {

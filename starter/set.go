@@ -63,7 +63,7 @@ func runSet(ctx context.Context, o setOptions, body event.Body) error {
 	return o.printEvent(recorded, o.json)
 }
 
-func (a *app) set(ctx context.Context, to asker, setting event.Event) (event.Event, error) {
+func (a *app) set(ctx context.Context, to conversation, setting event.Event) (event.Event, error) {
 	for e, err := range a.turn(ctx, to, []event.Event{setting}) {
 		if err != nil {
 			return event.Event{}, err
