@@ -66,10 +66,12 @@ func (s *soak) disruptWorkers(ctx context.Context) error {
 			s.counts.add("worker stopped", 1)
 		}
 		// Even if ctx is done. During an outage, it may take several attempts.
-		err := retry(context.WithoutCancel(ctx), restartTimeout, func(ctx context.Context) (err error) {
+		starting, cancel := context.WithTimeout(context.WithoutCancel(ctx), restartTimeout)
+		err := retry(starting, func(ctx context.Context) (err error) {
 			*w, err = s.StartWorker(ctx)
 			return err
 		})
+		cancel()
 		if err != nil {
 			return err
 		}
@@ -77,10 +79,8 @@ func (s *soak) disruptWorkers(ctx context.Context) error {
 	return nil
 }
 
-// retry calls try until it succeeds.
-func retry(ctx context.Context, timeout time.Duration, try func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
+// retry calls try until it succeeds or ctx is done.
+func retry(ctx context.Context, try func(context.Context) error) error {
 	for {
 		attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
 		err := try(attempt)

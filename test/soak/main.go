@@ -71,8 +71,8 @@ func parse(args []string) (o options, err error) {
 }
 
 const (
-	// idleTimeout bounds the wait for idle contexts after the last fault.
-	idleTimeout = 2 * time.Minute
+	// idleTimeout bounds the wait for idle contexts after the last fault, which may be a restart of Temporal.
+	idleTimeout = 3 * time.Minute
 	// allFaultsAfter is the duration within which every kind of fault occurs.
 	allFaultsAfter = 2 * time.Minute
 	reportEvery    = 30 * time.Second
