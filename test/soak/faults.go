@@ -67,7 +67,7 @@ func (s *soak) disruptWorkers(ctx context.Context) error {
 		}
 		// Even if ctx is done. During an outage, it may take several attempts.
 		starting, cancel := context.WithTimeout(context.WithoutCancel(ctx), restartTimeout)
-		err := retry(starting, func(ctx context.Context) (err error) {
+		err := retry(starting, restartTimeout, func(ctx context.Context) (err error) {
 			*w, err = s.StartWorker(ctx)
 			return err
 		})
@@ -79,10 +79,10 @@ func (s *soak) disruptWorkers(ctx context.Context) error {
 	return nil
 }
 
-// retry calls try until it succeeds or ctx is done.
-func retry(ctx context.Context, try func(context.Context) error) error {
+// retry calls try until it succeeds or ctx is done. The timeout is that of an attempt.
+func retry(ctx context.Context, timeout time.Duration, try func(context.Context) error) error {
 	for {
-		attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
+		attempt, cancel := context.WithTimeout(ctx, timeout)
 		err := try(attempt)
 		cancel()
 		if err == nil || !pause.For(ctx, 200*time.Millisecond) {

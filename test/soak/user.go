@@ -107,7 +107,7 @@ func (u *user) use(faults, rest context.Context) error {
 		settings = append(settings, toolSettings())
 	}
 	settings[0].ClientEventID = u.context.Name() + "-settings"
-	err := retry(rest, func(ctx context.Context) error {
+	err := retry(rest, attemptTimeout, func(ctx context.Context) error {
 		_, err := u.context.Send(ctx, settings...)
 		return err
 	})
@@ -128,7 +128,7 @@ func (u *user) use(faults, rest context.Context) error {
 	}
 	// The context still answers. Each attempt has its own key, because a rejected message may also be stored.
 	n := 0
-	err = retry(rest, func(ctx context.Context) error {
+	err = retry(rest, attemptTimeout, func(ctx context.Context) error {
 		n++
 		m := rig.Message{Key: fmt.Sprintf("%s-last-%d", u.context.Name(), n), Tokens: 3}
 		if sent := u.send(ctx, m.Key, event.UserMessage{Content: m.String()}); sent == unknown || sent == rejected {
@@ -253,7 +253,7 @@ func (u *user) close(ctx context.Context) {
 }
 
 func (u *user) terminate(ctx context.Context) error {
-	err := retry(ctx, func(ctx context.Context) error {
+	err := retry(ctx, attemptTimeout, func(ctx context.Context) error {
 		err := u.Temporal.TerminateWorkflow(ctx, wire.WorkflowID(u.context.Name()), "", reason)
 		if errors.As(err, new(*serviceerror.NotFound)) {
 			return nil // closed
