@@ -30,8 +30,7 @@ type Options struct {
 	// Faults is the fraction of requests that the model fails, 0 to 1, by a random sequence with Seed.
 	Faults float64
 	Seed   uint64
-	// Checked makes the model report requests that violate a rule of providers, or the [Script] of their
-	// message, as [Invalid].
+	// Checked makes the model report requests that violate a rule of providers as [Invalid].
 	Checked bool
 	// LogDir is the directory for the logs of workers and gateways; Start creates it. Empty: none are kept.
 	LogDir string
