@@ -38,7 +38,7 @@ func (r *run) append(ctx workflow.Context, in converter.RawValue, sent wire.Sent
 	}
 	a := &pendingAppend{events: events, size: proto.Size(in.Payload()), sent: sent}
 	r.inbox.updated++
-	r.inbox.put(signal{name: wire.SignalEvent, append: a, trace: received(ctx)})
+	r.inbox.put(signal{name: wire.SignalEvent, append: a, trace: received(ctx), origin: wire.Taken{Signals: r.inbox.signalled}})
 	isRecorded := func() bool { return a.isRecorded }
 	if workflow.Await(ctx, isRecorded) != nil && r.session.EventCount > 0 {
 		// The workflow was cancelled, but still records its input, so the update waits for the ids.

@@ -41,8 +41,6 @@ type journal struct {
 	policy               event.Policy
 	sent                 []message
 	closes, terminations int
-	// mayLose is the number of messages sent before the last termination, which loses those that were only stored.
-	mayLose int
 }
 
 func contentOf(body event.Body) [sha256.Size]byte {
@@ -61,7 +59,7 @@ func contentOf(body event.Body) [sha256.Size]byte {
 // mustBe reports whether input n is in the log, or its rejection if the policy or its call allows one.
 func (j *journal) mustBe(n int) bool {
 	m := j.sent[n]
-	return m.outcome == recorded || m.outcome == stored && n >= j.mayLose
+	return m.outcome == recorded || m.outcome == stored
 }
 
 func (j *journal) mayReject(m message) bool { return m.isAnswer || reducer.RuleOf(j.policy).Rejects }

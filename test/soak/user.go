@@ -275,7 +275,6 @@ func (u *user) terminate(ctx context.Context) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.journal.terminations++
-	u.journal.mayLose = len(u.journal.sent)
 	return err
 }
 
