@@ -34,8 +34,8 @@ type Receipt struct {
 }
 
 // Send delivers events as one input, accepted or rejected as a whole. It creates the context, or
-// its next session, if needed. When Send returns nil, the input is stored, and only a termination
-// or reset of the run can lose it.
+// its next session, if needed. When Send returns nil, the input is stored, and only a reset of
+// the run can lose it: after a termination, the next run records it.
 //
 // Events without a ClientEventID are assigned one. To repeat a Send with an unknown outcome, use
 // the ids of its receipt; the context deduplicates them among its newest thousand. Events of one

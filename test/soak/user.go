@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"go.temporal.io/api/serviceerror"
-	sdkclient "go.temporal.io/sdk/client"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -238,19 +237,16 @@ func (u *user) send(ctx context.Context, e event.Event, by func(context.Context,
 	return m
 }
 
-// signal sends a plain signal, as the temporal command does.
+// signal sends a plain signal, as the temporal command does. A context without an open run receives no signal.
 func (u *user) signal(ctx context.Context, events ...event.Event) (client.Receipt, error) {
 	input, err := events[0].MarshalJSON()
 	if err != nil {
 		return client.Receipt{}, err
 	}
-	queue := wire.TaskQueue
-	if u.kind.isAgent() {
-		queue = agentQueue
+	err = u.Temporal.SignalWorkflow(ctx, wire.WorkflowID(u.context.Name()), "", wire.SignalEvent, json.RawMessage(input))
+	if errors.As(err, new(*serviceerror.NotFound)) {
+		return u.context.Send(ctx, events...)
 	}
-	id := wire.WorkflowID(u.context.Name())
-	_, err = u.Temporal.SignalWithStartWorkflow(ctx, id, wire.SignalEvent, json.RawMessage(input),
-		sdkclient.StartWorkflowOptions{ID: id, TaskQueue: queue}, wire.WorkflowType)
 	return client.Receipt{}, err
 }
 
