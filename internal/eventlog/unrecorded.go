@@ -26,6 +26,9 @@ import (
 // Unrecorded returns the positions after which earlier runs accepted input that no run recorded, oldest first. Previous
 // is the run that the memo of the opened run names, "" for none.
 func (l *Log) Unrecorded(ctx context.Context, contextName string, o Opening, previous string) ([]wire.Taken, error) {
+	if previous == "" && !IsRun(o.Run.Behind) {
+		return nil, nil
+	}
 	w := &walk{log: l, contextName: contextName, registered: o.Run.Behind, named: previous, seen: map[string]bool{o.Run.ID: true}}
 	var err error
 	if w.folder, err = l.archive.Folder(ctx, contextName); err != nil {
@@ -42,7 +45,7 @@ func (l *Log) Unrecorded(ctx context.Context, contextName string, o Opening, pre
 			if runID != o.Run.Behind || !isClosed {
 				w.found = append(w.found, wire.Taken{RunID: runID})
 			}
-			break
+			isDone, err = isRegistered, nil // it may have recorded input of the runs before
 		}
 		if err != nil {
 			return nil, fmt.Errorf("look for unrecorded input of context %s, run %s: %w", contextName, runID, err)
@@ -72,7 +75,8 @@ func (w *walk) unrecorded() []wire.Taken {
 // next returns the run before the one visited last; "": there is none. A run that is registered comes in the order
 // of registrations.
 func (w *walk) next(ctx context.Context) (runID string, isRegistered bool, err error) {
-	if runID = w.named; runID != "" && runID != w.registered && !w.seen[runID] {
+	runID, w.named = w.named, ""
+	if runID != "" && runID != w.registered && !w.seen[runID] {
 		w.seen[runID] = true
 		if _, err = w.folder.Run(ctx, runID); errors.Is(err, archive.ErrNoRun) {
 			return runID, false, nil

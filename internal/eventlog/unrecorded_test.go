@@ -102,7 +102,7 @@ func TestUnrecordedInputBeginsAfterWhatIsRecorded(t *testing.T) {
 			[]*run{cutOff(t, "A", "A", "", "", own(3))}, "A", "N", nil, []wire.Taken{{RunID: "A", Signals: 3}},
 		},
 		"a memo that names nothing": {
-			[]*run{cutOff(t, "A", "A", "", "", own(3))}, "A", "X", nil, []wire.Taken{{RunID: "X"}},
+			[]*run{cutOff(t, "A", "A", "", "", own(3))}, "A", "X", nil, []wire.Taken{{RunID: "A", Signals: 3}, {RunID: "X"}},
 		},
 		"a deleted run": {
 			[]*run{{id: "A", isDeleted: true}}, "A", "A", nil, []wire.Taken{{RunID: "A"}},
