@@ -169,13 +169,12 @@ func (l *Log) Accepted(ctx context.Context, contextName string, after wire.Taken
 					add(Accepted{Name: in.GetSignalName(), Payloads: in.GetInput()})
 				}
 			}
-			for _, request := range []*updatepb.Request{ // a reset repeats updates as admitted ones
-				h.GetWorkflowExecutionUpdateAcceptedEventAttributes().GetAcceptedRequest(),
-				h.GetWorkflowExecutionUpdateAdmittedEventAttributes().GetRequest(),
-			} {
-				if payloads := pending(request, now); payloads != nil {
-					add(Accepted{UpdateID: request.GetMeta().GetUpdateId(), Payloads: payloads})
-				}
+			request, expiry := h.GetWorkflowExecutionUpdateAcceptedEventAttributes().GetAcceptedRequest(), now
+			if repeated := h.GetWorkflowExecutionUpdateAdmittedEventAttributes().GetRequest(); repeated != nil {
+				request, expiry = repeated, time.Time{} // a reset repeats updates, which their senders do not
+			}
+			if payloads := pending(request, expiry); payloads != nil {
+				add(Accepted{UpdateID: request.GetMeta().GetUpdateId(), Payloads: payloads})
 			}
 			updates[h.GetWorkflowExecutionUpdateCompletedEventAttributes().GetMeta().GetUpdateId()] = true
 			updates[h.GetWorkflowExecutionUpdateRejectedEventAttributes().GetRejectedRequest().GetMeta().GetUpdateId()] = true
