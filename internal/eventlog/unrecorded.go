@@ -179,8 +179,12 @@ func (l *Log) Accepted(ctx context.Context, contextName string, after wire.Taken
 			updates[h.GetWorkflowExecutionUpdateCompletedEventAttributes().GetMeta().GetUpdateId()] = true
 			updates[h.GetWorkflowExecutionUpdateRejectedEventAttributes().GetRejectedRequest().GetMeta().GetUpdateId()] = true
 		}
+		all = slices.DeleteFunc(all, func(in Accepted) bool { return in.Name == "" && updates[in.UpdateID] })
+		if !isComplete && !slices.ContainsFunc(all, func(in Accepted) bool { return in.Name == "" }) {
+			break // the rest of the history changes nothing
+		}
 	}
-	return slices.DeleteFunc(all, func(in Accepted) bool { return in.Name == "" && updates[in.UpdateID] }), isComplete, nil
+	return all, isComplete, nil
 }
 
 // pending returns the events of an update that appends them and has not expired; else nil.

@@ -62,6 +62,7 @@ func TestAFloodOfMoreThanAHistoryHoldsIsRecordedOnce_Long(t *testing.T) {
 		})
 	}
 	senders.Wait()
+	t.Log(len(slices.Concat(accepted...)), "signals accepted")
 	w.awaitRoom(c)
 	require.Equal(t, "Done.", deltaText(w.say(c, "And now?")))
 	recorded := map[string]int{}

@@ -96,7 +96,6 @@ func TestTheNextRunRecordsWhatUnopenedRunsAccepted(t *testing.T) {
 
 // Recovering 12 MB takes several activities and workflow tasks. It is cut off by a termination, and by the death of a worker.
 func TestRecoveringInputOfATerminatedRunIsCutOff_Alone(t *testing.T) {
-	large(t)
 	needsTimelyHeartbeats(t)
 	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Func(func(llmtest.Request) llmtest.Step { return llmtest.Answer("Done.") }))
 	c := w.open("cut-off")
