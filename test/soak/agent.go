@@ -13,14 +13,11 @@ import (
 	"time"
 
 	sdkclient "go.temporal.io/sdk/client"
-	sdklog "go.temporal.io/sdk/log"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/hook"
-	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/archive"
-	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/internal/pause"
-	"github.com/seed-9ed7edd4/chronicle/internal/stream"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/test/rig"
@@ -93,32 +90,14 @@ func runAgent(ctx context.Context, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	store, err := blobs.Open(ctx, *blobURL, sdkclient.DefaultNamespace)
-	if err != nil {
-		return err
-	}
-	defer store.Close()
 	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	temporal, err := sdkclient.DialContext(ctx, contexts.WithStore(sdkclient.Options{HostPort: *address, Logger: sdklog.NewStructuredLogger(logger)}, store))
-	if err != nil {
-		return err
-	}
-	defer temporal.Close()
-	conn, err := stream.Connect(*nats, stream.Options{Namespace: sdkclient.DefaultNamespace})
+	conn, err := contexts.Connect(ctx, client.Config{
+		Temporal: &sdkclient.Options{HostPort: *address}, NATSURL: *nats, BlobURL: *blobURL, TaskQueue: agentQueue, Logger: logger,
+	})
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	if err := contexts.RegisterSearchAttributes(ctx, temporal, sdkclient.DefaultNamespace); err != nil {
-		return err
-	}
-	storeID, err := store.Identity(ctx)
-	if err == nil {
-		err = contexts.BindStore(ctx, temporal, sdkclient.DefaultNamespace, storeID)
-	}
-	if err != nil {
-		return err
-	}
 	var tools []tool.Tool
 	for name, options := range map[string][]tool.Option{
 		toolOnce: nil, toolGuarded: nil, toolFails: nil, toolAgain: {tool.Idempotent(), tool.Attempts(3)},
@@ -129,17 +108,19 @@ func runAgent(ctx context.Context, args []string) error {
 		}
 		tools = append(tools, t)
 	}
-	set, err := tool.NewSet(tool.Options{Store: store, Logger: logger}, tools...)
+	set, err := tool.NewSet(tool.Options{Logger: logger}, tools...)
 	if err != nil {
 		return err
 	}
 	failed := make(chan error, 1)
-	w := contexts.NewWorker(temporal, contexts.Options{
-		TaskQueue: agentQueue, Archive: archive.New(store), StoreID: storeID, Stream: conn, SearchAttributes: true,
+	w, err := conn.NewWorker(contexts.Options{
 		Models: llm.New(llm.Options{Defaults: llm.DefaultsFromEnv(os.Getenv), Logger: logger}),
 		Tools:  set, Hooks: hooks(*recorder), ContinueAfter: 150, DrainTimeout: 2 * time.Second,
 		OnFatalError: func(err error) { failed <- err },
 	})
+	if err != nil {
+		return err
+	}
 	if err := w.Start(); err != nil {
 		return err
 	}
@@ -183,7 +164,7 @@ func hooks(recorder string) []hook.Hook {
 	}
 	return []hook.Hook{
 		before(hookInstruct, func(m rig.Message) hook.Verdict {
-			return hook.Verdict{Change: &hook.Change{HookChange: event.HookChange{Instructions: m.Script.Instructed}}}
+			return hook.AddInstructions(m.Script.Instructed, "")
 		}),
 		before(hookRefuse, func(m rig.Message) hook.Verdict { return hook.Refuse(m.Key) }),
 		{Name: hookChange, After: func(_ context.Context, r hook.Request, answer hook.Response) (v hook.Verdict, _ error) {
