@@ -12,7 +12,6 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 	sdkclient "go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/log"
 
 	"github.com/seed-9ed7edd4/chronicle/internal/connect"
@@ -80,7 +79,7 @@ func (c Config) Resolve() (Config, error) {
 	}
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.Tracers != nil {
-		options.Interceptors = append(slices.Clone(options.Interceptors), Tracing(c.Tracers))
+		options.Interceptors = append(slices.Clone(options.Interceptors), intercept.Client(c.Tracers))
 	}
 	if options.Logger == nil {
 		options.Logger = log.NewStructuredLogger(c.Logger)
@@ -91,12 +90,6 @@ func (c Config) Resolve() (Config, error) {
 	options.PayloadLimits.PayloadSizeWarning = wire.MaxInputBytes
 	c.Temporal, c.Namespace = &options, options.Namespace
 	return c, nil
-}
-
-// Tracing returns an interceptor for the Temporal client of [Options], which does what
-// [Config].Tracers does for [Dial].
-func Tracing(tracers trace.TracerProvider) interceptor.ClientInterceptor {
-	return intercept.Client(tracers)
 }
 
 const (

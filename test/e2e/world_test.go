@@ -32,6 +32,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/archive"
 	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/internal/stream"
+	"github.com/seed-9ed7edd4/chronicle/internal/tracing/intercept"
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
@@ -168,7 +169,7 @@ func (w *world) dial(store *blobs.Store, changes ...func(*sdkclient.Options)) sd
 		options.Interceptors = append(options.Interceptors, &waitForUpdate{until: w.ctx})
 	}
 	if w.on.tracers != nil {
-		options.Interceptors = append(options.Interceptors, client.Tracing(w.on.tracers))
+		options.Interceptors = append(options.Interceptors, intercept.Client(w.on.tracers))
 	}
 	for _, change := range changes {
 		change(&options)
