@@ -46,7 +46,7 @@ type Options struct {
 	IdleClose time.Duration
 	HandBack  <-chan struct{}      // closed when the worker hands requests back; nil: never
 	Rules     reducer.Rules        // of new runs; zero: [reducer.CurrentRules]
-	Meters    metric.MeterProvider // records metrics; nil: none. For its views, see worker/contexts.Options.
+	Meters    metric.MeterProvider // records metrics; nil: none. For its views, see client.Config.
 	// TraceContent adds the arguments and results of tool calls to spans.
 	TraceContent bool
 }

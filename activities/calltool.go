@@ -87,6 +87,9 @@ func (a *Activities) call(ctx context.Context, in CallToolInput) ToolCallResult 
 		ContextName: in.ContextName, RequestID: in.RequestID, ToolCallID: in.ToolCallID, Name: in.Name, Arguments: in.Arguments,
 		Progress: a.progressOf(ctx, in),
 	}
+	if a.options.Archive != nil {
+		request.Store = a.options.Archive.Store()
+	}
 	done := make(chan ToolCallResult, 1)
 	go func() {
 		defer func() {

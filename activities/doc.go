@@ -8,7 +8,7 @@
 //	Stop      sends a stop message to the worker that runs an attempt
 //	Send      sends an event to a context, for schedules
 //
-// Workflows refer to them through a nil pointer:
+// Package worker/contexts registers them, so this package has no example of its own. Workflows refer to them through a nil pointer:
 //
 //	var acts *activities.Activities
 //	workflow.ExecuteActivity(ctx, acts.Generate, activities.AttemptInput{ContextName: "demo", RequestID: "demo:r0001", Attempt: 1})

@@ -90,7 +90,7 @@ func TestHooksSeeARepair(t *testing.T) {
 	var seen []*reducer.Repair
 	w.use(hook.Hook{Name: "guard", Before: func(_ context.Context, r hook.Request) (hook.Verdict, error) {
 		seen = append(seen, r.Repair)
-		return hook.Verdict{Change: &hook.Change{HookChange: event.HookChange{Instructions: "Be brief."}}}, nil
+		return hook.AddInstructions("Be brief.", ""), nil
 	}})
 	w.generated()
 	require.Equal(t, []*reducer.Repair{{Answer: `{"nick":"A"}`, Problem: "root: missing property 'name'"}}, seen)

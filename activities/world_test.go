@@ -163,7 +163,7 @@ func (w *world) reset(sessions *activities.Sessions) {
 			AllowLoopback: true,
 			Defaults:      llm.Defaults{ProviderID: cmp.Or(w.providerID, "openai"), BaseURL: w.model.URL, Model: "scripted"},
 			Providers:     w.providers(),
-		})),
+		}), nil),
 	}))
 }
 

@@ -19,10 +19,10 @@ import (
 // the turn when they are recorded. If an earlier call recorded the events, Ask yields that turn
 // from the log. After a reset of the run, it continues with the new run from the reset point.
 //
-// The error is ErrLost if the run ended before it recorded the events, ErrUnanswered if it ended
-// before it answered them or was reset repeatedly, ErrNoArchive if the answer is in a blob store and the
-// client has none, or an error of [Context.Send] or [Context.Follow]. Only the blob store shows what an
-// ended run recorded, so Ask waits while it is unavailable.
+// Ask waits for a worker until ctx ends; the error is then also an ErrNoWorker if none responded. Otherwise, it is
+// ErrLost if the run ended before it recorded the events, ErrUnanswered if it ended before it answered them or was reset
+// repeatedly, ErrNoArchive if the answer is in a blob store and the client has none, or an error of [Context.Send] or
+// [Context.Follow]. Only the blob store shows what an ended run recorded, so Ask waits while it is unavailable.
 func (c *Context) Ask(ctx context.Context, events ...event.Event) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		// Subscribe before sending, so that no delta is missed.
@@ -41,7 +41,7 @@ func (c *Context) Ask(ctx context.Context, events ...event.Event) iter.Seq2[even
 		if sent.RefusalID != "" {
 			known = []string{sent.RefusalID}
 		}
-		q := question{c, sent.ClientEventIDs, yield}
+		q := question{context: c, clientEventIDs: sent.ClientEventIDs, yield: yield, isUnrecorded: known == nil}
 		for range maxFollows {
 			restart, ids := q.follow(ctx, f, c.idBefore(known))
 			f.close()
@@ -65,6 +65,7 @@ type question struct {
 	context        *Context
 	clientEventIDs []string
 	yield          func(event.Event, error) bool
+	isUnrecorded   bool // no worker recorded the events while Send waited for that
 }
 
 // The log does not show a termination or reset, so Ask queries the delivery when no events arrive.
@@ -87,7 +88,7 @@ func (q question) follow(ctx context.Context, f *follower, from string) (restart
 	silence := time.NewTimer(interval)
 	defer silence.Stop()
 	checks := make(chan check, 1)
-	isChecking := false
+	isChecking, isUnattended := false, q.isUnrecorded
 	startCheck := func() {
 		if !isChecking {
 			isChecking = true
@@ -101,7 +102,9 @@ func (q question) follow(ctx context.Context, f *follower, from string) (restart
 		select {
 		case entry, ok := <-entries:
 			if !ok {
-				if err := ctx.Err(); err != nil {
+				if err := ctx.Err(); err != nil && isUnattended {
+					q.yield(event.Event{}, fmt.Errorf("send to context %s: %w: %w", q.context.name, ErrNoWorker, err))
+				} else if err != nil {
 					q.yield(event.Event{}, err)
 				}
 				return false, nil
@@ -112,6 +115,7 @@ func (q question) follow(ctx context.Context, f *follower, from string) (restart
 			}
 			last = cmp.Or(event.Counter(entry.Event.ID), last)
 			belongs, ends := t.add(entry.Event)
+			isUnattended = isUnattended && !belongs
 			if belongs && !q.yield(entry.Event, nil) || ends {
 				return false, nil
 			}
@@ -127,6 +131,9 @@ func (q question) follow(ctx context.Context, f *follower, from string) (restart
 			startCheck()
 		case result := <-checks:
 			isChecking = false
+			if ctx.Err() == nil {
+				isUnattended = errors.Is(result.err, ErrNoWorker)
+			}
 			ids, err := q.evaluate(ctx, result, &t, last)
 			if err != nil {
 				q.yield(event.Event{}, fmt.Errorf("send to context %s: %w", q.context.name, q.explain(err)))

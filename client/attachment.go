@@ -48,7 +48,7 @@ func (c *Context) Attachment(ctx context.Context, id string) (event.FileAttachme
 }
 
 // Blob returns the bytes that an event of the log refers to ([event.Event.BlobRef]). The error is ErrNoArchive
-// without a blob store, or an error of the store, such as [blobs.ErrNotFound].
+// without a blob store, or an error of the store, such as ErrNoBlob.
 func (c *Context) Blob(ctx context.Context, ref string) ([]byte, error) {
 	parsed, err := blobs.ParseRef(ref)
 	if err != nil {

@@ -11,9 +11,12 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 )
 
+// BudgetState is the usage of a label on a day.
+type BudgetState = wire.BudgetState
+
 // LabelBudget returns today's state of the daily budget of a label, in UTC by the clock of this
 // machine. The state has no Limit before the first reservation of the day. A worker must be running.
-func (c *Client) LabelBudget(ctx context.Context, label, value string) (wire.BudgetState, error) {
+func (c *Client) LabelBudget(ctx context.Context, label, value string) (BudgetState, error) {
 	today := wire.BudgetState{Day: time.Now().UTC().Format(time.DateOnly)}
 	query, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()

@@ -15,16 +15,16 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 )
 
-// Options configure a [Client]. Temporal is required.
+// Options configure a [Client]. Programs use [Dial] or contexts.Connect, which derive them.
 type Options struct {
-	Temporal sdkclient.Client
+	Temporal sdkclient.Client // required
 	// Namespace of Temporal. The blob store recorded in it must be that of Archive. Empty: "default", and
 	// its recorded store is not checked.
 	Namespace string
 	Stream    *stream.Conn // live deltas; nil: none
-	TaskQueue string       // of new contexts; empty: wire.TaskQueue
+	TaskQueue string       // of new contexts; empty: "contexts"
 	// Archive has the events that the server no longer has; nil: none. Temporal must use the same
-	// blob store as its ExternalStorage, see [blobs.ExternalStorage].
+	// blob store as its ExternalStorage.
 	Archive *archive.Archive
 }
 

@@ -30,9 +30,12 @@ const (
 	notReadyInterval = 10 * time.Millisecond
 )
 
+// State is the state of a context, without its log.
+type State = wire.State
+
 // State queries the state of the context. It requires a worker and takes at most 6 s.
-func (c *Context) State(ctx context.Context) (wire.State, error) {
-	var state wire.State
+func (c *Context) State(ctx context.Context) (State, error) {
+	var state State
 	query, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	value, err := c.query(query, wire.QueryState)
@@ -111,9 +114,21 @@ func (c *Context) TaskQueue(ctx context.Context) (string, error) {
 }
 
 // Events yields the recorded events after the id from; empty: from the first. An error comes last:
-// ErrNoContext, ErrUnreachable, ErrNoArchive, an [*eventlog.GapError], or that of the blob store.
+// ErrNoContext, ErrUnreachable, ErrNoArchive, a [*GapError], or that of the blob store.
 func (c *Context) Events(ctx context.Context, from string) iter.Seq2[event.Event, error] {
 	return c.EventsAndWaiting(ctx, from, nil)
+}
+
+// Events is [Context.Events] of the context with a name.
+func (c *Client) Events(ctx context.Context, contextName, from string) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		opened, err := c.Open(contextName)
+		if err != nil {
+			yield(event.Event{}, err)
+			return
+		}
+		opened.Events(ctx, from)(yield)
+	}
 }
 
 // EventsAndWaiting is Events, and calls waiting with the work that no worker has done. The last call counts. Nil:

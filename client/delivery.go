@@ -18,8 +18,7 @@ type Delivery struct {
 }
 
 // Delivery reports the outcome of events. It queries a worker for at most 5 s if the context runs, and
-// reads the log if it does not. Reading the log fails with blobs.ErrUnavailable while the blob store is
-// unavailable.
+// reads the log if it does not, which fails with ErrStoreUnavailable while the blob store does not respond.
 func (c *Context) Delivery(ctx context.Context, clientEventIDs ...string) (Delivery, error) {
 	const operation = "get the delivery of events to"
 	query, cancel := context.WithTimeout(ctx, queryTimeout)
@@ -43,7 +42,7 @@ func (c *Context) Delivery(ctx context.Context, clientEventIDs ...string) (Deliv
 }
 
 // deliveryFromLog assumes a closed context; for a running one, callers set Status and Ended. It fails
-// with blobs.ErrUnavailable while the archive is unavailable.
+// with ErrStoreUnavailable while the archive is unavailable.
 func (c *Context) deliveryFromLog(ctx context.Context, clientEventIDs []string) (Delivery, error) {
 	d := Delivery{Delivery: wire.Delivery{EventIDs: map[string]string{}, Status: wire.StatusClosed}, Ended: true}
 	wanted := map[string]bool{}

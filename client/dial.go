@@ -3,29 +3,26 @@ package client
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
-	"go.temporal.io/api/serviceerror"
 	sdkclient "go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/log"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/seed-9ed7edd4/chronicle/internal/connect"
 	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/archive"
 	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/internal/stream"
 	"github.com/seed-9ed7edd4/chronicle/internal/tracing/intercept"
+	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 )
 
-// Config configures [Dial]. The zero value is valid.
+// Config configures [Dial] and the worker's contexts.Connect. The zero value is valid for Dial.
 type Config struct {
 	// Address of Temporal, host:port. Empty: TEMPORAL_ADDRESS or the TOML profile
 	// (go.temporal.io/sdk/contrib/envconfig), else 127.0.0.1:7233.
@@ -34,30 +31,65 @@ type Config struct {
 	Namespace string
 	// Profile of the TOML file. Empty: TEMPORAL_PROFILE, else "default".
 	Profile string
+	// Temporal replaces the profile and all variables: the defaults of empty fields are then those without them, and
+	// none for NATSURL. Address and Namespace override it. Nil: the profile and the variables are read.
+	Temporal *sdkclient.Options
 	// NATSURL for live deltas. Empty: NATS_URL, else nats://127.0.0.1:4222. "none": no deltas.
 	NATSURL string
-	// NATSAuth for NATSURL. Empty fields: NATS_USER, NATS_PASSWORD, NATS_CREDS etc., see [stream.Auth]. Without
-	// any of them, for NATS on this machine: the token in .chronicle/nats.token, of a worker --dev that was started
-	// in the working directory, if the file exists.
-	NATSAuth stream.Auth
-	// BlobURL of the workers' store, see package blobs. A folder must exist: the first worker creates it,
-	// clients do not. Empty: BLOB_URL, else "none". With "none", input is limited to 60 KiB, and operations
-	// on archived events or large payloads fail.
+	// NATSAuth for NATSURL. Empty fields: NATS_USER, NATS_PASSWORD, NATS_CREDS etc. Without any of them, for NATS on
+	// this machine: the token in .chronicle/nats.token, of a worker --dev that was started in the working directory, if
+	// the file exists.
+	NATSAuth NATSAuth
+	// BlobURL of the workers' store: file:///folder, or a bucket like s3://bucket if the program imports its driver, such
+	// as gocloud.dev/blob/s3blob. Empty: BLOB_URL, else "none". A folder must exist for Dial; Connect creates it. With
+	// "none", input is limited to 60 KiB, and operations on archived events or large payloads fail; workers require a
+	// store.
 	BlobURL   string
-	TaskQueue string // of new contexts; empty: wire.TaskQueue
-	// Tracers makes spans of the calls to Temporal, and sends their trace context to the workers.
-	// Nil: none.
+	TaskQueue string // of contexts; empty: "contexts"
+	// Tracers makes spans of the calls to Temporal, and of the work of workers. Nil: none.
 	Tracers trace.TracerProvider
-	// OnDisconnect is called when the connection to NATS breaks. OnConnect is called when it is restored,
-	// or established after the first attempt failed. Optional.
-	OnDisconnect func(error)
-	OnConnect    func()
+	// Meters records metrics of the blob store and of workers; nil: none. Its views must not drop the instrument
+	// chronicle_batches. Observations are buffered, and at each export the callback of this instrument passes them to the
+	// other instruments.
+	Meters metric.MeterProvider
+	// Logger receives what happens to the connections, and what the Temporal SDK logs unless Temporal has a Logger. Nil:
+	// Dial discards it, Connect uses [slog.Default].
+	Logger *slog.Logger
 }
 
-// Tracing returns an interceptor for the Temporal client of [Options], which does what
-// [Config].Tracers does for [Dial].
-func Tracing(tracers trace.TracerProvider) interceptor.ClientInterceptor {
-	return intercept.Client(tracers)
+// NATSAuth is how a program and a NATS server authenticate each other.
+type NATSAuth = stream.Auth
+
+// Resolve returns the config as [Dial] uses it: with the values of the profile and of variables, and without "none".
+// Temporal has the options for a Temporal client of your own, which then has no blob store.
+func (c Config) Resolve() (Config, error) {
+	options, err := connect.Temporal{Address: c.Address, Namespace: c.Namespace, Profile: c.Profile, Given: c.Temporal}.Options()
+	if err != nil {
+		return c, err
+	}
+	if c.Temporal == nil {
+		c.BlobURL = cmp.Or(c.BlobURL, os.Getenv("BLOB_URL"))
+		c.NATSURL = connect.NATSURL(c.NATSURL, os.Getenv)
+		c.NATSAuth = connect.NATSAuth(c.NATSAuth, c.NATSURL, os.Getenv)
+	}
+	for _, url := range []*string{&c.BlobURL, &c.NATSURL} {
+		if *url == "none" {
+			*url = ""
+		}
+	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
+	if c.Tracers != nil {
+		options.Interceptors = append(slices.Clone(options.Interceptors), intercept.Client(c.Tracers))
+	}
+	if options.Logger == nil {
+		options.Logger = log.NewStructuredLogger(c.Logger)
+	}
+	// Compressing small messages costs both sides more than sending them.
+	options.ConnectionOptions.GrpcCompression = &sdkclient.GrpcCompressionNone{}
+	// The SDK warns about payloads before they go to the blob store.
+	options.PayloadLimits.PayloadSizeWarning = wire.MaxInputBytes
+	c.Temporal, c.Namespace = &options, options.Namespace
+	return c, nil
 }
 
 const (
@@ -68,68 +100,41 @@ const (
 // Dial connects to Temporal, and to NATS on first use. The error is ErrUnreachable if Temporal does
 // not respond within 5 s. Without NATS, only live deltas are missing ([Client.Live]).
 func Dial(ctx context.Context, config Config) (*Client, error) {
-	options, err := connect.Temporal{Address: config.Address, Namespace: config.Namespace, Profile: config.Profile}.Options()
+	config, err := config.Resolve()
 	if err != nil {
 		return nil, err
 	}
-	if config.Tracers != nil {
-		options.Interceptors = append(options.Interceptors, Tracing(config.Tracers))
-	}
-	options.Logger = log.NewStructuredLogger(slog.New(slog.DiscardHandler))
-	// Compressing small messages costs both sides more than sending them.
-	options.ConnectionOptions.GrpcCompression = &sdkclient.GrpcCompressionNone{}
 	var store *blobs.Store
 	var logs *archive.Archive
-	if url := cmp.Or(config.BlobURL, os.Getenv("BLOB_URL"), "none"); url != "none" {
-		if store, err = blobs.OpenExisting(ctx, url, options.Namespace); err != nil {
+	if config.BlobURL != "" {
+		if store, err = blobs.OpenExisting(ctx, config.BlobURL, config.Namespace); err != nil {
 			return nil, err
 		}
+		store.Measure(config.Meters)
 		logs = archive.New(store)
 	}
+	options := *config.Temporal
 	options.ExternalStorage = blobs.ExternalStorage(store)
-	dial, cancel := context.WithTimeout(ctx, temporalTimeout)
-	defer cancel()
-	temporal, err := sdkclient.DialContext(dial, options)
+	temporal, err := connect.Dial(ctx, options, temporalTimeout)
 	if err != nil {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		if isDenied(err) {
-			return nil, fmt.Errorf("connect to Temporal at %s: access denied (check the credentials): %w", options.HostPort, err)
-		}
-		return nil, fmt.Errorf("connect to Temporal at %s: %w: %w", options.HostPort, ErrUnreachable, err)
+		return nil, err
 	}
-	c := New(Options{Temporal: temporal, Namespace: options.Namespace, Archive: logs, TaskQueue: config.TaskQueue})
+	c := New(Options{Temporal: temporal, Namespace: config.Namespace, Archive: logs, TaskQueue: config.TaskQueue})
 	c.ownsConnections, c.blobs = true, store
-	if err := c.checkNamespace(dial); err != nil {
+	if err := c.checkNamespace(ctx); err != nil {
 		c.Shutdown()
 		return nil, err
 	}
-	if url := connect.NATSURL(config.NATSURL, os.Getenv); url != "" {
-		config.NATSAuth = connect.NATSAuth(config.NATSAuth, url, os.Getenv)
-		c.stream.connect = func() (*stream.Conn, error) { return dialStream(url, config, options.Namespace) }
+	c.stream.connect = func() (*stream.Conn, error) {
+		conn, err := connect.NATS(config.NATSURL, stream.Options{Namespace: config.Namespace, Auth: config.NATSAuth, Name: "chronicle client"}, config.Logger)
+		if conn != nil {
+			flush, cancel := context.WithTimeout(context.Background(), natsTimeout)
+			defer cancel()
+			_ = conn.Flush(flush)
+		}
+		return conn, err
 	}
 	return c, nil
-}
-
-func isDenied(err error) bool {
-	var denied *serviceerror.PermissionDenied
-	return errors.As(err, &denied) || status.Code(err) == codes.Unauthenticated
-}
-
-// dialStream waits for the first attempt to connect, and then up to natsTimeout. After that, connecting
-// continues in the background.
-func dialStream(url string, config Config, namespace string) (*stream.Conn, error) {
-	conn, err := stream.Connect(url, stream.Options{
-		Namespace: namespace, Auth: config.NATSAuth, Name: "chronicle client", OnDisconnect: config.OnDisconnect, OnConnect: config.OnConnect,
-	})
-	if err != nil {
-		return nil, err
-	}
-	flush, cancel := context.WithTimeout(context.Background(), natsTimeout)
-	defer cancel()
-	_ = conn.Flush(flush)
-	return conn, nil
 }
 
 // lazyStream connects on first use, because most calls do not need NATS.

@@ -23,6 +23,6 @@
 //
 // # Errors
 //
-// Test errors for the Err variables, [*TurnError], [*event.FieldError], [*ScheduleError] and [*eventlog.GapError].
+// Test errors for the Err variables, [*TurnError], [*event.FieldError], [*ScheduleError] and [*GapError].
 // After ErrUnreachable, ErrNoWorker and ErrFull, the same call can be repeated.
 package client

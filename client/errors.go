@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/connect"
 	"github.com/seed-9ed7edd4/chronicle/internal/eventlog"
 	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/blobs"
 )
@@ -19,7 +20,7 @@ var (
 	// ErrMissingBytes: neither the log nor the blob store has bytes that events refer to.
 	ErrMissingBytes = errors.New("the blob store lacks the bytes")
 	ErrExists       = errors.New("context already exists (choose another name)")
-	ErrUnreachable  = errors.New("temporal is unreachable")
+	ErrUnreachable  = connect.ErrUnreachable
 	ErrNoWorker     = errors.New("no worker responds (start a worker)")
 	// ErrFull: the history has no room until a worker processes it. Sending again later is safe.
 	ErrFull = errors.New("full until a worker runs")
@@ -36,7 +37,13 @@ var (
 	ErrNoSchedule   = errors.New("no such schedule")
 	ErrNextUnknown  = errors.New("the schedule was stored, but its next time is unknown")
 	ErrOtherStore   = blobs.ErrOtherStore
+	ErrNoBlob       = blobs.ErrNotFound
+	// ErrStoreUnavailable: the blob store does not respond. A retry may succeed.
+	ErrStoreUnavailable = blobs.ErrUnavailable
 )
+
+// GapError reports a log that lacks events.
+type GapError = eventlog.GapError
 
 // StoreAdvice is the advice in errors of a client without a blob store.
 const StoreAdvice = eventlog.StoreAdvice

@@ -4,89 +4,141 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
+	"time"
 
 	sdkclient "go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/archive"
-	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/blobs/blobstest"
-	"github.com/seed-9ed7edd4/chronicle/internal/wire"
+	"github.com/seed-9ed7edd4/chronicle/llm"
+	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
+	"github.com/seed-9ed7edd4/chronicle/worker/chronicletest"
+	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
-// connect stands for client.Dial(ctx, client.Config{}) in the examples. The connection to
-// Temporal is scripted: it records every input as demo:0002.
-func connect(logs *archive.Archive) *client.Client {
-	return client.New(client.Options{Archive: logs, Temporal: &temporal{
-		update: func(sdkclient.UpdateWorkflowOptions) (wire.Appended, error) {
-			return wire.Appended{EventIDs: []string{"demo:0002"}}, nil
-		},
-	}})
+// start starts the servers of the examples and a worker. A program without a worker uses client.Dial instead.
+func start(ctx context.Context, steps ...llmtest.Step) (conn *contexts.Connection, stop func()) {
+	server, err := chronicletest.New(ctx, steps...)
+	check(err)
+	conn, err = contexts.Connect(ctx, server.Config())
+	check(err)
+	w, err := conn.NewWorker(contexts.Options{Models: llm.New(llm.Options{Defaults: server.Defaults()})})
+	check(err)
+	check(w.Start())
+	return conn, func() {
+		w.Stop()
+		conn.Close()
+		check(server.Close())
+	}
+}
+
+func check(err error) {
+	if err != nil {
+		log.Panic(err)
+	}
 }
 
 func Example() {
 	ctx := context.Background()
-	c := connect(nil)
-	defer c.Shutdown()
-	demo, err := c.Open("demo")
-	if err != nil {
-		fmt.Println(err)
-		return
+	conn, stop := start(ctx, llmtest.Answer("Hello", ", Ann"))
+	defer stop()
+	demo, err := conn.Client().Open("demo")
+	check(err)
+
+	for e, err := range demo.Ask(ctx, event.New(event.UserMessage{Content: "I am Ann"})) {
+		check(err)
+		switch body := e.Body.(type) {
+		case event.AssistantMessage:
+			fmt.Println(body.Content)
+		case event.LLMRequestCompleted:
+			fmt.Println(body.FinishReason)
+		}
 	}
-	receipt, err := demo.Send(ctx, event.New(event.UserMessage{Content: "Hello"}))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println(receipt.EventIDs)
-	// Output: [demo:0002]
+	// Output:
+	// Hello, Ann
+	// stop
 }
 
-// A Send with an unknown outcome can be repeated, because the context deduplicates events
-// by their ClientEventID.
-func ExampleContext_Send_retry() {
-	demo, _ := connect(nil).Open("demo")
-	message := event.New(event.UserMessage{Content: "Hello"})
-	message.ClientEventID = "order-42"
+// A Send with an unknown outcome can be repeated, because the context deduplicates events by their ClientEventID.
+func ExampleContext_Send() {
+	ctx := context.Background()
+	conn, stop := start(ctx)
+	defer stop()
+	demo, err := conn.Client().Open("demo")
+	check(err)
+
+	prompt := event.New(event.SystemPrompt{Content: "Be brief"})
+	prompt.ClientEventID = "order-42"
 	for range 3 {
-		receipt, err := demo.Send(context.Background(), message)
+		receipt, err := demo.Send(ctx, prompt)
 		if errors.Is(err, client.ErrUnreachable) || errors.Is(err, client.ErrFull) {
 			continue
 		}
-		fmt.Println(receipt.ClientEventIDs, receipt.EventIDs, err)
+		fmt.Println(receipt.ClientEventIDs, err)
 		break
 	}
-	// Output: [order-42] [demo:0002] <nil>
-}
-
-func ExampleContext_Send_invalid() {
-	demo, _ := connect(nil).Open("demo")
-	_, err := demo.Send(context.Background(), event.New(event.SetTimeout{TimeoutMs: -1}))
+	_, err = demo.Send(ctx, event.New(event.SetTimeout{TimeoutMs: -1}))
 	var invalid *event.FieldError
 	if errors.As(err, &invalid) {
 		fmt.Println(invalid.Tag, invalid.Field)
 	}
-	// Output: SetTimeoutEvent timeoutMs
+	// Output:
+	// [order-42] <nil>
+	// SetTimeoutEvent timeoutMs
 }
 
 func ExampleContext_Import() {
 	ctx := context.Background()
-	bucket := blobstest.Open()
-	defer bucket.Store.Close()
-	demo, _ := connect(archive.New(bucket.Store)).Open("demo")
+	conn, stop := start(ctx)
+	defer stop()
+	demo, err := conn.Client().Open("demo")
+	check(err)
+
 	first := event.New(event.UserMessage{Content: "Hello"})
 	first.ID, first.ContextName = event.FormatID("demo", 1), "demo"
 	log := func(yield func(event.Event, error) bool) { yield(first, nil) }
-	if _, err := demo.Import(ctx, log, client.ImportOptions{}); err != nil {
-		fmt.Println(err)
-		return
-	}
+	_, err = demo.Import(ctx, log, client.ImportOptions{})
+	check(err)
 	for e, err := range demo.Events(ctx, "") {
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
+		check(err)
 		fmt.Println(e.ID, e.Tag())
 	}
 	// Output: demo:0001 UserMessageEvent
+}
+
+// review is a workflow of a program. It asks a context for each order.
+func review(ctx workflow.Context, order string) (answer string, err error) {
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		StartToCloseTimeout: 48 * time.Hour, // longer than the wait for an approval
+		HeartbeatTimeout:    30 * time.Second,
+	})
+	var contexts *client.Activities
+	err = workflow.ExecuteActivity(ctx, contexts.Ask, client.Question{
+		ContextName: order,
+		Events:      []event.Event{event.New(event.UserMessage{Content: "Review order " + order})},
+	}).Get(ctx, &answer)
+	return answer, err
+}
+
+// A context is a step of a workflow.
+func ExampleActivities_Ask() {
+	ctx := context.Background()
+	conn, stop := start(ctx, llmtest.Answer("It is fine."))
+	defer stop()
+
+	orders := worker.New(conn.Temporal, "orders", worker.Options{})
+	orders.RegisterWorkflow(review)
+	orders.RegisterActivity(client.NewActivities(conn.Client()))
+	check(orders.Start())
+	defer orders.Stop()
+
+	run, err := conn.Temporal.ExecuteWorkflow(ctx, sdkclient.StartWorkflowOptions{TaskQueue: "orders"}, review, "A-1001")
+	check(err)
+	var answer string
+	check(run.Get(ctx, &answer))
+	fmt.Println(answer)
+	// Output: It is fine.
 }

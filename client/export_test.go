@@ -29,10 +29,7 @@ func (gapless) Decode(d stream.Delta) (stream.Delta, bool) { return d, true }
 
 func (gapless) Pass(d stream.Delta) (stream.Delta, bool) { return d, true }
 
-var (
-	DialStream = dialStream
-	AnswerOf   = answerOf
-)
+var AnswerOf = answerOf
 
 // Check returns the problems of a log.
 func Check(contextName string, log ...event.Event) []Problem {

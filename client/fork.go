@@ -14,7 +14,7 @@ import (
 // archived, and the new context refers to the archive.
 //
 // The error is ErrName, ErrExists, ErrNoContext, ErrNoEvent, ErrNoArchive or ErrOtherStore, a *event.FieldError
-// if eventID is not an event id of c, or a *eventlog.GapError if the event is lost.
+// if eventID is not an event id of c, or a *GapError if the event is lost.
 func (c *Context) Fork(ctx context.Context, eventID, newName string) error {
 	fork, err := c.client.Open(newName)
 	if err != nil {

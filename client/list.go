@@ -15,13 +15,16 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 )
 
+// Status of a context: "idle", "answering", "waiting" for an approval or the result of a client's call, or "closed".
+type Status = wire.Status
+
 // Summary describes a context and its newest session.
 type Summary struct {
 	ContextName string `json:"contextName"`
 	// Absent if the search attributes are not registered with Temporal.
-	Status wire.Status `json:"status,omitempty"`
-	Turns  int         `json:"turns"` // the number of requests that ended
-	Model  string      `json:"model,omitempty"`
+	Status Status `json:"status,omitempty"`
+	Turns  int    `json:"turns"` // the number of requests that ended
+	Model  string `json:"model,omitempty"`
 	// The start of the newest Temporal run. A session can consist of several runs.
 	StartedAt time.Time `json:"startedAt"`
 	ClosedAt  time.Time `json:"closedAt,omitzero"` // zero while it runs

@@ -24,7 +24,7 @@ import (
 )
 
 // Schedule sends a message to a context repeatedly. It is a Temporal Schedule that starts a
-// workflow of type [wire.WorkflowSend] at each scheduled time; only workers have to run.
+// workflow of type Send at each scheduled time; only workers have to run.
 type Schedule struct {
 	ContextName string
 	// ID in the context: 1-64 of A-Z a-z 0-9 . _ -, first a letter or digit. Empty: DefaultScheduleID.

@@ -27,7 +27,7 @@ const (
 type Receipt struct {
 	// ClientEventIDs of the events. Sending events again with the same ids records them once.
 	ClientEventIDs []string `json:"clientEventIds"`
-	// EventIDs is nil if no worker responded or the input exceeds wire.MaxAppendBytes: Temporal has
+	// EventIDs is nil if no worker responded or the input exceeds 64 KiB: Temporal has
 	// then stored the input for a worker.
 	EventIDs  []string `json:"eventIds,omitempty" schema:"items.is=EventID"`
 	RefusalID string   `json:"refusalId,omitempty"` // of the InputRejectedEvent of an ErrRefused

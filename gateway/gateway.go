@@ -64,7 +64,7 @@ type Options struct {
 	KeepAlive              time.Duration        // interval of comments on a stream; 0: 15 s
 	Linger                 time.Duration        // time until a room without viewers ends; 0: 10 s
 	Log                    *slog.Logger         // receives an entry for each request; nil: none
-	Meters                 metric.MeterProvider // records metrics; nil: none. For its views, see worker/contexts.Options.
+	Meters                 metric.MeterProvider // records metrics; nil: none. For its views, see client.Config.
 	// Tracers makes spans of requests about a context, which continue the trace of their W3C headers.
 	// The client needs the same provider, see [client.Config]. Nil: none.
 	Tracers trace.TracerProvider

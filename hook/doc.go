@@ -11,8 +11,9 @@
 //			return hook.Verdict{}, nil
 //		},
 //	}
-//	worker := contexts.NewWorker(temporal, contexts.Options{Hooks: []hook.Hook{guard}, …})
+//	worker, err := connection.NewWorker(contexts.Options{Hooks: []hook.Hook{guard}, …})
 //
+// A verdict comes from [Refuse], [AddInstructions], [ReplaceMessages], [ChangeRequest] or [ReplaceText].
 // Package hook/webhook makes hooks from HTTPS endpoints.
 //
 // # When hooks run

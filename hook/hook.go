@@ -117,6 +117,21 @@ type Change struct {
 // Refuse returns a verdict that refuses an attempt.
 func Refuse(reason string) Verdict { return Verdict{Refuse: cmp.Or(reason, "no reason given")} }
 
+// ChangeRequest returns a verdict that changes a request, for example its settings.
+func ChangeRequest(change event.HookChange, reason string) Verdict {
+	return Verdict{Change: &Change{HookChange: change}, Reason: reason}
+}
+
+// AddInstructions returns a verdict that appends a text to the system message of a request.
+func AddInstructions(text, reason string) Verdict {
+	return ChangeRequest(event.HookChange{Instructions: text}, reason)
+}
+
+// ReplaceMessages returns a verdict that replaces the content of messages of a request, by the id of their event.
+func ReplaceMessages(messages []event.ReplacedMessage, reason string) Verdict {
+	return ChangeRequest(event.HookChange{Messages: messages}, reason)
+}
+
 // ReplaceText returns a verdict that replaces the text of an answer.
 func ReplaceText(text, reason string) Verdict {
 	return Verdict{Change: &Change{Text: &text}, Reason: reason}

@@ -45,7 +45,7 @@ func TestInvalidHooksAreRejected(t *testing.T) {
 }
 
 func TestAVerdictMustFitItsStage(t *testing.T) {
-	request := hook.Verdict{Change: &hook.Change{HookChange: event.HookChange{Instructions: "x"}}}
+	request := hook.AddInstructions("x", "")
 	answer := hook.ReplaceText("x", "")
 	require.NoError(t, request.Validate(event.HookBefore))
 	require.ErrorContains(t, request.Validate(event.HookBeside), "it was already sent")

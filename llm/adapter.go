@@ -2,7 +2,6 @@ package llm
 
 import (
 	"cmp"
-	"context"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -31,10 +30,7 @@ type Options struct {
 	Defaults      Defaults // of contexts without a provider of their own
 	// ReadAttachment reads a file if its path is allowed. Nil: such attachments become notes.
 	ReadAttachment func(path string) ([]byte, error)
-	// ReadBlob reads an [event.Source.Ref] within [BlobTimeout]. Nil: that of [Adapter.UseStore], which the workers of
-	// contexts call; without it, such attachments become notes.
-	ReadBlob func(ctx context.Context, ref string) ([]byte, error)
-	Logger   *slog.Logger // for attachments that cannot be read; nil: discard
+	Logger         *slog.Logger // for attachments that cannot be read; nil: discard
 	// TraceContent adds the newest messages, up to 128 KiB, and the answer to the span of a request.
 	// Each text is cut at 16 KiB, and strings that look like secrets are removed. A request has a span
 	// if its ctx has one.
@@ -102,7 +98,6 @@ type shared struct {
 	counter        *tokenCounter
 	experience     *experience
 	readAttachment func(string) ([]byte, error)
-	readBlob       func(context.Context, string) ([]byte, error)
 	logger         *slog.Logger
 	traceContent   bool
 }
@@ -135,7 +130,7 @@ func New(o Options) *Adapter {
 	a := &Adapter{
 		shared: shared{
 			http: o.HTTPClient, counter: newTokenCounter(), experience: &experience{},
-			readAttachment: o.ReadAttachment, readBlob: o.ReadBlob, logger: o.Logger, traceContent: o.TraceContent,
+			readAttachment: o.ReadAttachment, logger: o.Logger, traceContent: o.TraceContent,
 		},
 		getenv:   o.Getenv,
 		readFile: o.ReadFile,
@@ -151,13 +146,6 @@ func New(o Options) *Adapter {
 		a.getenv = os.Getenv
 	}
 	return a
-}
-
-// UseStore sets how [Options].ReadBlob reads attachments, unless it is set. Call it before the adapter is used.
-func (a *Adapter) UseStore(read func(ctx context.Context, ref string) ([]byte, error)) {
-	if a.readBlob == nil {
-		a.readBlob = read
-	}
 }
 
 // NewHTTPClient returns a client that keeps many idle connections per host. It has no timeout: the context bounds a

@@ -28,7 +28,7 @@ func (t *Target) attachment(ctx context.Context, a reducer.Attachment, refused m
 	switch {
 	case t.quirks.textOnly || media != event.MediaText && !t.quirks.accepts.has(media):
 		return note(a, "")
-	case a.Source.IsRef() && t.readBlob == nil:
+	case a.Source.IsRef() && t.ReadBlob == nil:
 		return note(a, ", which is not available")
 	case media != event.MediaText:
 		return t.media(ctx, media, a)
@@ -116,7 +116,7 @@ func (t *Target) read(ctx context.Context, s event.Source) (data []byte, err err
 	case s.IsRef():
 		timed, cancel := context.WithTimeout(ctx, BlobTimeout)
 		defer cancel()
-		data, err = t.readBlob(timed, s.Ref)
+		data, err = t.ReadBlob(timed, s.Ref)
 	default:
 		return s.Data, nil
 	}

@@ -62,8 +62,8 @@ func TestPDFsAndAudioAreContentParts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			model := llmtest.Start(t, llmtest.Answer("Hi"))
 			options := anyMedia(test.provider, model)
-			options.ReadAttachment, options.ReadBlob = files, blobs
-			require.NoError(t, send(within(t), model, options, reducer.ProviderConfig{ProviderID: test.provider}, []reducer.Message{test.message}))
+			options.ReadAttachment = files
+			require.NoError(t, sendWith(within(t), model, options, blobs, reducer.ProviderConfig{ProviderID: test.provider}, []reducer.Message{test.message}))
 			var request struct {
 				Messages []struct {
 					Role    string          `json:"role"`

@@ -241,11 +241,11 @@ func TestConversationIsRenderedForItsProvider(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			model := llmtest.Start(t, llmtest.Answer("Hi"))
-			options := llm.Options{ReadAttachment: files, ReadBlob: blobs}
+			options, readBlob := llm.Options{ReadAttachment: files}, blobs
 			if test.noFiles {
-				options = llm.Options{}
+				options, readBlob = llm.Options{}, nil
 			}
-			require.NoError(t, send(within(t), model, options, test.config, test.messages))
+			require.NoError(t, sendWith(within(t), model, options, readBlob, test.config, test.messages))
 			require.Equal(t, test.want, lines(model.Requests()[0].Messages))
 		})
 	}
@@ -253,6 +253,10 @@ func TestConversationIsRenderedForItsProvider(t *testing.T) {
 
 // send sends the messages to a provider and returns the error of the adapter.
 func send(ctx context.Context, model *llmtest.Server, options llm.Options, config reducer.ProviderConfig, messages []reducer.Message) error {
+	return sendWith(ctx, model, options, nil, config, messages)
+}
+
+func sendWith(ctx context.Context, model *llmtest.Server, options llm.Options, readBlob func(context.Context, string) ([]byte, error), config reducer.ProviderConfig, messages []reducer.Message) error {
 	config.BaseURL, options.AllowLoopback = model.URL, true
 	config.ProviderID = cmp.Or(config.ProviderID, "scripted")
 	config.Model = cmp.Or(config.Model, "m")
@@ -260,6 +264,7 @@ func send(ctx context.Context, model *llmtest.Server, options llm.Options, confi
 	if err != nil {
 		return err
 	}
+	target.ReadBlob = readBlob
 	_, err = target.Stream(ctx, messages, nil)
 	return err
 }

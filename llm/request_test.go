@@ -54,13 +54,13 @@ func TestARequestIsThatOfGoOpenAI(t *testing.T) {
 			HTTPClient:     &http.Client{Transport: model},
 			AllowBaseURLs:  modelExample,
 			ReadAttachment: func(string) ([]byte, error) { return stored, errorIf(stored == nil) },
-			ReadBlob:       func(context.Context, string) ([]byte, error) { return stored, errorIf(stored == nil) },
 		})
 		var messages []reducer.Message
 		for range rapid.IntRange(1, 30).Draw(rt, "changes") {
 			messages = changed(rt, messages)
 		}
 		target := targetOf(rt, adapter, rapid.SampledFrom(configs).Draw(rt, "config"))
+		target.ReadBlob = func(context.Context, string) ([]byte, error) { return stored, errorIf(stored == nil) }
 		if rapid.IntRange(0, 3).Draw(rt, "counts") == 0 { // it loads a vocabulary
 			n, err := target.InputTokens(t.Context(), messages, 0)
 			require.NoError(rt, err)

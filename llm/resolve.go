@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,6 +28,8 @@ type Target struct {
 	Repair            *reducer.Repair       // the invalid answer to correct; nil: none
 	MaxOutput         int                   // limits the tokens of the answer if no setting does; 0: the provider's default
 	Tools             []Tool                // that the model may call; without any, no tool settings are sent
+	// ReadBlob reads an [event.Source.Ref] within [BlobTimeout]. Nil: such attachments become notes.
+	ReadBlob func(ctx context.Context, ref string) ([]byte, error)
 
 	shared
 	keyRef       string        // place of the key; empty without one

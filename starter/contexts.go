@@ -12,6 +12,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/exit"
+	"github.com/seed-9ed7edd4/chronicle/internal/logging"
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 )
 
@@ -95,10 +96,7 @@ func (a *app) clientConfig() client.Config {
 		BlobURL: c.BlobURL, TaskQueue: c.TaskQueue, Tracers: a.tracers,
 	}
 	if a.log != nil {
-		config.OnDisconnect = func(err error) {
-			a.log.Warn("lost the connection to NATS: no live deltas until it is restored", zap.Error(err))
-		}
-		config.OnConnect = func() { a.log.Info("connected to NATS: deltas are live") }
+		config.Logger = logging.Structured(a.log, "", zap.InfoLevel)
 	}
 	return config
 }

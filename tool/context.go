@@ -3,18 +3,25 @@ package tool
 import (
 	"context"
 	"errors"
+
+	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/blobs"
 )
 
 type call struct {
 	contextName, id string
 	progress        func(text string) // nil: progress is discarded
+	store           *blobs.Store      // of the worker; nil: none
 }
 
 type callKey struct{}
 
 // NewContext returns the context of a call, for tests. If progress is nil, Progress has no effect.
 func NewContext(ctx context.Context, contextName, callID string, progress func(text string)) context.Context {
-	return context.WithValue(ctx, callKey{}, call{contextName, callID, progress})
+	return withCall(ctx, call{contextName: contextName, id: callID, progress: progress})
+}
+
+func withCall(ctx context.Context, c call) context.Context {
+	return context.WithValue(ctx, callKey{}, c)
 }
 
 func callOf(ctx context.Context) call {

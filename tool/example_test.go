@@ -12,8 +12,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/tool"
 )
 
-// A tool from a function, and what a worker does with it. In a program, the set is the option
-// Tools of contexts.NewWorker.
+// A tool from a function, and what a worker does with it. In a program, the set is the field Tools of
+// contexts.Options.
 func ExampleNew() {
 	type order struct {
 		Number string `json:"number" jsonschema:"the number of an order, like A-1001"`

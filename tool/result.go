@@ -47,7 +47,7 @@ func (s *Set) bounded(ctx context.Context, t Tool, value any) (json.RawMessage, 
 	case len(text) <= t.maxResult:
 		return encoded, nil
 	}
-	ref, err := s.store(ctx, text)
+	ref, err := store(ctx, text)
 	if err != nil {
 		s.options.Logger.WarnContext(ctx, "cannot store the result of a tool; the model receives parts of it",
 			"tool", t.spec.Canonical, "context", ContextName(ctx), "error", err)
@@ -83,14 +83,15 @@ func marshal(value any) (json.RawMessage, error) {
 }
 
 // store returns the digits of the reference to a text; "" without a store.
-func (s *Set) store(ctx context.Context, text string) (string, error) {
-	if s.options.Store == nil {
+func store(ctx context.Context, text string) (string, error) {
+	to := callOf(ctx).store
+	if to == nil {
 		return "", nil
 	}
 	// The function has returned, so a cancellation no longer matters.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	ref, err := s.options.Store.Put(ctx, []byte(event.StoredResultHeader+text))
+	ref, err := to.Put(ctx, []byte(event.StoredResultHeader+text))
 	return strings.TrimPrefix(string(ref), event.BlobPrefix), err
 }
 
@@ -120,19 +121,19 @@ type readResultInput struct {
 	Limit  int    `json:"limit,omitempty" jsonschema:"the number of bytes to read; default 16000, at most 24000"`
 }
 
-func (s *Set) readResult() Tool {
+func readResult() Tool {
 	return Must(New(ReadResult, "Read a part of a tool result that was too large to be shown as a whole.",
-		s.readPart, Idempotent(), Attempts(3), MaxResult(MaxMaxResult)))
+		readPart, Idempotent(), Attempts(3), MaxResult(MaxMaxResult)))
 }
 
-func (s *Set) readPart(ctx context.Context, in readResultInput) (string, error) {
+func readPart(ctx context.Context, in readResultInput) (string, error) {
 	if in.Limit == 0 {
 		in.Limit = defaultLimit
 	}
 	if in.Limit < 1 || in.Limit > maxLimit {
 		return "", fmt.Errorf("limit %d is out of range (1 to %d)", in.Limit, maxLimit)
 	}
-	text, err := s.stored(ctx, in.Ref)
+	text, err := stored(ctx, in.Ref)
 	if err != nil {
 		return "", err
 	}
@@ -144,8 +145,9 @@ func (s *Set) readPart(ctx context.Context, in readResultInput) (string, error) 
 	return text[from:to] + fmt.Sprintf("\n\n[bytes %d to %d of %d]", from, to, len(text)), nil
 }
 
-func (s *Set) stored(ctx context.Context, ref string) (string, error) {
-	if s.options.Store == nil {
+func stored(ctx context.Context, ref string) (string, error) {
+	from := callOf(ctx).store
+	if from == nil {
 		return "", errors.New("this worker has no store for results")
 	}
 	parsed, err := blobs.ParseRef(event.BlobPrefix + strings.TrimPrefix(ref, event.BlobPrefix))
@@ -154,7 +156,7 @@ func (s *Set) stored(ctx context.Context, ref string) (string, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	data, err := s.options.Store.Get(ctx, parsed)
+	data, err := from.Get(ctx, parsed)
 	text, isResult := strings.CutPrefix(string(data), event.StoredResultHeader)
 	switch {
 	case errors.Is(err, blobs.ErrNotFound) || err == nil && !isResult:

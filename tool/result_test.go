@@ -13,24 +13,40 @@ import (
 	"github.com/stretchr/testify/require"
 	"gocloud.dev/blob/memblob"
 
+	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/tool"
 )
 
+type callable interface {
+	Call(context.Context, activities.ToolCallRequest) activities.ToolCallResult
+}
+
+// storing calls the tools of a worker with a store.
+type storing struct {
+	*tool.Set
+	store *blobs.Store
+}
+
+func (s storing) Call(ctx context.Context, r activities.ToolCallRequest) activities.ToolCallResult {
+	r.Store = s.store
+	return s.Set.Call(ctx, r)
+}
+
 // producing returns a set with a store and the tool "produce", which returns the value.
-func producing(t *testing.T, value any, options ...tool.Option) (*tool.Set, *blobs.Store) {
+func producing(t *testing.T, value any, options ...tool.Option) (storing, *blobs.Store) {
 	t.Helper()
 	store := blobs.New(memblob.OpenBucket(nil))
 	t.Cleanup(func() { _ = store.Close() })
 	produce := tool.Must(tool.New("produce", "Produce", func(context.Context, struct{}) (any, error) { return value, nil }, options...))
-	set, err := tool.NewSet(tool.Options{Store: store, Logger: slog.New(slog.DiscardHandler)}, produce)
+	set, err := tool.NewSet(tool.Options{Logger: slog.New(slog.DiscardHandler)}, produce)
 	require.NoError(t, err)
-	return set, store
+	return storing{set, store}, store
 }
 
 // call returns the text of the result of a call.
-func call(t *testing.T, set *tool.Set, name, arguments string) string {
+func call(t *testing.T, set callable, name, arguments string) string {
 	t.Helper()
 	result := set.Call(t.Context(), request(name, arguments))
 	require.False(t, result.IsError, string(result.Error))

@@ -11,14 +11,12 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/blobs"
 )
 
 var _ activities.Tools = (*Set)(nil)
 
 // Options configure a [Set].
 type Options struct {
-	Store    *blobs.Store      // of the worker; nil: results above [MaxResult] lose their middle
 	Sources  map[string]Source // further tools, by the prefix of their canonical names, such as "mcp:"
 	Disabled map[string]string // how to enable tools, by canonical name, for error messages
 	Logger   *slog.Logger      // of failures of the store; nil: [slog.Default]
@@ -35,7 +33,7 @@ type Set struct {
 func NewSet(options Options, tools ...Tool) (*Set, error) {
 	options.Logger = cmp.Or(options.Logger, slog.Default())
 	s := &Set{options: options, byName: map[string]Tool{}}
-	s.tools = append(slices.Clone(tools), s.readResult())
+	s.tools = append(slices.Clone(tools), readResult())
 	slices.SortFunc(s.tools, func(a, b Tool) int { return strings.Compare(a.spec.Canonical, b.spec.Canonical) })
 	for i, t := range s.tools {
 		if t.call == nil {

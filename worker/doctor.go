@@ -19,11 +19,11 @@ import (
 func (a *app) deployment(at endpoints, r *runningWorker) *doctor.Deployment {
 	d := &doctor.Deployment{
 		Address: at.temporal.HostPort, Namespace: at.temporal.Namespace, TaskQueue: a.settings.TaskQueue,
-		Dial:  func(context.Context) (client.Client, error) { return r.client, nil },
-		Store: func(context.Context) (*blobs.Store, error) { return r.blobs, nil },
+		Dial:  func(context.Context) (client.Client, error) { return r.conn.Temporal, nil },
+		Store: func(context.Context) (*blobs.Store, error) { return r.conn.Archive.Store(), nil },
 	}
-	if r.stream != nil {
-		d.NATS = func() (*stream.Conn, error) { return r.stream, nil }
+	if r.conn.Stream != nil {
+		d.NATS = func() (*stream.Conn, error) { return r.conn.Stream, nil }
 	}
 	return d
 }
@@ -46,7 +46,7 @@ func (a *app) registerReport(w worker.Registry, at endpoints, r *runningWorker) 
 func (a *app) startChecks(ctx context.Context, at endpoints, r *runningWorker, log *zap.Logger) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	d := a.deployment(at, r)
-	if !r.stream.Connected() {
+	if !r.conn.Stream.Connected() {
 		d.NATS = nil
 	}
 	done := make(chan struct{})

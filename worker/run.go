@@ -21,14 +21,15 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/hook"
 	"github.com/seed-9ed7edd4/chronicle/internal/config"
 	"github.com/seed-9ed7edd4/chronicle/internal/connect"
+	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/internal/exit"
 	"github.com/seed-9ed7edd4/chronicle/internal/logging"
 	"github.com/seed-9ed7edd4/chronicle/internal/stream"
 	"github.com/seed-9ed7edd4/chronicle/internal/telemetry"
 	"github.com/seed-9ed7edd4/chronicle/internal/version"
-	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/tool/mcp"
+	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
 const connectTimeout = 10 * time.Second
@@ -38,6 +39,7 @@ type endpoints struct {
 	natsURL   string
 	natsAuth  stream.Auth
 	blobURL   string
+	taskQueue string
 	models    llm.Options
 	budgets   []activities.LabelBudget
 	mcp       []mcp.Server
@@ -93,10 +95,8 @@ func (a *app) run(ctx context.Context) (err error) {
 		return err
 	}
 	at.mcp, at.hooks, at.telemetry = servers, hooks, exported
+	at.taskQueue = a.settings.TaskQueue
 	at.temporal.MetricsHandler = exported.TemporalMetrics()
-	if tracers := exported.Tracers(); tracers != nil {
-		at.temporal.Interceptors = append(at.temporal.Interceptors, chronicle.Tracing(tracers))
-	}
 	running, err := a.startWorker(life, end, at, log)
 	if err != nil {
 		return causeOf(life, err)
@@ -104,7 +104,7 @@ func (a *app) run(ctx context.Context) (err error) {
 	defer func() {
 		if errors.As(context.Cause(life), new(serverExitError)) {
 			// Without Temporal, stop would wait in vain to hand running requests back.
-			running.stream.Close()
+			running.conn.Close()
 			return
 		}
 		running.stop()
@@ -187,48 +187,44 @@ func (a *app) blobURL(dataDir string) (string, error) {
 	}
 }
 
+// dial connects to Temporal only.
 func dial(ctx context.Context, at endpoints) (client.Client, error) {
-	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
-	defer cancel()
-	// Compressing small messages costs both sides more than sending them.
-	at.temporal.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{}
-	// The SDK warns about payloads before they go to the blob store.
-	at.temporal.PayloadLimits.PayloadSizeWarning = wire.MaxInputBytes
-	at.temporal.Identity = identity()
-	c, err := client.DialContext(ctx, at.temporal)
+	config, err := at.config(zap.NewNop()).Resolve()
 	if err != nil {
-		return nil, fmt.Errorf("%w at %s: %w (set --address or TEMPORAL_ADDRESS, "+
-			"or start it on this machine with --dev)", errUnreachable, at.temporal.HostPort, err)
+		return nil, err
 	}
-	return c, nil
+	c, err := connect.Dial(ctx, *config.Temporal, connectTimeout)
+	return c, unreachable(err)
 }
 
-func connectAll(ctx context.Context, at endpoints, log *zap.Logger) (client.Client, *stream.Conn, error) {
-	c, err := dial(ctx, at)
-	if err != nil {
-		return nil, nil, err
+// connectAll connects to the blob store, Temporal and NATS.
+func (a *app) connectAll(ctx context.Context, at endpoints, log *zap.Logger) (*contexts.Connection, error) {
+	conn, err := contexts.Connect(ctx, at.config(log))
+	if errors.As(err, new(*blobs.OpenError)) {
+		err = fmt.Errorf("%s: %w", a.config.Label("blob-url"), err)
 	}
-	if at.natsURL == "" {
-		return c, nil, nil
+	return conn, unreachable(err)
+}
+
+func (p endpoints) config(log *zap.Logger) chronicle.Config {
+	p.temporal.Identity = identity()
+	config := chronicle.Config{
+		Temporal: &p.temporal, BlobURL: p.blobURL, NATSURL: p.natsURL, NATSAuth: p.natsAuth, TaskQueue: p.taskQueue,
+		Logger: logging.Structured(log, "", zap.InfoLevel),
 	}
-	conn, err := stream.Connect(at.natsURL, stream.Options{
-		Namespace: at.temporal.Namespace,
-		Auth:      at.natsAuth,
-		Name:      "chronicle worker",
-		OnDisconnect: func(err error) {
-			log.Warn("lost the connection to NATS: answers are not streamed until it is restored", zap.Error(err))
-		},
-		OnConnect: func() { log.Info("connected to NATS: answers are streamed") },
-	})
-	if err != nil {
-		c.Close()
-		return nil, nil, err
+	if p.telemetry != nil {
+		config.Tracers, config.Meters = p.telemetry.Tracers(), p.telemetry.Meters()
 	}
-	if !conn.Connected() {
-		log.Warn("cannot reach NATS: answers are not streamed until it connects",
-			zap.String("url", stream.RedactURL(at.natsURL)), zap.Error(conn.ConnectError()))
+	return config
+}
+
+func unreachable(err error) error {
+	var failed *connect.UnreachableError
+	if !errors.As(err, &failed) {
+		return err
 	}
-	return c, conn, nil
+	return fmt.Errorf("%w at %s: %w (set --address or TEMPORAL_ADDRESS, "+
+		"or start it on this machine with --dev)", errUnreachable, failed.Address, failed.Cause)
 }
 
 // attachmentReader returns a function that reads files below a directory; nil without one.

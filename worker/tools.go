@@ -5,7 +5,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/internal/logging"
 	"github.com/seed-9ed7edd4/chronicle/tool"
 	"github.com/seed-9ed7edd4/chronicle/tool/builtin"
@@ -30,7 +29,7 @@ func openFilesRoot(dir string) (*os.Root, error) {
 
 // tools returns the tools that contexts may name. A nil root disables those for files;
 // nil servers have no tools.
-func (s settings) tools(store *blobs.Store, history builtin.Log, files *os.Root, servers *mcp.Servers, log *zap.Logger) (*tool.Set, error) {
+func (s settings) tools(history builtin.Log, files *os.Root, servers *mcp.Servers, log *zap.Logger) (*tool.Set, error) {
 	enabled := []tool.Tool{builtin.SearchLog(history)}
 	if s.ToolFetch {
 		enabled = append(enabled, builtin.Fetch(builtin.FetchOptions{}))
@@ -42,7 +41,7 @@ func (s settings) tools(store *blobs.Store, history builtin.Log, files *os.Root,
 	for name, flag := range toolFlags {
 		disabled[name] = "start it with " + flag
 	}
-	options := tool.Options{Store: store, Disabled: disabled, Logger: logging.Structured(log, "tool", zap.WarnLevel)}
+	options := tool.Options{Disabled: disabled, Logger: logging.Structured(log, "tool", zap.WarnLevel)}
 	if servers != nil {
 		options.Sources = map[string]tool.Source{mcp.Prefix: servers}
 	}

@@ -28,7 +28,7 @@ type Options struct {
 	// StoreID identifies the worker's blob store. Workflow tasks of contexts of another store fail.
 	// Empty: no check.
 	StoreID string
-	Meters  metric.MeterProvider // records metrics; nil: none. For its views, see worker/contexts.Options.
+	Meters  metric.MeterProvider // records metrics; nil: none. For its views, see client.Config.
 }
 
 // Context is the workflow with the default options. The workflow id contains the name of the

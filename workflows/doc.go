@@ -2,12 +2,7 @@
 // it with [reducer.Step], records the resulting events as SideEffect markers, and performs the
 // effects.
 //
-// A worker registers the workflow and its interceptor:
-//
-//	w := worker.New(client, wire.TaskQueue, worker.Options{
-//		Interceptors: []interceptor.WorkerInterceptor{workflows.Interceptor()},
-//	})
-//	w.RegisterWorkflowWithOptions(workflows.New(workflows.Options{}), workflow.RegisterOptions{Name: wire.WorkflowType})
+// Package worker/contexts registers it together with its interceptor, so this package has no example of its own.
 //
 // Guarantees:
 //   - Signals and updates are processed in history order, which requires [Interceptor].

@@ -1,11 +1,12 @@
 // Command support answers the customers of a shop. It is an agent with Go functions as tools, an
-// approval for large refunds, a guard against card numbers, a budget and a fallback model. `make
-// example` runs it. Set OPENAI_API_KEY or OPENAI_BASE_URL, and ANTHROPIC_API_KEY for the fallback.
+// approval for large refunds, a guard against card numbers, data of its own in messages, a budget and a fallback
+// model. `make example` runs it. Set OPENAI_API_KEY or OPENAI_BASE_URL, and ANTHROPIC_API_KEY for the fallback.
 package main
 
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,15 +15,11 @@ import (
 	"os"
 	"regexp"
 
-	sdkclient "go.temporal.io/sdk/client"
-	sdklog "go.temporal.io/sdk/log"
-
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/hook"
-	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/archive"
-	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/llm"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/tool"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
@@ -37,35 +34,25 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	store, err := blobs.Open(ctx, os.Getenv("BLOB_URL"), "default")
+	// The addresses are in variables such as TEMPORAL_ADDRESS.
+	conn, err := contexts.Connect(ctx, client.Config{TaskQueue: "support", Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}
-	defer store.Close()
-	temporal, err := sdkclient.Dial(contexts.WithStore(sdkclient.Options{
-		HostPort: os.Getenv("TEMPORAL_ADDRESS"),
-		Logger:   sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)),
-	}, store))
-	if err != nil {
-		return err
-	}
-	defer temporal.Close()
-	logs := archive.New(store)
-	stop, err := startWorker(temporal, logs, llm.New(llm.Options{Defaults: llm.DefaultsFromEnv(os.Getenv)}))
+	defer conn.Close()
+	stop, err := startWorker(conn, llm.New(llm.Options{Defaults: llm.DefaultsFromEnv(os.Getenv)}))
 	if err != nil {
 		return err
 	}
 	defer stop()
-	customer, err := client.New(client.Options{Temporal: temporal, Archive: logs, TaskQueue: taskQueue}).Open("support-demo")
+	customer, err := conn.Client().Open("support-demo")
 	if err != nil {
 		return err
 	}
 	return talk(ctx, customer, os.Stdin, os.Stdout, settings("anthropic", "claude-haiku-4-5")...)
 }
 
-const taskQueue = "support"
-
-func startWorker(temporal sdkclient.Client, logs *archive.Archive, models *llm.Adapter) (stop func(), err error) {
+func startWorker(conn *contexts.Connection, models *llm.Adapter) (stop func(), err error) {
 	findOrder, err1 := tool.New("find_order", "Find an order of the customer", find)
 	refundOrder, err2 := tool.New("refund_order", "Refund an order to the customer", refund, tool.Idempotent())
 	tools, err3 := tool.NewSet(tool.Options{}, findOrder, refundOrder)
@@ -73,8 +60,23 @@ func startWorker(temporal sdkclient.Client, logs *archive.Archive, models *llm.A
 		return nil, err
 	}
 	guards := []hook.Hook{{Name: "card-numbers", Before: guard, Beside: true, Withhold: true}}
-	w := contexts.NewWorker(temporal, contexts.Options{TaskQueue: taskQueue, Archive: logs, Models: models, Tools: tools, Hooks: guards})
+	w, err := conn.NewWorker(contexts.Options{Models: models, Tools: tools, Hooks: guards, Reduce: reduce})
+	if err != nil {
+		return nil, err
+	}
 	return w.Stop, w.Start()
+}
+
+// reduce tells the model from which page a customer writes, which is a field of our own in the message.
+func reduce(current reducer.ReducedContext, events ...event.Event) reducer.ReducedContext {
+	for _, e := range events {
+		if message, ok := e.Body.(event.UserMessage); ok && e.Extra["page"] != nil {
+			message.Content += fmt.Sprintf("\n\n[sent from the page %s]", e.Extra["page"])
+			e.Body = message
+		}
+		current = reducer.Reduce(current, e)
+	}
+	return current
 }
 
 func settings(fallback, fallbackModel string) []event.Event {
@@ -124,7 +126,9 @@ func guard(_ context.Context, r hook.Request) (hook.Verdict, error) {
 // talk sends each line as a message, the first one with the settings, and asks for approvals.
 func talk(ctx context.Context, c *client.Context, in io.Reader, out io.Writer, settings ...event.Event) error {
 	for lines := bufio.NewScanner(in); lines.Scan(); settings = nil {
-		for e, err := range c.Ask(ctx, append(settings, event.New(event.UserMessage{Content: lines.Text()}))...) {
+		message := event.New(event.UserMessage{Content: lines.Text()})
+		message.Extra = map[string]json.RawMessage{"page": json.RawMessage(`"/orders"`)}
+		for e, err := range c.Ask(ctx, append(settings, message)...) {
 			if err != nil {
 				return err
 			}

@@ -2,22 +2,15 @@ package main
 
 import (
 	"bytes"
-	"log/slog"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	sdkclient "go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/log"
 
-	"github.com/seed-9ed7edd4/chronicle/client"
-	"github.com/seed-9ed7edd4/chronicle/internal/devserver"
-	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/archive"
-	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/llm/baseurl"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
+	"github.com/seed-9ed7edd4/chronicle/worker/chronicletest"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
@@ -46,28 +39,19 @@ func answer(r llmtest.Request) llmtest.Step {
 }
 
 func TestAConversationWithACustomer(t *testing.T) {
-	dir := t.TempDir()
-	command, err := devserver.Find(t.Context(), nil)
+	server, backup := chronicletest.Start(t, llmtest.Func(answer)), llmtest.Start(t, llmtest.Answer("I am the other model"))
+	config := server.Config()
+	config.TaskQueue = "support"
+	conn, err := contexts.Connect(t.Context(), config)
 	require.NoError(t, err)
-	server, err := devserver.Start(t.Context(), devserver.Options{Command: command, DataDir: dir, Unsynced: true})
-	require.NoError(t, err)
-	defer func() { require.NoError(t, server.Stop()) }()
-	store, err := blobs.Open(t.Context(), "file://"+filepath.ToSlash(t.TempDir()), "default")
-	require.NoError(t, err)
-	defer store.Close()
-	temporal, err := sdkclient.Dial(contexts.WithStore(sdkclient.Options{
-		HostPort: server.Address(), Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
-	}, store))
-	require.NoError(t, err)
-	defer temporal.Close()
-	model, backup := llmtest.Start(t, llmtest.Func(answer)), llmtest.Start(t, llmtest.Answer("I am the other model"))
-	stop, err := startWorker(temporal, archive.New(store), llm.New(llm.Options{
+	t.Cleanup(conn.Close)
+	stop, err := startWorker(conn, llm.New(llm.Options{
 		Providers: []llm.Provider{{ID: "backup", BaseURL: baseurl.MustParse(backup.URL)}},
-		Defaults:  llm.Defaults{ProviderID: "openai", BaseURL: model.URL, Model: "scripted"},
+		Defaults:  server.Defaults(),
 	}))
 	require.NoError(t, err)
-	defer stop()
-	customer, err := client.New(client.Options{Temporal: temporal, Archive: archive.New(store), TaskQueue: taskQueue}).Open("customer")
+	t.Cleanup(stop)
+	customer, err := conn.Client().Open("customer")
 	require.NoError(t, err)
 
 	says := func(lines ...string) string {
@@ -77,6 +61,7 @@ func TestAConversationWithACustomer(t *testing.T) {
 		return out.String()
 	}
 	require.Contains(t, says("Where is my order?"), `I see: {"cents":4200,"number":"A-1001"}`)
+	require.Equal(t, "Where is my order?\n\n[sent from the page \"/orders\"]", server.Model.Requests()[0].LastUser())
 	require.Contains(t, says("I want a little back"), "refunded 100 cents (customer/call_refund_order")
 	require.Regexp(t, `Approve the refund\? \(y/n\)\nI see: "?denied`, says("I want a refund", "n"))
 	require.Contains(t, says("Now refund it", "y"), "refunded 9900 cents")

@@ -12,15 +12,22 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-func Models(adapter *llm.Adapter) activities.Models { return models{adapter} }
+// Models sends requests through an adapter. ReadBlob reads the [event.Source.Ref] of attachments.
+func Models(adapter *llm.Adapter, readBlob func(ctx context.Context, ref string) ([]byte, error)) activities.Models {
+	return models{adapter, readBlob}
+}
 
-type models struct{ adapter *llm.Adapter }
+type models struct {
+	adapter  *llm.Adapter
+	readBlob func(ctx context.Context, ref string) ([]byte, error)
+}
 
 func (m models) Resolve(config reducer.ProviderConfig) (activities.Model, error) {
 	target, err := m.adapter.Resolve(config)
 	if err != nil {
 		return nil, modelError(err)
 	}
+	target.ReadBlob = m.readBlob
 	return model{target}, nil
 }
 

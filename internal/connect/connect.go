@@ -1,5 +1,5 @@
-// Package connect resolves where programs connect to and how. A flag overrides the
-// environment variable, which overrides the TOML profile of the temporal command, which
+// Package connect resolves where programs connect to and how, and prepares a namespace for contexts. A flag
+// overrides the environment variable, which overrides the TOML profile of the temporal command, which
 // overrides the default.
 package connect
 
@@ -29,14 +29,19 @@ const (
 // TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE and TEMPORAL_PROFILE, then from the profile.
 type Temporal struct {
 	Address, Namespace, Profile string
+	Given                       *client.Options // replaces the environment and the profile; nil: they are read
 }
 
 // Options defaults to [DefaultAddress] and the namespace "default". It returns an error if the TOML
 // file is malformed or lacks the profile; HostPort is set nevertheless.
-func (t Temporal) Options() (client.Options, error) {
-	options, err := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{ConfigFileProfile: t.Profile})
-	if err != nil {
-		err = fmt.Errorf("load the configuration of the Temporal client: %w", err)
+func (t Temporal) Options() (options client.Options, err error) {
+	if t.Given != nil {
+		options = *t.Given
+	} else {
+		options, err = envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{ConfigFileProfile: t.Profile})
+		if err != nil {
+			err = fmt.Errorf("load the configuration of the Temporal client: %w", err)
+		}
 	}
 	options.HostPort = cmp.Or(t.Address, options.HostPort, DefaultAddress)
 	options.Namespace = cmp.Or(t.Namespace, options.Namespace, client.DefaultNamespace)

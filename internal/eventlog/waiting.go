@@ -91,6 +91,9 @@ func (u *unprocessed) apply(h *historypb.HistoryEvent, events []event.Event) {
 // add appends a signal, and drops the oldest ones above the limits.
 func (u *unprocessed) add(h *historypb.HistoryEvent) {
 	payloads := h.GetWorkflowExecutionSignaledEventAttributes().GetInput()
+	if all := payloads.GetPayloads(); len(all) == 1 && references.IsInert(all[0]) { // by the connection of a worker
+		payloads = &commonpb.Payloads{Payloads: []*commonpb.Payload{references.Active(all[0].GetData())}}
+	}
 	u.signals = append(u.signals, storedSignal{
 		h.GetEventId(), h.GetEventId(), h.GetEventTime().AsTime(), payloads,
 		len(payloads.GetPayloads()) == 1 && references.Is(payloads.GetPayloads()[0]), // a worker rejects a reference among others

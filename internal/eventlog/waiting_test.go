@@ -194,6 +194,15 @@ func withStore(t *testing.T, bucket *blobstest.Bucket, history ...*historypb.His
 	return eventlog.New(s, "", a), s
 }
 
+// The Temporal client of a worker, which a client may share, makes references in signals inert.
+func TestInputInTheBlobStoreIsReadThroughTheConnectionOfAWorker(t *testing.T) {
+	bucket := blobstest.New(t)
+	history := &historypb.History{Events: []*historypb.HistoryEvent{record(t, 1, says("a")...), stored(t, bucket.Store, "large", 1), said(t, "b", 2), scheduled(3)}}
+	require.NoError(t, references.MakeInert(t.Context(), history))
+	log, s := withStore(t, bucket, history.Events...)
+	require.Equal(t, "since 3s: large@1s b@2s", awaits(t, log, s, ""))
+}
+
 func TestInputInTheBlobStoreWaitsUntilARunHasLoadedIt(t *testing.T) {
 	bucket := blobstest.New(t)
 	// Entry 1 starts the run, and entry 2 is an event.

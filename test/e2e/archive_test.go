@@ -144,7 +144,9 @@ func TestAConversationContinuesDuringAnArchiveOutage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, llmtest.Func(echo))
 	bucket := blobstest.New(t)
-	w.worker(shortRuns, func(o *contexts.Options) { o.Archive, o.StoreID = archive.New(bucket.Store), "" })
+	conn := w.connection()
+	conn.Archive, conn.StoreID = archive.New(bucket.Store), ""
+	w.workerOn(conn, w.workerOptions(shortRuns))
 	w.client = client.New(client.Options{Temporal: w.temporal, Stream: w.stream, Archive: archive.New(bucket.Store), TaskQueue: w.queue})
 	c := w.open("away")
 	w.say(c, "Hello") // opening a context reads the archive

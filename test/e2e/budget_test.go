@@ -192,9 +192,11 @@ func TestAWorkerThatMissedItsHeartbeatsSettlesItsReservation_Alone(t *testing.T)
 		}
 		return invoke(ctx, method, request, response, conn, options...)
 	}
-	w.workerOn(w.dial(w.archive.Store(), func(o *sdkclient.Options) {
+	conn := w.connection()
+	conn.Temporal = w.dial(w.archive.Store(), func(o *sdkclient.Options) {
 		o.ConnectionOptions.DialOptions = []grpc.DialOption{grpc.WithChainUnaryInterceptor(hold)}
-	}), w.workerOptions(func(o *contexts.Options) { o.Budgets = []activities.LabelBudget{w.labelBudget(150)} }))
+	})
+	w.workerOn(conn, w.workerOptions(func(o *contexts.Options) { o.Budgets = []activities.LabelBudget{w.labelBudget(150)} }))
 	c := w.open("budget-late")
 	w.send(c, w.labelled(100), event.New(event.SetTimeout{TimeoutMs: time.Hour.Milliseconds()}))
 	turn := w.ask(c, "Hello")

@@ -437,7 +437,9 @@ func TestContextsWorkWithoutNATS(t *testing.T) {
 	t.Parallel()
 	gate := llmtest.NewGate()
 	w := newWorld(t, llmtest.Answer("Quiet", " now").HoldAfter(1, gate), llmtest.Answer("Yes"))
-	w.worker(func(o *contexts.Options) { o.Stream = nil })
+	conn := w.connection()
+	conn.Stream = nil
+	w.workerOn(conn, w.workerOptions())
 	w.client = client.New(client.Options{Temporal: w.temporal, TaskQueue: w.queue})
 	c := w.open("no-nats")
 	turn := w.ask(c, "Speak")

@@ -21,7 +21,7 @@ import (
 // withTools replaces the probes by Go functions.
 func (w *world) withTools(tools ...tool.Tool) func(*contexts.Options) {
 	w.t.Helper()
-	set, err := tool.NewSet(tool.Options{Store: w.archive.Store()}, tools...)
+	set, err := tool.NewSet(tool.Options{}, tools...)
 	require.NoError(w.t, err)
 	return func(o *contexts.Options) { o.Tools = set }
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/telemetry"
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
-	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
 func TestMetricsCountWhatAContextDoes(t *testing.T) {
@@ -25,7 +24,8 @@ func TestMetricsCountWhatAContextDoes(t *testing.T) {
 		llmtest.Answer("One", " two").HoldAfter(1, llmtest.NewGate()),
 	)
 	exported := exportMetrics(t)
-	w.worker(func(o *contexts.Options) { o.Meters = exported.Meters() })
+	w.on.meters = exported.Meters()
+	w.worker()
 	c := w.open("measured")
 	w.say(c, "Are you there?", event.New(event.SetRetryConfig{MaxRetries: 1, InitialDelayMs: 1}))
 	turn := w.ask(c, "Count")
@@ -77,7 +77,9 @@ func TestAContextThatWaitsForAnApprovalIsListedAndMeasured(t *testing.T) {
 	exported := exportMetrics(t)
 	queue := w.queue + "'s"
 	w.client = client.New(client.Options{Temporal: w.temporal, Stream: w.stream, Archive: w.archive, TaskQueue: queue})
-	w.worker(func(o *contexts.Options) { o.Meters, o.TaskQueue = exported.Meters(), queue })
+	conn := w.connection()
+	conn.Meters, conn.TaskQueue = exported.Meters(), queue
+	w.workerOn(conn, w.workerOptions())
 	c := w.open("waits")
 	w.requireApproval(c, time.Hour)
 	turn := w.ask(c, "Pay")
@@ -102,7 +104,8 @@ func TestAContextThatWaitsForAClientIsListedAndMeasured(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, llmtest.Calls(llmtest.Call{ID: "q", Name: askUser.Name, Arguments: `{"question":"Which?"}`}), llmtest.Answer("Blue."))
 	exported := exportMetrics(t)
-	w.worker(func(o *contexts.Options) { o.Meters = exported.Meters() })
+	w.on.meters = exported.Meters()
+	w.worker()
 	c := w.open("asks")
 	w.send(c, event.New(event.SetTools{Tools: event.ToolList{askUser}}))
 	turn := w.ask(c, "Ask")

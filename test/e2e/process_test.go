@@ -22,6 +22,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/hook"
 	"github.com/seed-9ed7edd4/chronicle/hook/webhook"
 	"github.com/seed-9ed7edd4/chronicle/internal/child"
+	"github.com/seed-9ed7edd4/chronicle/internal/connect"
 	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/archive"
 	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/internal/stream"
@@ -101,7 +102,7 @@ func runWorker(settings string, logger *slog.Logger) error {
 	options := client.Options{
 		HostPort: s.Temporal, Identity: fmt.Sprintf("worker %d", os.Getpid()), Logger: log.NewStructuredLogger(logger),
 	}
-	options = contexts.WithStore(options, store)
+	options = connect.WithStore(options, store)
 	if s.HangOnSignal {
 		options.Interceptors = []interceptor.ClientInterceptor{&hangOnSignal{}}
 	}
@@ -127,21 +128,26 @@ func runWorker(settings string, logger *slog.Logger) error {
 			return err
 		}
 	}
-	tools, closeTools, err := s.tools(store, logger)
+	tools, closeTools, err := s.tools(logger)
 	if err != nil {
 		return err
 	}
 	defer closeTools()
-	return contexts.NewWorker(temporal, contexts.Options{
-		TaskQueue: s.TaskQueue, Part: s.Part, Models: scripted(s.ModelURL), Tools: tools, Stream: conn,
-		Archive: archive.New(store), SearchAttributes: true,
-		DrainTimeout: s.DrainTimeout, Failover: s.Failover, Hooks: hooks, Budgets: s.Budgets,
-		ContinueAfter: s.ContinueAfter,
-	}).Run(worker.InterruptCh())
+	connection := &contexts.Connection{
+		Temporal: temporal, TaskQueue: s.TaskQueue, Archive: archive.New(store), SearchAttributes: true, Stream: conn,
+	}
+	w, err := connection.NewWorker(contexts.Options{
+		Part: s.Part, Models: scripted(s.ModelURL), Tools: tools, DrainTimeout: s.DrainTimeout, Failover: s.Failover,
+		Hooks: hooks, Budgets: s.Budgets, ContinueAfter: s.ContinueAfter,
+	})
+	if err != nil {
+		return err
+	}
+	return w.Run(worker.InterruptCh())
 }
 
-func (s workerSettings) tools(store *blobs.Store, logger *slog.Logger) (tools activities.Tools, stop func(), err error) {
-	options := tool.Options{Store: store, Logger: logger}
+func (s workerSettings) tools(logger *slog.Logger) (tools activities.Tools, stop func(), err error) {
+	options := tool.Options{Logger: logger}
 	switch {
 	case len(s.MCP) > 0:
 		servers, err := mcp.New(mcp.Options{Servers: s.MCP, Logger: logger})

@@ -13,11 +13,11 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/connect"
 	"github.com/seed-9ed7edd4/chronicle/internal/devserver"
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
-	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
 // claimed is a signal input that claims to be the SDK's reference to an external payload.
@@ -139,8 +139,10 @@ func TestAContextStartedWithTheMemoOfAnotherStoreOpens(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, own.Stop()) })
 	w := newWorldOn(t, environment{temporal: own.Address(), timeout: faultTimeout}, llmtest.Answer("Open."))
-	require.NoError(t, contexts.BindStore(w.ctx, w.temporal, "default", w.storeID))
-	w.worker(func(o *contexts.Options) { o.SearchAttributes = false })
+	require.NoError(t, connect.BindStore(w.ctx, w.temporal, "default", w.storeID))
+	conn := w.connection()
+	conn.SearchAttributes = false
+	w.workerOn(conn, w.workerOptions())
 	w.client = client.New(client.Options{Temporal: w.temporal, Namespace: "default", Stream: w.stream, Archive: w.archive, TaskQueue: w.queue})
 	c := w.open("claimed")
 	_, err = w.temporal.ExecuteWorkflow(w.ctx, sdkclient.StartWorkflowOptions{

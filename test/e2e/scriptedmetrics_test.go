@@ -42,6 +42,7 @@ type measured struct {
 
 func newMeasured(t *testing.T) *measured {
 	m := &measured{world: newWorldOn(t, environment{timeout: faultTimeout}), exported: exportMetrics(t), values: map[string]map[float64]bool{}}
+	m.on.meters = m.exported.Meters()
 	m.archive.Store().Measure(m.exported.Meters())
 	m.temporal = m.dial(m.archive.Store(), func(o *sdkclient.Options) { o.MetricsHandler = m.exported.TemporalMetrics() })
 	m.server = gateway.New(m.client, gateway.Options{Meters: m.exported.Meters()})
@@ -97,7 +98,7 @@ func (m *measured) measure(o *contexts.Options) {
 		Defaults:  llm.Defaults{ProviderID: "openai", BaseURL: m.model.URL, Model: "scripted"},
 		Providers: []llm.Provider{{ID: "openai", BaseURL: base, Price: price}, {ID: "spare", BaseURL: base, Price: price}},
 	})
-	o.Meters, o.ContinueAfter = m.exported.Meters(), shortRun
+	o.ContinueAfter = shortRun
 	o.Hooks = []hook.Hook{{Name: "guard", Before: func(context.Context, hook.Request) (hook.Verdict, error) { return hook.Verdict{}, nil }}}
 }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
-	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
 func (w *world) otherStore() (store *blobs.Store, id string) {
@@ -39,9 +38,9 @@ func (w *world) requireUnused(store *blobs.Store) {
 
 func (w *world) workerWith(store *blobs.Store, id string) (stop func()) {
 	w.t.Helper()
-	return w.workerOn(w.dial(store), contexts.Options{
-		TaskQueue: w.queue, Models: scripted(w.model.URL), Stream: w.stream, Archive: archive.New(store), StoreID: id, SearchAttributes: true,
-	})
+	conn := w.connection()
+	conn.Temporal, conn.Archive, conn.StoreID = w.dial(store), archive.New(store), id
+	return w.workerOn(conn, w.workerOptions())
 }
 
 // awaitStoreMismatch waits until a workflow task of the newest run fails with an error that

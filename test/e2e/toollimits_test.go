@@ -187,7 +187,7 @@ func TestAContextCallsAnMCPServerOverHTTP(t *testing.T) {
 	servers, err := mcp.New(mcp.Options{Servers: []mcp.Server{{Name: "everything", URL: fmt.Sprintf("http://127.0.0.1:%d/mcp", port)}}})
 	require.NoError(t, err)
 	t.Cleanup(servers.Close)
-	tools, err := tool.NewSet(tool.Options{Store: w.archive.Store(), Sources: map[string]tool.Source{mcp.Prefix: servers}})
+	tools, err := tool.NewSet(tool.Options{Sources: map[string]tool.Source{mcp.Prefix: servers}})
 	require.NoError(t, err)
 	w.worker(func(o *contexts.Options) { o.Tools = tools })
 	c := w.open("mcp-http")

@@ -18,7 +18,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
-	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
 func TestTheServerMatchesTheComposeFile(t *testing.T) {
@@ -117,7 +116,8 @@ func TestActivityCancellationIsPushedToTheWorker(t *testing.T) {
 		cancel()
 		return running.Get(ctx, nil)
 	}
-	running := contexts.NewWorker(w.temporal, contexts.Options{TaskQueue: w.queue, Models: scripted(w.model.URL)})
+	running, err := w.connection().NewWorker(w.workerOptions())
+	require.NoError(t, err)
 	running.RegisterActivityWithOptions(listen, activity.RegisterOptions{Name: "Listen"})
 	running.RegisterWorkflowWithOptions(cancelIt, workflow.RegisterOptions{Name: "CancelIt"})
 	require.NoError(t, running.Start())

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
@@ -26,10 +27,12 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway/page/browsertest"
+	"github.com/seed-9ed7edd4/chronicle/internal/connect"
 	"github.com/seed-9ed7edd4/chronicle/internal/devserver"
 	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/archive"
 	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/internal/stream"
+	"github.com/seed-9ed7edd4/chronicle/internal/tracing/intercept"
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
@@ -81,7 +84,7 @@ func register(address string) error {
 		return err
 	}
 	defer c.Close()
-	return contexts.RegisterSearchAttributes(context.Background(), c, sdkclient.DefaultNamespace)
+	return connect.RegisterSearchAttributes(context.Background(), c, sdkclient.DefaultNamespace)
 }
 
 func reportError(err error) int {
@@ -100,6 +103,7 @@ type environment struct {
 	timeout       time.Duration
 	natsConnected func() // called when NATS is reachable again; optional
 	tracers       trace.TracerProvider
+	meters        metric.MeterProvider
 	waitForUpdate bool // clients send no signal instead of an update that takes long
 }
 
@@ -160,12 +164,12 @@ func (w *world) dial(store *blobs.Store, changes ...func(*sdkclient.Options)) sd
 		Logger:            log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
 		ConnectionOptions: sdkclient.ConnectionOptions{GrpcCompression: &sdkclient.GrpcCompressionNone{}}, // as in production
 	}
-	options = contexts.WithStore(options, store)
+	options = connect.WithStore(options, store)
 	if w.on.waitForUpdate {
 		options.Interceptors = append(options.Interceptors, &waitForUpdate{until: w.ctx})
 	}
 	if w.on.tracers != nil {
-		options.Interceptors = append(options.Interceptors, client.Tracing(w.on.tracers))
+		options.Interceptors = append(options.Interceptors, intercept.Client(w.on.tracers))
 	}
 	for _, change := range changes {
 		change(&options)
@@ -179,23 +183,30 @@ func (w *world) dial(store *blobs.Store, changes ...func(*sdkclient.Options)) sd
 // worker starts a worker, which stops at the end of the test at the latest.
 func (w *world) worker(changes ...func(*contexts.Options)) (stop func()) {
 	w.t.Helper()
-	return w.workerOn(w.temporal, w.workerOptions(changes...))
+	return w.workerOn(w.connection(), w.workerOptions(changes...))
+}
+
+// connection is what contexts.Connect returns, except that the store is not recorded in the namespace, where each test
+// has its own.
+func (w *world) connection() *contexts.Connection {
+	return &contexts.Connection{
+		Temporal: w.temporal, TaskQueue: w.queue, Archive: w.archive, StoreID: w.storeID, SearchAttributes: true,
+		Stream: w.stream, Tracers: w.on.tracers, Meters: w.on.meters,
+	}
 }
 
 func (w *world) workerOptions(changes ...func(*contexts.Options)) contexts.Options {
-	options := contexts.Options{
-		TaskQueue: w.queue, Models: scripted(w.model.URL), Tools: probes{}, Stream: w.stream,
-		Archive: w.archive, StoreID: w.storeID, SearchAttributes: true, Failover: failover(w.t), Tracers: w.on.tracers,
-	}
+	options := contexts.Options{Models: scripted(w.model.URL), Tools: probes{}, Failover: failover(w.t)}
 	for _, change := range changes {
 		change(&options)
 	}
 	return options
 }
 
-func (w *world) workerOn(temporal sdkclient.Client, options contexts.Options) (stop func()) {
+func (w *world) workerOn(conn *contexts.Connection, options contexts.Options) (stop func()) {
 	w.t.Helper()
-	running := contexts.NewWorker(temporal, options)
+	running, err := conn.NewWorker(options)
+	require.NoError(w.t, err)
 	require.NoError(w.t, running.Start())
 	stopped := false
 	stop = func() {

@@ -26,7 +26,7 @@ const (
 
 const searchName = "search_log"
 
-// Log reads logs; see [github.com/seed-9ed7edd4/chronicle/internal/eventlog.Log].
+// Log reads logs; see client.Client.
 type Log interface {
 	// Events yields the events of a context that follow the event with the id from. Empty from: all.
 	Events(ctx context.Context, contextName, from string) iter.Seq2[event.Event, error]

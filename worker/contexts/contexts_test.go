@@ -1,32 +1,85 @@
 package contexts_test
 
 import (
+	"context"
+	"os"
+	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/activity"
+	sdkclient "go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/workflow"
 
+	"github.com/seed-9ed7edd4/chronicle/activities"
+	"github.com/seed-9ed7edd4/chronicle/client"
+	"github.com/seed-9ed7edd4/chronicle/hook"
 	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/archive"
 	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/blobs/blobstest"
+	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/tool"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
-func TestStartReportsOptionsThatCannotWork(t *testing.T) {
-	temporal, err := client.NewLazyClient(client.Options{})
+func unconnected(t *testing.T) *contexts.Connection {
+	t.Helper()
+	temporal, err := sdkclient.NewLazyClient(sdkclient.Options{})
 	require.NoError(t, err)
-	defer temporal.Close()
-	models, logs := llm.New(llm.Options{}), archive.New(blobstest.New(t).Store)
+	t.Cleanup(temporal.Close)
+	return &contexts.Connection{Temporal: temporal, Archive: archive.New(blobstest.New(t).Store)}
+}
+
+func TestOptionsThatCannotWorkAreRejected(t *testing.T) {
+	models := llm.New(llm.Options{})
 	for want, options := range map[string]contexts.Options{
-		"Options.Archive is missing":              {Models: models},
-		"Options.Models is missing":               {Archive: logs},
-		"Options.Tools is a nil *tool.Set":        {Archive: logs, Models: models, Tools: (*tool.Set)(nil)},
-		`Options.Part is "everything" (want "", `: {Archive: logs, Models: models, Part: "everything"},
+		"Options.Models is missing":                {},
+		"Options.Tools is a nil *tool.Set":         {Models: models, Tools: (*tool.Set)(nil)},
+		`Options.Part is "everything" (want "", `:  {Models: models, Part: "everything"},
+		"neither Before, After nor OnEvent is set": {Models: models, Hooks: []hook.Hook{{Name: "idle"}}},
 	} {
-		w := contexts.NewWorker(temporal, options)
-		require.ErrorContains(t, w.Start(), want)
-		require.ErrorContains(t, w.Run(nil), want)
-		w.Stop()
+		_, err := unconnected(t).NewWorker(options)
+		require.ErrorContains(t, err, want)
 	}
+	_, err := new(contexts.Connection).NewWorker(contexts.Options{Models: models})
+	require.ErrorContains(t, err, "the connection has no blob store (make it with Connect)")
+}
+
+func TestAWorkerRequiresABlobStore(t *testing.T) {
+	t.Setenv("BLOB_URL", "")
+	for _, config := range []client.Config{{}, {BlobURL: "none"}, {Temporal: &sdkclient.Options{}}} {
+		_, err := contexts.Connect(t.Context(), config)
+		require.ErrorContains(t, err, "connect: no blob store (set Config.BlobURL or BLOB_URL")
+	}
+}
+
+func TestRegistrationsWithNamesOfContextsPanic(t *testing.T) {
+	w, err := unconnected(t).NewWorker(contexts.Options{Models: llm.New(llm.Options{})})
+	require.NoError(t, err)
+	doc, err := os.ReadFile("doc.go")
+	require.NoError(t, err)
+	text := strings.ReplaceAll(string(doc), "\n//", "")
+	workflowNames := []string{wire.WorkflowType, wire.WorkflowSend, wire.WorkflowBudget}
+	require.Contains(t, text, "workflows "+enumeration(workflowNames))
+	for _, name := range workflowNames {
+		require.Panics(t, func() {
+			w.RegisterWorkflowWithOptions(func(workflow.Context) error { return nil }, workflow.RegisterOptions{Name: name})
+		}, name)
+	}
+	var activityNames []string
+	for method := range reflect.TypeFor[*activities.Activities]().Methods() {
+		activityNames = append(activityNames, method.Name)
+	}
+	require.Contains(t, text, "activities "+enumeration(activityNames))
+	for _, name := range activityNames {
+		require.Panics(t, func() {
+			w.RegisterActivityWithOptions(func(context.Context) error { return nil }, activity.RegisterOptions{Name: name})
+		}, name)
+	}
+}
+
+func enumeration(names []string) string {
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " and " + names[last]
 }

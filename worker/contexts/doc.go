@@ -1,23 +1,23 @@
-// Package contexts runs contexts in your own program, as the worker binary does: their
-// workflow, its activities, and the namespace settings that both rely on.
+// Package contexts runs contexts in your own program, as the worker binary does.
 //
-//	store, err := blobs.Open(ctx, "file:///var/lib/chronicle", "default")
-//	temporal, err := client.Dial(contexts.WithStore(client.Options{}, store))
-//	w := contexts.NewWorker(temporal, contexts.Options{
-//		Archive: archive.New(store),
-//		Models:  llm.New(llm.Options{Defaults: llm.DefaultsFromEnv(os.Getenv)}),
+//	conn, err := contexts.Connect(ctx, client.Config{BlobURL: "file:///var/lib/chronicle"})
+//	w, err := conn.NewWorker(contexts.Options{
+//		Models: llm.New(llm.Options{Defaults: llm.DefaultsFromEnv(os.Getenv)}),
 //	})
 //	err = w.Run(worker.InterruptCh())
 //
-// [Options].Reduce replaces the fold of events into messages, [Options].Models the providers.
-// [Options].Tools are the tools that contexts may name: see package tool. Call [BindStore] and
-// [RegisterSearchAttributes] before the worker starts; without the latter, leave SearchAttributes
-// unset.
+// A [Connection] prepares the namespace, and everything that workers and clients need is derived from it:
+// [Connection.NewWorker], [Connection.Client]. [Options].Reduce replaces the fold of events into messages, Models the
+// providers, and Tools are what contexts may call, see package tool. Package chronicletest runs all servers for tests.
+//
+// A worker may run workflows and activities of your own, except with names of its own, whose registration panics: the
+// workflows Context, Send and Budget, and the activities Archive, CallTool, Deliver, Generate, Load, Open, Send and Stop.
+// To use a context as a step of a workflow, see client.Activities.
 //
 // Guarantees:
 //   - Stop lets answers finish within DrainTimeout and hands the others back to Temporal: another
 //     worker repeats them, which does not count as a retry.
 //   - Workers of a task queue may be added, stopped and killed at any time; no accepted input is
 //     lost and no answer is recorded twice.
-//   - [BindStore] admits one blob store per namespace, even if workers start concurrently.
+//   - A namespace has one blob store, even if workers connect concurrently.
 package contexts

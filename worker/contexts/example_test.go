@@ -4,74 +4,64 @@ import (
 	"context"
 	"fmt"
 	"log"
-	"log/slog"
-	"net/http/httptest"
-	"os"
-	"path/filepath"
 
-	sdkclient "go.temporal.io/sdk/client"
-	sdklog "go.temporal.io/sdk/log"
-
-	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/internal/devserver"
-	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/archive"
-	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/llm"
-	"github.com/seed-9ed7edd4/chronicle/llm/offline"
+	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+	"github.com/seed-9ed7edd4/chronicle/worker/chronicletest"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
-// A program that runs contexts and sends one of them a message.
-func ExampleNewWorker() {
+// A program that runs contexts and sends one of them messages. Outside of a test, Connect finds the servers by flags of
+// the program or by variables such as TEMPORAL_ADDRESS, see client.Config.
+func Example() {
 	ctx := context.Background()
 	check := func(err error) {
 		if err != nil {
 			log.Panic(err)
 		}
 	}
-	dir, err := os.MkdirTemp("", "contexts-")
+	server, err := chronicletest.New(ctx, llmtest.Answer("1", " 2", " 3"), llmtest.Answer("You said: Count to 3"))
 	check(err)
-	defer os.RemoveAll(dir)
-	command, err := devserver.Find(ctx, nil)
-	check(err)
-	server, err := devserver.Start(ctx, devserver.Options{Command: command, DataDir: dir})
-	check(err)
-	defer server.Stop()
-	model := httptest.NewServer(offline.Handler(offline.Options{TokenDelay: -1}))
-	defer model.Close()
+	defer func() { check(server.Close()) }()
 
-	store, err := blobs.Open(ctx, "file://"+filepath.ToSlash(filepath.Join(dir, "blobs")), "default")
+	conn, err := contexts.Connect(ctx, server.Config())
 	check(err)
-	defer store.Close()
-	temporal, err := sdkclient.Dial(contexts.WithStore(sdkclient.Options{
-		HostPort: server.Address(),
-		Logger:   sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)),
-	}, store))
+	defer conn.Close()
+	w, err := conn.NewWorker(contexts.Options{Models: llm.New(llm.Options{Defaults: server.Defaults()})})
 	check(err)
-	defer temporal.Close()
-	w := contexts.NewWorker(temporal, contexts.Options{
-		Archive: archive.New(store),
-		Models: llm.New(llm.Options{
-			Defaults: llm.Defaults{ProviderID: "offline", BaseURL: model.URL + "/v1", Model: offline.Model},
-		}),
-	})
 	check(w.Start())
 	defer w.Stop()
 
-	c := client.New(client.Options{Temporal: temporal, Archive: archive.New(store)})
-	demo, err := c.Open("demo")
+	demo, err := conn.Client().Open("demo")
 	check(err)
-	for _, message := range []string{"Count to 3", "Hello again"} {
-		for e, err := range demo.Ask(ctx, event.New(event.UserMessage{Content: message})) {
-			check(err)
-			if answer, ok := e.Body.(event.AssistantMessage); ok {
-				fmt.Println(answer.Content)
-			}
-		}
+	for _, message := range []string{"Count to 3", "What did I say?"} {
+		answer, err := demo.Answer(ctx, event.New(event.UserMessage{Content: message}))
+		check(err)
+		fmt.Println(answer)
 		check(demo.Close(ctx, "")) // the next message begins another session
 	}
 	// Output:
-	// I am the offline model built into Chronicle (no API key is set), so I only repeat. This is your 1st message: "Count to 3". Counting to 3: 1 2 3.
-	// I am the offline model built into Chronicle (no API key is set), so I only repeat. This is your 2nd message: "Hello again". Before it you said: "Count to 3".
+	// 1 2 3
+	// You said: Count to 3
+}
+
+// A reducer that tells the model when the messages of a user were recorded.
+func ExampleOptions_reduce() {
+	options := contexts.Options{
+		Reduce: func(current reducer.ReducedContext, events ...event.Event) reducer.ReducedContext {
+			for _, e := range events {
+				if message, ok := e.Body.(event.UserMessage); ok {
+					message.Content = e.Timestamp.Format("15:04 ") + message.Content
+					e.Body = message
+				}
+				current = reducer.Reduce(current, e)
+			}
+			return current
+		},
+	}
+	reduced := options.Reduce(reducer.Initial(), event.New(event.UserMessage{Content: "Hello"}))
+	fmt.Println(reduced.Messages[0].Content)
+	// Output: 00:00 Hello
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/sdk/client"
 
 	"github.com/seed-9ed7edd4/chronicle/internal/metrics"
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
@@ -18,17 +17,17 @@ const countTimeout = 2 * time.Second
 
 // measureWaiting exports the number of contexts with the status wire.StatusWaiting, until stop is called. A
 // worker cannot count them itself: they wait for days, across restarts.
-func measureWaiting(temporal client.Client, options Options) (stop func()) {
-	if options.Meters == nil || !options.SearchAttributes {
+func (c *Connection) measureWaiting() (stop func()) {
+	if c.Meters == nil || !c.SearchAttributes {
 		return func() {}
 	}
 	query := fmt.Sprintf("WorkflowType = '%s' AND TaskQueue = '%s' AND ExecutionStatus = 'Running' AND %s = '%s'",
-		wire.WorkflowType, strings.ReplaceAll(options.TaskQueue, "'", "''"), wire.AttributeStatus, wire.StatusWaiting)
-	waiting := &metrics.New(options.Meters).ApprovalsWaiting
+		wire.WorkflowType, strings.ReplaceAll(c.taskQueue(), "'", "''"), wire.AttributeStatus, wire.StatusWaiting)
+	waiting := &metrics.New(c.Meters).ApprovalsWaiting
 	return waiting.Observe(func(ctx context.Context) (float64, error) {
 		ctx, cancel := context.WithTimeout(ctx, countTimeout)
 		defer cancel()
-		counted, err := temporal.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Query: query})
+		counted, err := c.Temporal.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Query: query})
 		return float64(counted.GetCount()), err
 	})
 }

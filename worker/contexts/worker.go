@@ -11,26 +11,14 @@ import (
 type Worker struct {
 	worker.Worker
 	unmeasure    func() // ends the reading of metrics
-	invalid      error  // of the options; nil: they are valid
 	drainTimeout time.Duration
 	handBack     chan struct{} // closed to hand running answers back
 	stop         sync.Once
 	stopped      chan struct{} // closed by Stop
 }
 
-// Start starts the worker and returns.
-func (w *Worker) Start() error {
-	if w.invalid != nil {
-		return w.invalid
-	}
-	return w.Worker.Start()
-}
-
 // Run runs the worker until interrupted delivers a value or is closed, or the worker fails.
 func (w *Worker) Run(interrupted <-chan any) error {
-	if w.invalid != nil {
-		return w.invalid
-	}
 	ended := make(chan any)
 	go func() {
 		select {

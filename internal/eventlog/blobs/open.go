@@ -21,6 +21,15 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
+// OpenError is the error of [Open], about the URL of the store.
+type OpenError struct {
+	text string
+	err  error
+}
+
+func (e *OpenError) Error() string { return e.text }
+func (e *OpenError) Unwrap() error { return e.err }
+
 // Open opens the store of a Temporal namespace at a URL. It creates a missing folder. For a bucket, it
 // sends no request.
 func Open(ctx context.Context, rawURL, namespace string) (*Store, error) {
@@ -36,12 +45,12 @@ func openStore(ctx context.Context, rawURL, namespace string, createsFolder bool
 	u, err := url.Parse(rawURL)
 	if err != nil {
 		// The error of the parser may quote a password.
-		return nil, errors.New("open blob store: malformed URL; " + wanted())
+		return nil, &OpenError{"open blob store: malformed URL; " + wanted(), nil}
 	}
 	bucket, folder, err := open(ctx, u, createsFolder)
 	if err != nil {
 		place, _, _ := strings.Cut(rawURL, "?") // parameters may contain secrets
-		return nil, &storeError{fmt.Sprintf("open blob store %q: %s", event.Redact(place, maxPlace), redact(err)), err}
+		return nil, &OpenError{fmt.Sprintf("open blob store %q: %s", event.Redact(place, maxPlace), redact(err)), err}
 	}
 	store := New(blob.PrefixedBucket(bucket, url.PathEscape(namespace)+"/"))
 	if folder != "" {

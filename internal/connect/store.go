@@ -1,4 +1,4 @@
-package contexts
+package connect
 
 import (
 	"cmp"
@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"go.temporal.io/api/namespace/v1"
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
@@ -26,6 +25,22 @@ const (
 	claimPrefix       = wire.MemoStore + "/"
 	bindRetryInterval = 50 * time.Millisecond // between reads of the namespace data
 )
+
+// IdentifyStore returns the identity of the store of a worker. It writes none into the store if the namespace has
+// another one; the error is then blobs.ErrOtherStore.
+func IdentifyStore(ctx context.Context, c client.Client, namespaceName string, store *blobs.Store) (id string, err error) {
+	if id, err = store.ReadIdentity(ctx); err != nil || id != "" {
+		return id, err
+	}
+	bound, err := BoundStore(ctx, c, namespaceName)
+	if err != nil && !errors.Is(err, ErrStoreRefused) {
+		return "", err
+	}
+	if bound != "" {
+		return "", blobs.OtherStore("namespace "+namespaceName, bound, "")
+	}
+	return store.Identity(ctx)
+}
 
 // BindStore records the identity of the blob store of a namespace, once. The error is
 // blobs.ErrOtherStore if the namespace has another store, and ErrStoreRefused if the server does
@@ -102,9 +117,7 @@ func storeError(verb, namespaceName string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if errors.As(err, new(*serviceerror.PermissionDenied)) ||
-		errors.As(err, new(*serviceerror.Unimplemented)) ||
-		errors.As(err, new(*serviceerror.InvalidArgument)) {
+	if isRefused(err) {
 		return fmt.Errorf("%w: %s namespace %s: %w", ErrStoreRefused, verb, namespaceName, err)
 	}
 	return fmt.Errorf("%s namespace %s: %w", verb, namespaceName, err)

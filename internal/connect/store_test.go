@@ -1,4 +1,4 @@
-package contexts_test
+package connect_test
 
 import (
 	"context"
@@ -15,9 +15,9 @@ import (
 	"go.temporal.io/sdk/client"
 	"google.golang.org/grpc"
 
+	"github.com/seed-9ed7edd4/chronicle/internal/connect"
 	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
-	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
 // cluster is a fake Temporal server with one namespace, whose data workers read and write. Like
@@ -93,7 +93,7 @@ func bind(ctx context.Context, s *cluster, ids ...string) []error {
 	errs := make([]error, len(ids))
 	var wg sync.WaitGroup
 	for i, id := range ids {
-		wg.Go(func() { errs[i] = contexts.BindStore(ctx, temporal{cluster: s}, "default", id) })
+		wg.Go(func() { errs[i] = connect.BindStore(ctx, temporal{cluster: s}, "default", id) })
 	}
 	wg.Wait()
 	return errs
@@ -103,7 +103,7 @@ func bind(ctx context.Context, s *cluster, ids ...string) []error {
 // of the others name both stores.
 func requireOneWinner(t *testing.T, s *cluster, ids []string, errs []error) {
 	t.Helper()
-	bound, err := contexts.BoundStore(t.Context(), temporal{cluster: s}, "default")
+	bound, err := connect.BoundStore(t.Context(), temporal{cluster: s}, "default")
 	require.NoError(t, err)
 	require.Contains(t, ids, bound)
 	for i, err := range errs {
@@ -144,14 +144,14 @@ func TestOneStoreWinsInEveryInterleaving(t *testing.T) {
 					}
 				}
 				s.mu.Unlock()
-				go func() { second <- contexts.BindStore(t.Context(), temporal{cluster: s}, "default", "B") }()
+				go func() { second <- connect.BindStore(t.Context(), temporal{cluster: s}, "default", "B") }()
 				select {
 				case err := <-second:
 					second <- err
 				case <-again:
 				}
 			}
-			first := contexts.BindStore(t.Context(), temporal{cluster: s}, "default", "A")
+			first := connect.BindStore(t.Context(), temporal{cluster: s}, "default", "A")
 			requireOneWinner(t, s, []string{"A", "B"}, []error{first, <-second})
 		})
 	}
@@ -161,19 +161,19 @@ func TestRemainingClaimRejectsOtherStores(t *testing.T) {
 	s := &cluster{data: map[string]string{wire.MemoStore + "/A": "claimed"}}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	err := contexts.BindStore(ctx, temporal{cluster: s}, "default", "B")
+	err := connect.BindStore(ctx, temporal{cluster: s}, "default", "B")
 	require.ErrorIs(t, err, blobs.ErrOtherStore)
 	require.ErrorContains(t, err, "it belongs to blob store A, but this process uses B: ")
 	require.ErrorContains(t, err, "temporal operator namespace update -n default --data chronicle-store/A=")
 	require.Empty(t, s.data[wire.MemoStore])
 
 	s.data = map[string]string{wire.MemoStore + "/A": "claimed", wire.MemoStore + "/B": ""}
-	require.NoError(t, contexts.BindStore(t.Context(), temporal{cluster: s}, "default", "A"))
+	require.NoError(t, connect.BindStore(t.Context(), temporal{cluster: s}, "default", "A"))
 }
 
 func TestBindStoreWithoutPermission(t *testing.T) {
-	require.ErrorIs(t, contexts.BindStore(t.Context(), temporal{cluster: &cluster{readonly: true}}, "default", "A"), contexts.ErrStoreRefused)
+	require.ErrorIs(t, connect.BindStore(t.Context(), temporal{cluster: &cluster{readonly: true}}, "default", "A"), connect.ErrStoreRefused)
 	bound := &cluster{readonly: true, data: map[string]string{wire.MemoStore: "A"}}
-	require.NoError(t, contexts.BindStore(t.Context(), temporal{cluster: bound}, "default", "A"))
-	require.ErrorIs(t, contexts.BindStore(t.Context(), temporal{cluster: bound}, "default", "B"), blobs.ErrOtherStore)
+	require.NoError(t, connect.BindStore(t.Context(), temporal{cluster: bound}, "default", "A"))
+	require.ErrorIs(t, connect.BindStore(t.Context(), temporal{cluster: bound}, "default", "B"), blobs.ErrOtherStore)
 }
