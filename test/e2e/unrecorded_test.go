@@ -152,7 +152,7 @@ func TestTheNextRunRecordsAnAcceptedUpdate(t *testing.T) {
 	require.NoError(t, err)
 	options := w.workerOptions()
 	options.Part = contexts.OnlyWorkflows // no worker loads the input
-	stop = w.workerOn(w.temporal, options)
+	stop = w.workerOn(w.connection(), options)
 	_, err = w.temporal.UpdateWorkflow(w.ctx, sdkclient.UpdateWorkflowOptions{
 		WorkflowID: wire.WorkflowID(c.Name()), UpdateName: wire.UpdateAppend, Args: []any{note("", "updated")},
 		WaitForStage: sdkclient.WorkflowUpdateStageAccepted,
@@ -180,9 +180,11 @@ func TestALostHistoryOfATerminatedRunIsLogged(t *testing.T) {
 	w.terminate(c)
 	w.deleteRuns(c, ended)
 	core, logged := logs.New(zap.WarnLevel)
-	w.workerOn(w.dial(w.archive.Store(), func(o *sdkclient.Options) {
+	conn := w.connection()
+	conn.Temporal = w.dial(w.archive.Store(), func(o *sdkclient.Options) {
 		o.Logger = log.NewStructuredLogger(slog.New(zapslog.NewHandler(core)))
-	}), w.workerOptions())
+	})
+	w.workerOn(conn, w.workerOptions())
 	w.say(c, "m1")
 	require.Equal(t, []string{"m0", "m1"}, w.users(c))
 	require.Equal(t, 1, logged.FilterMessageSnippet("the history of an earlier run is gone").Len())
