@@ -21,6 +21,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
@@ -169,6 +170,13 @@ func TestTheUsageOfAKilledWorkerReplacesItsReservation_Alone(t *testing.T) {
 	state := w.budgetOf("team", w.queue)
 	require.Equal(t, event.Amount{Tokens: 15}.Plus(event.AmountOf(last.Usage)), state.Spent)
 	require.Zero(t, state.Reserved)
+	lost := bodiesOf[event.LLMAttemptEnded](w, c)
+	require.Len(t, lost, 1)
+	require.Equal(t, event.AttemptLost, lost[0].Outcome)
+	require.Equal(t, last.Usage, lost[0].Usage, "that of the last heartbeat")
+	require.Equal(t, reducer.Usage{
+		Attempts: 2, InputTokens: 12 + last.InputTokens, OutputTokens: 3 + last.OutputTokens, Estimated: true, Unpriced: 2,
+	}, w.usageOf(c))
 	w.replay(c, "budget-killed")
 }
 
@@ -215,30 +223,5 @@ func TestAWorkerThatMissedItsHeartbeatsSettlesItsReservation_Alone(t *testing.T)
 	state := w.budgetOf("team", w.queue)
 	const lost = 3 + 4 + 3 // per request, per message, and the tokens of "Hello" and "I was"
 	require.Equal(t, event.Amount{Tokens: lost + 15}, state.Spent)
-	require.Zero(t, state.Reserved)
-}
-
-func TestARequestIsHandedBackAndFallsBackWithinTheBudgetOfItsLabel(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t,
-		llmtest.Error(401, "invalid_api_key", "no"),
-		llmtest.Answer("One").HoldAfter(1, llmtest.NewGate()),
-		llmtest.Answer("Two").Usage(12, 3),
-	)
-	budget := func(o *contexts.Options) { o.Budgets = []activities.LabelBudget{w.labelBudget(1000)} }
-	stop := w.worker(budget)
-	c := w.open("budget-fallback")
-	w.send(c, w.labelled(100), event.New(event.SetProviderConfig{ProviderID: "openai", Model: "other", AsFallback: true}))
-	turn := w.ask(c, "Hello")
-	turn.until(func(e event.Event) bool {
-		delta, ok := e.Body.(event.TextDelta)
-		return ok && delta.Delta == "One"
-	})
-	w.worker(budget)
-	stop()
-	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
-	state := w.budgetOf("team", w.queue)
-	usage := w.usageOf(c)
-	require.Equal(t, usage.Amount(), state.Spent)
 	require.Zero(t, state.Reserved)
 }

@@ -282,20 +282,6 @@ func TestAnEventStreamResumesAfterAGatewayRestart(t *testing.T) {
 	require.JSONEq(t, `{"status":"ok","deltas":true}`, answer)
 }
 
-func TestAnUnknownContextIsNotFound(t *testing.T) {
-	w := newWorld(t)
-	b := w.browser(w.open("missing"))
-	for _, path := range []string{"/events", "/transcript", "/state"} {
-		status, answer := b.do(http.MethodGet, b.url+path, "")
-		require.Equal(t, http.StatusNotFound, status, path)
-		require.Contains(t, answer, "urn:chronicle:problem:no-context")
-	}
-	status, _ := b.do(http.MethodPost, b.url+"/interrupt", "")
-	require.Equal(t, http.StatusNotFound, status)
-	status, _ = b.do(http.MethodDelete, b.url, "")
-	require.Equal(t, http.StatusNotFound, status)
-}
-
 func TestIdempotencyKeysSurviveAGatewayRestart(t *testing.T) {
 	w := newWorld(t)
 	w.worker()

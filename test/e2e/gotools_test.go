@@ -2,12 +2,10 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -28,10 +26,6 @@ func (w *world) withTools(tools ...tool.Tool) func(*contexts.Options) {
 
 type namedLog struct {
 	Name string `json:"name"`
-}
-
-type place struct {
-	City string `json:"city"`
 }
 
 var (
@@ -86,44 +80,4 @@ func TestTheModelReadsALargeResultInParts(t *testing.T) {
 		require.LessOrEqual(t, len(r.Value), tool.DefaultMaxResult*5/4, "the log has what the model receives, as JSON")
 	}
 	w.replay(c, "")
-}
-
-func TestACallIsRepeatedAfterARetryableError(t *testing.T) {
-	t.Parallel()
-	var mu sync.Mutex
-	var attempts []string
-	w := newWorld(t, llmtest.Calls(llmtest.Call{ID: "w", Name: "weather", Arguments: `{"city":"Oslo"}`}), llmtest.Answer("Bring an umbrella."))
-	weather := func(ctx context.Context, in place) (string, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		attempts = append(attempts, tool.CallID(ctx)+" "+in.City)
-		if len(attempts) == 1 {
-			return "", tool.Retryable(errors.New("the station is busy"))
-		}
-		return "rain", nil
-	}
-	w.worker(w.withTools(tool.Must(tool.New("weather", "Look up the weather", weather, tool.Idempotent(), tool.Attempts(3)))))
-	c := w.open("repeated-call")
-	w.setTools(c, "weather")
-	require.Equal(t, "Bring an umbrella.", deltaText(w.say(c, "Weather?")))
-	mu.Lock()
-	defer mu.Unlock()
-	require.Equal(t, []string{"w Oslo", "w Oslo"}, attempts, "all attempts have the id of the call")
-	require.Equal(t, []string{"rain"}, w.model.Requests()[1].Results(), "the error is not shown to the model")
-	require.Equal(t, 1, countOf(w, c, event.TagToolResult))
-	require.Equal(t, story(`
-		SessionStarted after 0
-		SetTools weather
-		UserMessage "Weather?"
-		LLMRequestStarted 1 scripted attempt 1
-		ToolsOffered 2 tools: weather, read_result
-		AssistantMessage ""
-		ToolCall w weather
-		LLMAttemptEnded 1 tool_calls
-		ToolResult w "rain"
-		LLMRequestStarted 1 scripted attempt 2
-		AssistantMessage "Bring an umbrella."
-		LLMRequestCompleted 1 stop
-	`), withoutPositions(w.log(c)))
-	w.replay(c, "tool-retried")
 }

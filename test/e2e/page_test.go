@@ -238,38 +238,6 @@ func TestThePageContinuesWithAnotherGateway(t *testing.T) {
 	require.Equal(t, "user: Count\nassistant: one two", messages(tab))
 }
 
-func TestTwoWindowsShowTheSameConversation(t *testing.T) {
-	browser := browsertest.Start(t)
-	gate := llmtest.NewGate()
-	w := newWorld(t, llmtest.Answer("Hello ", "there").HoldAfter(1, gate))
-	w.worker()
-	c := w.open("demo")
-	url, _ := w.servePage(c)
-	one, other := openURL(browser, url), openURL(browser, url)
-	one.Type("#text", "Hi\r")
-	awaitStreaming(other, "Hello")
-	awaitStreaming(one, "Hello")
-	gate.Open()
-	for _, tab := range []*browsertest.Tab{one, other} {
-		awaitAnswer(tab, "Hello there")
-		require.Equal(t, "user: Hi\nassistant: Hello there", messages(tab))
-	}
-}
-
-func TestScriptsInAnAnswerStayText(t *testing.T) {
-	browser := browsertest.Start(t)
-	const script = "<script>window.pwned = true</script>"
-	w := newWorld(t, llmtest.Answer("Look: ", "<scr", "ipt>window.pwned = true</script> ", "[here](java", "script:window.pwned=true)"))
-	w.worker()
-	tab := w.openPage(browser, w.open("demo"))
-	tab.Type("#text", script+"\r")
-	awaitAnswer(tab, "Look: "+script+" [here](javascript:window.pwned=true)")
-	require.Equal(t, "user: "+script+"\nassistant: Look: "+script+" [here](javascript:window.pwned=true)", messages(tab))
-	var pwned bool
-	tab.Eval(`Boolean(window.pwned || document.querySelector("#entries :is(script, a)"))`, &pwned)
-	require.False(t, pwned)
-}
-
 // tabTo presses Tab until an element has the focus.
 func tabTo(t *testing.T, tab *browsertest.Tab, held kb.Modifier, element string) {
 	t.Helper()

@@ -60,22 +60,6 @@ func (w *world) priced(o *contexts.Options) {
 	})
 }
 
-func TestAContextStaysWithinItsBudgetOfMoney(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, llmtest.Answer("Here I am.").Usage(120, 30))
-	w.worker(w.priced)
-	c := w.open("money")
-	w.send(c, event.New(event.SetRequestSettings{MaxTokens: new(50)}), event.New(event.BudgetSet{CostMicros: new(int64(800))}))
-	w.say(c, "Hello?")
-	b := exceededIn(t, w.say(c, "And now?"))
-	require.Equal(t, event.BudgetOfContext, b.Budget)
-	require.Equal(t, event.Budget{CostMicros: new(int64(800))}, b.Limit)
-	require.Equal(t, event.Amount{Tokens: 150, CostMicros: 2*120 + 8*30}, b.Used)
-	require.Greater(t, b.Wanted.CostMicros, int64(8*50), "the input costs, too")
-	require.Len(t, w.model.Requests(), 1, "the attempt was not sent")
-	w.replay(c, "")
-}
-
 // All contexts of a label spend the same money.
 func TestALabelStaysWithinItsDailyBudgetOfMoney(t *testing.T) {
 	t.Parallel()
@@ -105,60 +89,6 @@ func TestALabelStaysWithinItsDailyBudgetOfMoney(t *testing.T) {
 	require.Equal(t, spent, state.Spent)
 	require.Zero(t, state.Reserved)
 	w.replayWorkflow(wire.BudgetID("team", w.queue), "", "")
-}
-
-func TestRepeatedCallsAndStepsAreLimited(t *testing.T) {
-	t.Parallel()
-	p := newProbe(t, echoed)
-	call := func(id, q string) llmtest.Call {
-		c := p.call("probe", q)
-		c.ID = id
-		return c
-	}
-	choice := func(want string) func(llmtest.Request) error {
-		return func(r llmtest.Request) error {
-			if got := fmt.Sprint(r.ToolChoice); got != want {
-				return fmt.Errorf("the tool choice is %s, want %s", got, want)
-			}
-			return nil
-		}
-	}
-	w := newWorld(t,
-		llmtest.Calls(call("1", "a")),
-		llmtest.Calls(call("2", "a"), call("3", "b")).Expect(choice("<nil>")),
-		llmtest.Answer("I insist.").Calls(call("4", "c")).Expect(choice("none")),
-		llmtest.Answer("Fine."),
-	)
-	w.worker()
-	c := w.open("limited")
-	w.send(c, event.New(event.SetTools{Tools: event.ToolList{{Pattern: "probe"}}, MaxSteps: new(2), MaxRepeats: new(2)}))
-	w.say(c, "Look")
-	require.Equal(t, []probeCall{{"1", "a"}, {"3", "b"}}, p.seen())
-	require.Equal(t, []string{"not executed: the same call was made 1 times in this turn", "result of b"}, w.model.Requests()[2].Results())
-	w.say(c, "Why?")
-	last := contents(w.model.Requests()[3])
-	require.Equal(t, []string{
-		"assistant: I insist.", "tool: not executed: the turn has reached its limit of 2 steps", "user: Why?",
-	}, last[len(last)-3:])
-	w.replay(c, "")
-}
-
-func TestPolicyRejectRecordsARejectionWhileToolsRun(t *testing.T) {
-	t.Parallel()
-	gate := make(chan struct{})
-	p := newProbe(t, held(gate))
-	w := newWorld(t, llmtest.Calls(p.call("probe", "a")), llmtest.Answer("Done."))
-	w.worker()
-	c := w.open("tools-reject")
-	w.send(c, event.New(event.SetDeliveryPolicy{Policy: event.PolicyReject}), event.New(event.SetTools{Tools: event.ToolList{{Pattern: "*"}}}))
-	first := w.ask(c, "Look")
-	p.awaitCall(w.ctx)
-	second := w.say(c, "And b")
-	require.Contains(t, second[len(second)-1].Body.(event.InputRejected).Reason, "policy is reject")
-	close(gate)
-	require.Equal(t, event.TagLLMRequestCompleted, first.rest().Tag())
-	require.Equal(t, []string{"user: Look", "assistant: ", "tool: result of a"}, contents(w.model.Requests()[1]))
-	w.replay(c, "")
 }
 
 func TestAContextCallsAnMCPServerOverHTTP(t *testing.T) {

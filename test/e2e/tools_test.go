@@ -2,9 +2,6 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -49,65 +46,7 @@ func TestAToolIsCalled(t *testing.T) {
 	w.replay(c, "tool")
 }
 
-func TestInvalidCallsReturnErrorsToTheModel(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, llmtest.Calls(
-		llmtest.Call{ID: "1", Name: "missing", Arguments: `{}`},
-		llmtest.Call{ID: "2", Name: "probe", Arguments: `{"url":`},
-		llmtest.Call{ID: "3", Name: "probe", Arguments: `{"q":"a"}`},
-		llmtest.Call{ID: "4", Name: "probe", Arguments: `["a"]`},
-	), llmtest.Answer("Sorry."))
-	w.worker()
-	c := w.open("mistakes")
-	w.setTools(c, "probe")
-	require.Equal(t, "Sorry.", deltaText(w.say(c, "Look")))
-	require.Equal(t, []string{
-		`user: Look`, `assistant: `,
-		`tool: unknown tool "missing" (available: probe)`,
-		`tool: invalid arguments: not JSON: unexpected EOF (you wrote: {"url":)`,
-		`tool: invalid arguments: root: missing property 'url'`,
-		`tool: invalid arguments: want a JSON object (you wrote: ["a"])`,
-	}, contents(w.model.Requests()[1]))
-	w.replay(c, "tool-mistakes")
-}
-
-func TestCallsRunInParallelUpToTheLimit(t *testing.T) {
-	t.Parallel()
-	gate := make(chan struct{})
-	p := newProbe(t, held(gate))
-	w := newWorld(t, llmtest.Calls(p.call("probe", "a"), p.call("probe", "b"), p.call("probe", "c")), llmtest.Answer("Done."))
-	w.worker()
-	c := w.open("parallel")
-	w.send(c, event.New(event.SetTools{Tools: event.ToolList{{Pattern: "*"}}, Parallel: new(2)}))
-	turn := w.ask(c, "Look")
-	p.awaitCall(w.ctx)
-	p.awaitCall(w.ctx)
-	state, err := c.State(w.ctx)
-	require.NoError(t, err)
-	require.Len(t, state.Request.Calls, 3)
-	require.Len(t, p.seen(), 2, "the third call waits")
-	close(gate)
-	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
-	require.Equal(t, []string{"user: Look", "assistant: ", "tool: result of a", "tool: result of b", "tool: result of c"}, contents(w.model.Requests()[1]))
-	require.Len(t, p.seen(), 3)
-	w.replay(c, "tools-parallel")
-}
-
 var askUser = event.Tool{Name: "ask_user", Description: "Ask the user", Parameters: event.Object(`{"type":"object","required":["question"]}`)}
-
-func TestAClientAnswersItsToolByASignal(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, llmtest.Calls(llmtest.Call{ID: "q", Name: "ask_user", Arguments: `{"question":"Which?"}`}).Offered("ask_user"), llmtest.Answer("Blue it is."))
-	w.worker()
-	c := w.open("client-tool")
-	w.send(c, event.New(event.SetTools{Tools: event.ToolList{askUser}}))
-	turn := w.ask(c, "Paint it")
-	turn.until(isTag(event.TagLLMAttemptEnded))
-	w.signal(c, map[string]any{"_tag": "ToolResult", "toolCallId": "q", "value": "blue"})
-	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
-	require.Equal(t, []string{"user: Paint it", "assistant: ", "tool: blue"}, contents(w.model.Requests()[1]))
-	w.replay(c, "tool-of-client")
-}
 
 // approval asks for approval of all tools, with an expiry.
 func (w *world) requireApproval(c *client.Context, expiry time.Duration) {
@@ -115,41 +54,6 @@ func (w *world) requireApproval(c *client.Context, expiry time.Duration) {
 	w.send(c, event.New(event.SetTools{
 		Tools: event.ToolList{{Pattern: "*"}}, Approve: event.ApprovalRules{{Tool: "*"}}, ExpiryMs: new(expiry.Milliseconds()),
 	}))
-}
-
-func TestAnApprovedCallIsMade(t *testing.T) {
-	t.Parallel()
-	p := newProbe(t, echoed)
-	w := newWorld(t, llmtest.Calls(p.call("probe", "a"), p.call("probe", "b")), llmtest.Answer("Done."))
-	w.worker()
-	c := w.open("approved")
-	w.requireApproval(c, time.Hour)
-	turn := w.ask(c, "Look")
-	turn.until(isTag(event.TagApprovalRequested))
-	require.Empty(t, p.seen())
-	edited := fmt.Sprintf(`{"url":%q,"q":"edited"}`, p.url)
-	w.send(c, event.New(event.ApprovalDecided{ToolCallID: "call_a", Decision: event.Approve, Parameters: json.RawMessage(edited), DecidedBy: "ann"}))
-	w.signal(c, map[string]any{"_tag": "ApprovalDecided", "decision": "deny", "reason": "too much"})
-	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
-	require.Equal(t, []string{"user: Look", "assistant: ", "tool: result of edited", "tool: denied: too much"}, contents(w.model.Requests()[1]))
-	require.Equal(t, []probeCall{{"call_a", "edited"}}, p.seen())
-	require.Contains(t, w.model.Requests()[1].Messages[1].ToolCalls[0].Function.Arguments, `"edited"`, "the model reads the edited arguments")
-	w.replay(c, "tool-approved")
-}
-
-// The deadline is that of the server; nothing runs until then.
-func TestAnApprovalExpires(t *testing.T) {
-	t.Parallel()
-	p := newProbe(t, echoed)
-	w := newWorld(t, llmtest.Calls(p.call("probe", "a")), llmtest.Answer("Nobody answered."))
-	w.worker()
-	c := w.open("expired")
-	w.requireApproval(c, time.Second)
-	turn := w.say(c, "Look")
-	require.Equal(t, "Nobody answered.", deltaText(turn))
-	require.Empty(t, p.seen())
-	require.Contains(t, contents(w.model.Requests()[1])[2], "tool: expired")
-	w.replay(c, "tool-expired")
 }
 
 func TestNewInputInterruptsRunningTools(t *testing.T) {
@@ -176,20 +80,6 @@ func TestNewInputInterruptsRunningTools(t *testing.T) {
 		t.Fatal("the tool was not cancelled")
 	}
 	w.replay(c, "tool-interrupted")
-}
-
-func TestAPersonInterruptsRunningTools(t *testing.T) {
-	t.Parallel()
-	p := newProbe(t, held(nil))
-	w := newWorld(t, llmtest.Calls(p.call("probe", "a")))
-	w.worker()
-	c := w.open("stopped")
-	w.setTools(c, "*")
-	turn := w.ask(c, "Look")
-	p.awaitCall(w.ctx)
-	require.NoError(t, c.Interrupt(w.ctx))
-	require.Equal(t, event.ReasonCancelled, turn.rest().Body.(event.LLMRequestInterrupted).Reason)
-	w.replay(c, "tool-stopped")
 }
 
 // The late result replaces the placeholder.
@@ -231,42 +121,4 @@ func (late) Offer(context.Context, activities.OfferRequest) ([]activities.Tool, 
 
 func (late) Call(ctx context.Context, r activities.ToolCallRequest) activities.ToolCallResult {
 	return probes{}.Call(context.WithoutCancel(ctx), r)
-}
-
-func TestPoliciesWhileToolsRun(t *testing.T) {
-	t.Parallel()
-	for policy, want := range map[event.Policy][]string{
-		event.PolicySteer: {
-			"user: Look|assistant: |tool: result of a|user: And b",
-		},
-		event.PolicyQueue: {
-			"user: Look|assistant: |tool: result of a",
-			"user: Look|assistant: |tool: result of a|assistant: Done.|user: And b",
-		},
-	} {
-		t.Run(string(policy), func(t *testing.T) {
-			t.Parallel()
-			gate := make(chan struct{})
-			p := newProbe(t, held(gate))
-			steps := []llmtest.Step{llmtest.Calls(p.call("probe", "a"))}
-			for range want {
-				steps = append(steps, llmtest.Answer("Done."))
-			}
-			w := newWorld(t, steps...)
-			w.worker()
-			c := w.open("policy-" + string(policy))
-			w.send(c, event.New(event.SetDeliveryPolicy{Policy: policy}), event.New(event.SetTools{Tools: event.ToolList{{Pattern: "*"}}}))
-			w.ask(c, "Look")
-			p.awaitCall(w.ctx)
-			second := w.ask(c, "And b")
-			close(gate)
-			require.Equal(t, event.TagLLMRequestCompleted, second.rest().Tag())
-			var got []string
-			for _, r := range w.model.Requests()[1:] {
-				got = append(got, strings.Join(contents(r), "|"))
-			}
-			require.Equal(t, want, got)
-			w.replay(c, "tool-policy-"+string(policy))
-		})
-	}
 }
