@@ -15,6 +15,7 @@ import (
 )
 
 func TestAConversationOfThreeTurnsWithAnAttachment(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t,
 		llmtest.Answer("Hello", " there"),
 		llmtest.Answer("A dot"),
@@ -82,6 +83,7 @@ func deltaText(events []event.Event) string {
 }
 
 func TestNewInputInterruptsAndKeepsThePartialAnswer(t *testing.T) {
+	t.Parallel()
 	gate := llmtest.NewGate()
 	w := newWorld(t,
 		llmtest.Answer("Once upon", " a time").HoldAfter(1, gate),
@@ -113,6 +115,7 @@ func TestNewInputInterruptsAndKeepsThePartialAnswer(t *testing.T) {
 }
 
 func TestReasoningIsStreamedKeptAndInterrupted(t *testing.T) {
+	t.Parallel()
 	isStreamed, inReasoning, inText := llmtest.NewGate(), llmtest.NewGate(), llmtest.NewGate()
 	w := newWorld(t,
 		llmtest.Answer("Hi", " there").Thinking("They ", "greet me").HoldAfter(4, isStreamed),
@@ -171,6 +174,7 @@ func TestReasoningIsStreamedKeptAndInterrupted(t *testing.T) {
 }
 
 func TestInputToAClosedContextStartsANewSession(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, llmtest.Answer("One."), llmtest.Answer("Two."))
 	w.worker()
 	c := w.open("closed")
@@ -195,6 +199,7 @@ func TestInputToAClosedContextStartsANewSession(t *testing.T) {
 }
 
 func TestClosingInterruptsTheAnswer(t *testing.T) {
+	t.Parallel()
 	gate := llmtest.NewGate()
 	w := newWorld(t, llmtest.Answer("Wait", " for me").HoldAfter(1, gate))
 	w.worker()
@@ -215,6 +220,7 @@ func TestClosingInterruptsTheAnswer(t *testing.T) {
 }
 
 func TestTheLogIsReadWithoutAWorker(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, llmtest.Answer("Yes."))
 	stop := w.worker()
 	c := w.open("alone")
@@ -275,6 +281,7 @@ func withoutUnsentAttempts(w *world, c *client.Context) string {
 }
 
 func TestAWorkerUsesACustomReducer(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, llmtest.Answer("OK"))
 	w.worker(func(o *contexts.Options) {
 		o.Reduce = func(current reducer.ReducedContext, events ...event.Event) reducer.ReducedContext {

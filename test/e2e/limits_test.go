@@ -82,6 +82,7 @@ func TestAnActivityWorkerAnswersALargeConversation_Alone(t *testing.T) {
 }
 
 func TestSendRejectsAMessageOverTheLimit(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	for name, sender := range map[string]struct {
 		client *client.Client

@@ -60,7 +60,8 @@ func rolling(bytes int) func(*contexts.Options) {
 
 // The figures are in docs/performance.md.
 func TestCompactionKeepsPromptCaches(t *testing.T) {
-	const window, turns = 8000, 60
+	t.Parallel()
+	const window, turns = 8000, 40
 	share := func(t *testing.T, name string, options func(*contexts.Options), settings event.Event) float64 {
 		w := newWorld(t, llmtest.Func(new(prefixCache).answer))
 		w.worker(w.windowed(window), options)

@@ -21,6 +21,7 @@ func inPerson(w *world, c *client.Context) {
 }
 
 func TestAnInvalidAnswerIsReplaced(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, llmtest.Answer(`{"nick`, `":"A"}`), llmtest.Answer(`{"name"`, `:"Ann"}`), llmtest.Answer(`{"name":"Bob"}`))
 	w.worker()
 	c := w.open("repaired")

@@ -19,7 +19,7 @@ import (
 // buildTags are the build tags for binaries built by tests.
 var buildTags string
 
-// The programs are built once for all tests.
+// The programs are those of make build. They are built once for all tests, and only if they have changed.
 var (
 	built       = builds("starter")
 	builtWorker = builds("worker")
@@ -27,8 +27,8 @@ var (
 
 func builds(program string) func() (file string, err error) {
 	return sync.OnceValues(func() (string, error) {
-		file := filepath.Join(scratch, program)
-		out, err := exec.Command("go", "build", "-tags", buildTags, "-o", file, "../../"+program).CombinedOutput()
+		file := filepath.Join("..", "..", "bin", program)
+		out, err := exec.Command("go", "build", "-tags", buildTags, "-ldflags", "-s -w", "-o", file, "../../"+program).CombinedOutput()
 		if err != nil {
 			err = fmt.Errorf("build the %s: %w: %s", program, err, out)
 		}
