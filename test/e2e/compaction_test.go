@@ -110,8 +110,8 @@ func TestARejectedRequestIsCompactedAndAnswered(t *testing.T) {
 }
 
 // A run continues as new between the summary and the answer.
-func TestARunContinuesAsNewAfterASummary_Alone(t *testing.T) {
-	large(t)
+func TestARunContinuesAsNewAfterASummary(t *testing.T) {
+	t.Parallel()
 	gate := llmtest.NewGate()
 	w := newWorldOn(t, environment{timeout: largeTimeout},
 		llmtest.Answer("One."), rejection, llmtest.Answer("They said", " word.").HoldAfter(1, gate), llmtest.Answer("Two."),

@@ -21,23 +21,6 @@ import (
 // slows down.
 const largeTimeout = 5 * time.Minute
 
-func TestLargeMessagesSentWithoutAWorkerAreRecorded_Alone(t *testing.T) {
-	large(t)
-	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Answer("That was a lot."))
-	c := w.open("large")
-	no := false
-	const messages = 6
-	for range messages {
-		// In total, they exceed the limit of one workflow task.
-		_, err := c.Send(w.ctx, event.New(event.UserMessage{Content: strings.Repeat("<", 900_000), TriggersTurn: &no}))
-		require.NoError(t, err)
-	}
-	w.worker()
-	last := w.say(c, "Done")
-	require.Equal(t, event.TagLLMRequestCompleted, last[len(last)-1].Tag())
-	require.Len(t, w.model.Requests()[0].Messages, messages+1)
-}
-
 // noise returns incompressible text.
 func noise(random *rand.Rand, bytes int) string {
 	text := make([]byte, bytes)

@@ -23,8 +23,9 @@ func long(t *testing.T) {
 
 var heavy sync.Mutex
 
-// onlyHeavy marks a test that keeps the server and the processors busy. It runs beside tests that mostly wait, but not
-// beside another heavy one; the time that it reports includes the wait for that one.
+// onlyHeavy marks a long test that keeps the server and the processors busy. It runs beside
+// tests that mostly wait, but not beside another heavy one; the time that it reports includes
+// the wait for that one.
 func onlyHeavy(t *testing.T) {
 	t.Helper()
 	t.Parallel()
@@ -40,12 +41,11 @@ func requireSuffix(t *testing.T, suffix string) {
 	}
 }
 
-// large marks a heavy test with megabytes of text or many contexts at once, whose name ends with "_Alone": `make test`
-// runs it after the others and without the race detector.
+// large marks a test with megabytes of text or many contexts at once, whose name ends with "_Alone": `make test` runs
+// it after the others, one at a time and without the race detector.
 func large(t *testing.T) {
 	t.Helper()
 	requireSuffix(t, "_Alone")
-	onlyHeavy(t)
 }
 
 // needsTimelyHeartbeats marks a test in which the result depends on the heartbeat timeout, such as one that kills

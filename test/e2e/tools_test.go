@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"context"
+	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
@@ -121,4 +124,29 @@ func (late) Offer(context.Context, activities.OfferRequest) ([]activities.Tool, 
 
 func (late) Call(ctx context.Context, r activities.ToolCallRequest) activities.ToolCallResult {
 	return probes{}.Call(context.WithoutCancel(ctx), r)
+}
+
+func TestALargeCallLeavesTheHistorySmall(t *testing.T) {
+	t.Parallel()
+	const size = 200 << 10
+	random := rand.New(rand.NewPCG(5, 6))
+	q := strings.ReplaceAll(noise(random, size), `\`, "/")
+	p := newProbe(t, echoed)
+	call := p.call("probe", q)
+	call.ID = "large"
+	w := newWorld(t, llmtest.Calls(call), llmtest.Answer("Done."), llmtest.Answer("Still here."))
+	w.worker()
+	c := w.open("large-call")
+	w.setTools(c, "probe")
+	w.say(c, "Look")
+	require.Equal(t, []probeCall{{"large", q}}, p.seen())
+	require.Equal(t, []string{"result of " + q}, w.model.Requests()[1].Results())
+	results := bodiesOf[event.ToolResult](w, c)
+	require.Len(t, results, 1)
+	require.Greater(t, len(results[0].Value), size)
+	w.say(c, "And now?")
+	d, err := w.temporal.DescribeWorkflowExecution(w.ctx, wire.WorkflowID(c.Name()), "")
+	require.NoError(t, err)
+	require.Less(t, d.GetWorkflowExecutionInfo().GetHistorySizeBytes(), int64(64<<10), "large payloads are references")
+	w.replay(c, "")
 }
