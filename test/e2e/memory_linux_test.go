@@ -1,19 +1,12 @@
 package e2e
 
 import (
-	"bytes"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"testing"
 
-	natsgo "github.com/nats-io/nats.go"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/converter"
@@ -25,13 +18,14 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 )
 
-// GOMEMLIMIT of a process is soft; the others are limits of the test, in bytes.
 const (
-	workerMemory, maxWorker   = "GOMEMLIMIT=400MiB", 700 << 20
-	gatewayMemory, maxGateway = "GOMEMLIMIT=200MiB", 400 << 20
+	// memoryLimit is GOMEMLIMIT of the process, which is soft; maxResident and maxIdle are limits of the test, in bytes.
+	memoryLimit = "GOMEMLIMIT=400MiB"
 	// frequentGC makes the resident size of an idle process show what is in use: otherwise it collects every two minutes.
-	frequentGC, maxIdle = "GOGC=50", 300 << 20
-	largeText           = 12_000_000
+	frequentGC  = "GOGC=50"
+	maxResident = 700 << 20
+	maxIdle     = 300 << 20
+	largeText   = 12_000_000
 )
 
 // resident returns a field of proc_pid_status(5), VmHWM or VmRSS, in bytes.
@@ -47,11 +41,11 @@ func (p *process) resident(field string) int64 {
 	return kB << 10
 }
 
-func (p *process) requireResident(most int64) {
+func (p *process) requireResident() {
 	p.w.t.Helper()
 	peak := p.resident("VmHWM")
 	p.w.t.Logf("peak of the resident size: %d MiB", peak>>20)
-	require.Less(p.w.t, peak, most)
+	require.Less(p.w.t, peak, int64(maxResident))
 }
 
 // stored stores an input without a client event id, and returns a reference to it.
@@ -74,7 +68,7 @@ func TestCopiedReferencesDoNotFillTheMemoryOfAWorker_Alone(t *testing.T) {
 	require.NoError(t, err)
 	w := newWorldOn(t, environment{temporal: startOwnServer(t).Address(), timeout: largeTimeout}, llmtest.Func(echo))
 	p := w.start(exec.Command(file, w.withAddresses([]string{"--cached-contexts", "8"})...),
-		"OPENAI_BASE_URL="+w.model.URL, "OPENAI_MODEL=scripted", workerMemory, frequentGC)
+		"OPENAI_BASE_URL="+w.model.URL, "OPENAI_MODEL=scripted", memoryLimit, frequentGC)
 	note := event.Note{Kind: event.NoteSystem, Content: strings.Repeat("n", largeText)}
 	message := event.UserMessage{Content: strings.Repeat("m", largeText), TriggersTurn: new(false)}
 	const room = 5 // messages, see reducer.MaxMessageBytes
@@ -112,98 +106,11 @@ func TestCopiedReferencesDoNotFillTheMemoryOfAWorker_Alone(t *testing.T) {
 			// The next workflow task has the record of the large input in its history.
 			w.send(c, event.New(event.SetTimeout{TimeoutMs: 60_000}))
 		}
-		p.requireResident(maxWorker)
+		p.requireResident()
 		// The runtime returns memory in the background.
 		w.eventually(func() bool { return p.resident("VmRSS") < maxIdle })
 		last := w.say(contexts[0], "Still there?")
 		require.Equal(t, event.TagLLMRequestCompleted, last[len(last)-1].Tag())
-		p.requireResident(maxWorker)
+		p.requireResident()
 	}
-}
-
-// Anyone who may publish on NATS can answer the question of a follower for the text so far.
-func TestForgedPartsAndLongTranscriptsDoNotFillTheMemoryOfAGateway_Alone(t *testing.T) {
-	large(t)
-	file, err := built()
-	require.NoError(t, err)
-	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Answer("Shown."))
-	w.worker()
-	c := w.open("gateway-memory")
-	const notes, viewers, parts = 8, 4, 500
-	for i := range notes {
-		n := event.New(event.Note{Kind: event.NoteSystem, Content: strings.Repeat("t", largeText)})
-		n.ClientEventID = fmt.Sprintf("note-%d", i)
-		_, err := c.Send(w.ctx, n)
-		require.NoError(t, err)
-	}
-	w.await(c, func(e event.Event) bool { return e.ClientEventID == fmt.Sprintf("note-%d", notes-1) })
-
-	forger, err := natsgo.Connect(w.on.nats)
-	require.NoError(t, err)
-	t.Cleanup(forger.Close)
-	forged := make(chan error, 1)
-	part := bytes.Repeat([]byte("p"), 900_000)
-	_, err = forger.Subscribe("chronicle.default."+strings.ReplaceAll(c.Name(), ".", "=2E")+".ask", func(m *natsgo.Msg) {
-		for i := 1; i <= parts; i++ {
-			header := natsgo.Header{"Chronicle-Part": {fmt.Sprintf("forged %d %d", i, parts+1)}}
-			if err := m.RespondMsg(&natsgo.Msg{Header: header, Data: part}); err != nil {
-				forged <- err
-				return
-			}
-		}
-		select {
-		case forged <- forger.Flush():
-		default: // a later question
-		}
-	})
-	require.NoError(t, err)
-	require.NoError(t, forger.Flush())
-
-	address := freeAddress(t)
-	p := w.start(exec.Command(file, w.withAddresses([]string{"serve", "--listen", address, "--rate", "-1"})...), gatewayMemory)
-	url := "http://" + address
-	w.eventually(func() bool {
-		response, err := http.Get(url + "/readyz")
-		if err != nil {
-			return false
-		}
-		return response.Body.Close() == nil && response.StatusCode == http.StatusOK
-	})
-	b := &browser{w: w, url: url + "/contexts/" + c.Name()}
-	b.view("", nil)
-	select {
-	case err := <-forged:
-		require.NoError(t, err)
-	case <-w.ctx.Done():
-		t.Fatal("the gateway did not ask for the text so far")
-	}
-	var reading sync.WaitGroup
-	for range viewers {
-		reading.Go(func() {
-			response, err := http.Get(b.url + "/transcript")
-			if !assert.NoError(t, err) {
-				return
-			}
-			defer response.Body.Close()
-			n, err := io.Copy(io.Discard, response.Body)
-			assert.NoError(t, err)
-			assert.Greater(t, n, int64(notes*largeText))
-		})
-	}
-	reading.Wait()
-	b.say("Show it", "one")
-	w.await(c, func(e event.Event) bool { return e.Tag() == event.TagLLMRequestCompleted })
-	w.eventually(func() bool {
-		status, transcript := b.do(http.MethodGet, b.url+"/transcript", "")
-		return status == http.StatusOK && strings.Contains(transcript, "Shown.")
-	})
-	p.requireResident(maxGateway)
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, listener.Close())
-	return listener.Addr().String()
 }
