@@ -3,16 +3,14 @@
 # make test       run all tests, on a real Temporal server
 
 .DEFAULT_GOAL := help
-.DELETE_ON_ERROR:
 .PHONY: help run dev example up down build binaries test test-long e2e-postgres services check histories golden bench soak fuzz
 
-# The tests to run: make test T=TestName P=./pkg
+# P and T select tests: make test T=TestName P=./pkg. SOAK and FUZZ are how long these run. W, B, S and F are flags of the worker, bench,
+# soak and fuzz: make fuzz FUZZ=1h F="-seed 7". SERVER is the Temporal server of test, bench and soak: dev, stock (its default settings)
+# or, for bench, postgres. TAGS=clouds adds s3://, gs:// and azblob:// to --blob-url.
 P ?= ./...
-# How long soak and fuzz run. Flags: W of the worker, B of bench, S of soak, F of fuzz: make fuzz FUZZ=1h F="-seed 7"
 SOAK ?= 10m
 FUZZ ?= 2m
-# TAGS are build tags: clouds adds s3://, gs:// and azblob:// to --blob-url.
-# SERVER is the Temporal server of test, bench and soak: dev, stock (its default settings) or, for bench, postgres.
 SERVER ?= dev
 stock = $(if $(filter stock,$(SERVER)),-stock)
 export CHRONICLE_E2E_STOCK := $(if $(stock),1)
@@ -39,7 +37,6 @@ down: ## Stop docker-compose.yml; the database is kept
 
 build: bin/temporal binaries ## Build bin/worker, bin/starter and bin/temporal
 
-# Without debugging information, linking is faster; stack traces do not need it.
 binaries:
 	@test -e bin/worker || echo "building bin/worker and bin/starter; the first time this takes about a minute"
 	@go build $(if $(TAGS),-tags $(TAGS)) -ldflags "-s -w" -o bin/ ./worker ./starter
@@ -90,15 +87,12 @@ test-long: bin/temporal ## Run the tests that take minutes, such as thousands of
 e2e-postgres: services ## Run the end-to-end tests on the services of docker-compose.yml, without Docker; requires PostgreSQL and curl
 	deploy/local.sh sh -c 'CHRONICLE_E2E_TEMPORAL=$$TEMPORAL_ADDRESS CHRONICLE_E2E_TEMPORAL_PID_FILE=$$TEMPORAL_PID_FILE CHRONICLE_E2E_NATS=$$NATS_URL CHRONICLE_E2E_BLOB_URL=$$BLOB_URL CHRONICLE_E2E_GATEWAY=$$GATEWAY_URL CHRONICLE_E2E_PROMETHEUS=$$PROMETHEUS_URL CHRONICLE_E2E_MODEL=$$MODEL_URL $(gotest) -count=1 -tags clouds $(if $(T),-v -run "$(T)") ./internal/eventlog/blobs ./test/e2e'
 
-# Linters are in a module of their own, to keep their requirements out of go.mod.
-lint := go tool -modfile=build/lint/go.mod
-
 check: ## Check formatting, vet, lint, workflow determinism, imports, replay and modules
 	@echo "gofmt" && files=$$(gofmt -l .) && test -z "$$files" || { echo "not formatted, run gofmt -w:"; echo "$$files"; exit 1; }
 	go vet ./...
 	go vet -tags clouds ./worker ./starter ./test/e2e
-	$(lint) staticcheck ./...
-	$(lint) workflowcheck -config build/lint/workflowcheck.yaml ./...
+	go tool -modfile=build/lint/go.mod staticcheck ./...
+	go tool -modfile=build/lint/go.mod workflowcheck -config build/lint/workflowcheck.yaml ./...
 	go test -count=1 -run "^Test(Imports|Documentation)" ./internal/repotest
 	go test -run '^TestReplay' ./workflows/...
 	@for tag in $$(git tag --list 'v*'); do git diff --exit-code $$tag -- workflows/testdata/histories/$${tag#v}.sum || { echo "the histories of $$tag changed; restore the file"; exit 1; }; done
