@@ -60,7 +60,7 @@ bin/mcp: build/mcp/package-lock.json
 		npm ci --prefix $@ --ignore-scripts --no-audit --no-fund --loglevel=error && touch $@ || rm -rf $@; }
 
 # Many tests wait for servers, so more run at a time than there are processors. The race detector needs a C compiler.
-gotest = GORACE="atexit_sleep_ms=100 $$GORACE" go test -timeout 20m -parallel $$((2 * $$(getconf _NPROCESSORS_ONLN || echo 2)))
+gotest = GORACE="atexit_sleep_ms=100 $$GORACE" go test -timeout 20m -parallel $$((2 * $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)))
 race := $(if $(shell command -v $$(go env CC)),-race)
 
 # Packages that start no goroutines: the race detector finds nothing in them and multiplies their time by ten.
