@@ -66,7 +66,7 @@ race := $(if $(shell command -v $$(go env CC)),-race)
 # Packages that start no goroutines: the race detector finds nothing in them and multiplies their time by ten.
 sequential = ./event ./internal/formats/agent ./internal/formats/chat ./reducer/transcript
 # Packages with tests whose names end with _Alone: large ones, and those that kill workers, run at the end and without the race detector.
-alone = ./client ./gateway ./internal/eventlog ./llm ./reducer ./workflows ./test/e2e
+alone = ./llm ./test/e2e
 all = $(filter ./...,$(P))
 
 test: bin/temporal bin/mcp ## Run all tests with the race detector; T=TestName P=./pkg for some, SERVER=stock for default settings
@@ -78,7 +78,7 @@ ifneq ($(T),)
 else
 	@$(gotest) $(race) -skip '_Alone$$' $(if $(all),./test/e2e ./gateway $$(go list ./... | grep -Fvx "$$(go list $(sequential))"),$(P))
 	@$(if $(all),$(gotest) $(sequential))
-	@$(gotest) -p 1 -parallel 2 -run '_Alone$$' $(if $(all),$(alone),$(P))
+	@$(gotest) -p 1 -run '_Alone$$' $(if $(all),$(alone),$(P))
 endif
 
 test-long: bin/temporal ## Run the tests that take minutes, such as thousands of turns; their names end with _Long

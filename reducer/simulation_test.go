@@ -16,12 +16,12 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// TestASessionSurvivesRandomFaults_Alone drives a session with random inputs: events of every kind, bursts in
+// TestASessionSurvivesRandomFaults drives a session with random inputs: events of every kind, bursts in
 // the quiet period, interrupts, closes, attempts with every outcome, retries that wait, lost stops, terminated runs, and
 // runs that continue as new, also during an attempt, and sessions that end when they are idle. Answers have tool calls with every
 // outcome: errors, approvals, results of clients, expiry, lost workers and late results. It checks
 // the invariants after every step, and that the session becomes idle when the faults end.
-func TestASessionSurvivesRandomFaults_Alone(t *testing.T) {
+func TestASessionSurvivesRandomFaults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &simulation{
 			T: t, session: reducer.NewSession("demo"), twin: reducer.NewSession("demo"), now: eventtest.Epoch,

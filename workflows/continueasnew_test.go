@@ -194,7 +194,7 @@ func TestARunThatContinuesAsNewKeepsTheLostAttempt(t *testing.T) {
 }
 
 // A run with more signals than the next run should start with records the oldest ones first.
-func TestARunWithAnInboxThatIsTooLargeRecordsTheBeginning_Alone(t *testing.T) {
+func TestARunWithAnInboxThatIsTooLargeRecordsTheBeginning(t *testing.T) {
 	const signals, size = 14, 3_500_000
 	w := newRun(t)
 	w.registers()
@@ -212,7 +212,7 @@ func TestARunWithAnInboxThatIsTooLargeRecordsTheBeginning_Alone(t *testing.T) {
 
 // A run over a hard limit, with too many messages to fold all signals in one task, folds signals until the rest fits into the input of
 // the next run.
-func TestARunOverItsLimitsFoldsSignalsInSeveralTasks_Alone(t *testing.T) {
+func TestARunOverItsLimitsFoldsSignalsInSeveralTasks(t *testing.T) {
 	const folded, left = 293, 8 // before the next task; with 64 Ki messages, an input is 1,025 of the 300,000 units of a task
 	session := reducer.NewSession("demo")
 	session.EventCount = 2
