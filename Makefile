@@ -78,7 +78,7 @@ ifneq ($(T),)
 else
 	@$(gotest) $(race) -skip '_Alone$$' $(if $(all),./test/e2e ./gateway $$(go list ./... | grep -Fvx "$$(go list $(sequential))"),$(P))
 	@$(if $(all),$(gotest) $(sequential))
-	@$(gotest) -p 1 -run '_Alone$$' $(if $(all),$(alone),$(P))
+	@$(gotest) -p 1 -parallel 8 -run '_Alone$$' $(if $(all),$(alone),$(P))
 endif
 
 test-long: bin/temporal ## Run the tests that take minutes, such as thousands of turns; their names end with _Long

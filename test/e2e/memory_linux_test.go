@@ -78,9 +78,9 @@ func TestCopiedReferencesDoNotFillTheMemoryOfAWorker_Alone(t *testing.T) {
 		contexts, copies int
 		recorded         int // in a context; others are rejected
 	}{
-		{"contexts", note, 24, 1, 1},
-		{"notes", note, 1, 20, 20},
-		{"messages", message, 1, 20, room},
+		{"contexts", note, 16, 1, 1},
+		{"notes", note, 1, 12, 12},
+		{"messages", message, 1, 10, room},
 	} {
 		reference := w.stored(test.body)
 		contexts := make([]*client.Context, test.contexts)
