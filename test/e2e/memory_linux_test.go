@@ -61,8 +61,9 @@ func (w *world) stored(body event.Body) converter.RawValue {
 }
 
 // A signal of 200 bytes can refer to an input of megabytes that the store has once.
-func TestCopiedReferencesDoNotFillTheMemoryOfAWorker_Alone(t *testing.T) {
-	large(t)
+func TestCopiedReferencesDoNotFillTheMemoryOfAWorker_Long(t *testing.T) {
+	long(t)
+	onlyHeavy(t)
 	devServerOnly(t)
 	file, err := builtWorker()
 	require.NoError(t, err)
