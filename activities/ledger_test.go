@@ -294,6 +294,23 @@ func TestALostAttemptIsSettledByTheNextOne(t *testing.T) {
 	require.Equal(t, int64(50), b.used(t, "budget:team=support"))
 }
 
+func TestAnAttemptThatWasLostBeforeItsFirstHeartbeatIsSettledByTheNextOne(t *testing.T) {
+	const id, key = "budget:team=support", "demo:r0001/1.1@" + runID
+	for name, heartbeat := range map[string]*activities.Heartbeat{"no heartbeat": nil, "a heartbeat before the reservation": {}} {
+		t.Run(name, func(t *testing.T) {
+			b := newBank(labelled(map[string]string{"team": "support"}))
+			b.ledgers[id] = reducer.Ledger{Day: bankDay, Reserved: map[string]event.Amount{key: {Tokens: 20}}}
+			began := time.Now()
+			b.answers(t, []activities.LabelBudget{limited("team", "", 100)}, 50, 30, func(in *activities.AttemptInput) {
+				in.Attempt, in.Previous = 2, &activities.PreviousAttempt{Outcome: reducer.Lost, Heartbeat: heartbeat}
+			})
+			require.Equal(t, int64(20+30), b.ledgers[id].Used().Tokens, "its worker may be alive")
+			until := b.ledgers[id].Lost[key].Until
+			require.True(t, until.After(began.Add(time.Minute)) && until.Before(began.Add(time.Hour)), until)
+		})
+	}
+}
+
 // A worker that dies leaves its reservation to the next attempt.
 func TestHeartbeatsNameTheReservation(t *testing.T) {
 	b := newBank(labelled(map[string]string{"team": "support"}))

@@ -126,16 +126,21 @@ func MakeInert(ctx context.Context, message proto.Message) error {
 			if ctx.Value(outside{}) == nil {
 				return payloads, nil
 			}
-			for i, payload := range payloads {
-				if Is(payload) {
-					payloads[i] = &commonpb.Payload{Data: payload.GetData(), Metadata: map[string][]byte{
-						converter.MetadataEncoding: []byte(encodingInert),
-					}}
-				}
-			}
+			MakeAllInert(payloads)
 			return payloads, nil
 		},
 	})
+}
+
+// MakeAllInert makes the references among payloads inert.
+func MakeAllInert(payloads []*commonpb.Payload) {
+	for i, payload := range payloads {
+		if Is(payload) {
+			payloads[i] = &commonpb.Payload{Data: payload.GetData(), Metadata: map[string][]byte{
+				converter.MetadataEncoding: []byte(encodingInert),
+			}}
+		}
+	}
 }
 
 // outside is the key of a context in which payloads come from outside.

@@ -13,7 +13,7 @@
 // After the last fault, each user sends one more message and waits until the context is idle. Then each law is checked:
 //
 //   - Accepted input is in the log once, in the order sent, under the id that its sender received. A termination
-//     loses only input that was stored and not yet recorded.
+//     loses none.
 //   - Each request ends once, and none overlap. Each call has one result before the next request. A tool that is not
 //     idempotent was executed at most once, with the arguments in the log or those of the approval, and not without it.
 //   - Each answer is to the newest message that its request included, and whole unless it was interrupted. Each

@@ -41,8 +41,6 @@ type journal struct {
 	policy               event.Policy
 	sent                 []input
 	closes, terminations int
-	// mayLose is the number of inputs sent before the last termination, which loses those that were only stored.
-	mayLose int
 }
 
 func contentOf(body event.Body) [sha256.Size]byte {
@@ -62,8 +60,8 @@ func (j *journal) mayReject(m input) bool { return m.isAnswer || reducer.RuleOf(
 
 // missing returns the key of an input that should be in the log but is not; "": none.
 func (j *journal) missing(p progress) string {
-	for n, m := range j.sent {
-		mustBe := m.outcome == recorded || m.outcome == stored && n >= j.mayLose
+	for _, m := range j.sent {
+		mustBe := m.outcome == recorded || m.outcome == stored
 		if mustBe && !p.found[m.key] && !(p.rejected[m.key] && m.outcome == stored) {
 			return m.key
 		}

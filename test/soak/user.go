@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"go.temporal.io/api/serviceerror"
-	sdkclient "go.temporal.io/sdk/client"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -231,15 +230,16 @@ func (u *user) send(ctx context.Context, key string, body event.Body) outcome {
 	return m.outcome
 }
 
-// signal sends a plain signal, as the temporal command does.
+// signal sends a plain signal, as the temporal command does. A context without an open run receives no signal.
 func (u *user) signal(ctx context.Context, events ...event.Event) (client.Receipt, error) {
 	data, err := events[0].MarshalJSON()
 	if err != nil {
 		return client.Receipt{}, err
 	}
-	id := wire.WorkflowID(u.context.Name())
-	_, err = u.Temporal.SignalWithStartWorkflow(ctx, id, wire.SignalEvent, json.RawMessage(data),
-		sdkclient.StartWorkflowOptions{ID: id, TaskQueue: wire.TaskQueue}, wire.WorkflowType)
+	err = u.Temporal.SignalWorkflow(ctx, wire.WorkflowID(u.context.Name()), "", wire.SignalEvent, json.RawMessage(data))
+	if errors.As(err, new(*serviceerror.NotFound)) {
+		return u.context.Send(ctx, events...)
+	}
 	return client.Receipt{}, err
 }
 
@@ -264,7 +264,6 @@ func (u *user) terminate(ctx context.Context) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.journal.terminations++
-	u.journal.mayLose = len(u.journal.sent)
 	return err
 }
 
