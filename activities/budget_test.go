@@ -32,12 +32,12 @@ func TestTheAdviceDependsOnWhetherTheBudgetIsUsedUp(t *testing.T) {
 	} {
 		session := newSession(tokens(10_000))
 		session.Usage = reducer.Usage{Attempts: 1, InputTokens: used}
-		require.Contains(t, newWorld(t, session).failure().Error, advice)
+		require.Contains(t, newEnvironment(t, session).failure().Error, advice)
 	}
 }
 
 func TestAnAnswerUnderABudgetHasALimitedLength(t *testing.T) {
-	w := newWorld(t, newSession(tokens(10_000)), llmtest.Answer("Hi"))
+	w := newEnvironment(t, newSession(tokens(10_000)), llmtest.Answer("Hi"))
 	require.Equal(t, reducer.Completed, w.generated().Outcome)
 	require.Contains(t, string(w.model.Requests()[0].Body), `"max_tokens":4096`)
 }
@@ -45,7 +45,7 @@ func TestAnAnswerUnderABudgetHasALimitedLength(t *testing.T) {
 func TestAnAttemptThatCouldExceedTheBudgetIsNotSent(t *testing.T) {
 	session := newSession(tokens(10_000), event.SetProviderConfig{ProviderID: "ollama", Model: "m", AsFallback: true})
 	session.Usage = reducer.Usage{Attempts: 2, InputTokens: 5000, OutputTokens: 904}
-	w := newWorld(t, session)
+	w := newEnvironment(t, session)
 	b := exceeded(t, w.generated())
 	require.Positive(t, b.Wanted.Tokens-4096, "the input counts")
 	require.Less(t, b.Wanted.Tokens, int64(4096+50))
@@ -56,7 +56,7 @@ func TestAnAttemptThatCouldExceedTheBudgetIsNotSent(t *testing.T) {
 }
 
 func TestMaxTokensMakesAnAttemptAffordable(t *testing.T) {
-	w := newWorld(t, newSession(tokens(100), event.SetRequestSettings{MaxTokens: new(50)}), llmtest.Answer("Hi"))
+	w := newEnvironment(t, newSession(tokens(100), event.SetRequestSettings{MaxTokens: new(50)}), llmtest.Answer("Hi"))
 	w.generated()
 	require.Contains(t, string(w.model.Requests()[0].Body), `"max_tokens":50`)
 }
@@ -88,6 +88,6 @@ func TestTheUsageOfEarlierAttemptsCounts(t *testing.T) {
 			At: time.Now(), RequestID: "demo:r0001", Attempt: 1, Outcome: outcome,
 			AttemptEnd: reducer.AttemptEnd{Kind: event.FailureUnavailable, Retryable: true, Usage: event.Usage{InputTokens: 6000}},
 		})
-		require.Equal(t, int64(6000), exceeded(t, newWorld(t, session).generated()).Used.Tokens, outcome)
+		require.Equal(t, int64(6000), exceeded(t, newEnvironment(t, session).generated()).Used.Tokens, outcome)
 	}
 }

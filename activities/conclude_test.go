@@ -14,7 +14,7 @@ import (
 )
 
 func TestATimeoutKeepsTheTextSoFar(t *testing.T) {
-	w := newWorld(t, newSession(event.SetTimeout{TimeoutMs: 1000}), llmtest.Answer("One", " two").HoldAfter(1, llmtest.NewGate()))
+	w := newEnvironment(t, newSession(event.SetTimeout{TimeoutMs: 1000}), llmtest.Answer("One", " two").HoldAfter(1, llmtest.NewGate()))
 	require.Equal(t, activities.AttemptResult{
 		Outcome: reducer.Interrupted, ProviderID: "openai", Model: "scripted", Text: "One", Reason: event.ReasonTimeout,
 		Kind: event.FailureTimeout, Retryable: true, Error: "openai: timeout: the attempt took longer than the timeout of the context (1s)",
@@ -23,7 +23,7 @@ func TestATimeoutKeepsTheTextSoFar(t *testing.T) {
 }
 
 func TestATimeoutWithoutTextIsAFailure(t *testing.T) {
-	w := newWorld(t, newSession(event.SetTimeout{TimeoutMs: 200}), llmtest.Stall())
+	w := newEnvironment(t, newSession(event.SetTimeout{TimeoutMs: 200}), llmtest.Stall())
 	failed := w.failure()
 	require.Equal(t, event.FailureTimeout, failed.Kind)
 	require.True(t, failed.Retryable)
@@ -54,7 +54,7 @@ func TestFailuresOfAProvider(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			failed := newWorld(t, newSession(), test.step).failure()
+			failed := newEnvironment(t, newSession(), test.step).failure()
 			require.Equal(t, test.retryAfter > 0, strings.HasSuffix(failed.Error, "slow (the provider asks to wait "+test.retryAfter.String()+")"), failed.Error)
 			failed.Overflow, failed.Error = nil, ""
 			require.Equal(t, activities.AttemptResult{
@@ -66,7 +66,7 @@ func TestFailuresOfAProvider(t *testing.T) {
 }
 
 func TestConfigurationErrorIsNotRetried(t *testing.T) {
-	failed := newWorld(t, newSession(event.SetProviderConfig{ProviderID: "nowhere", Model: "m"})).failure()
+	failed := newEnvironment(t, newSession(event.SetProviderConfig{ProviderID: "nowhere", Model: "m"})).failure()
 	require.False(t, failed.Retryable)
 	require.Equal(t, event.FailureConfiguration, failed.Kind)
 	require.Contains(t, failed.Error, "--providers")
@@ -74,7 +74,7 @@ func TestConfigurationErrorIsNotRetried(t *testing.T) {
 }
 
 func TestFallbackReceivesTheRequest(t *testing.T) {
-	w := newWorld(t, newSession(), llmtest.Answer("Here."))
+	w := newEnvironment(t, newSession(), llmtest.Answer("Here."))
 	w.useSession(newSession(event.SetProviderConfig{ProviderID: "spare", Model: "other", BaseURL: w.model.URL, AsFallback: true}))
 	w.in.Fallback = true
 	result := w.generated()
@@ -91,7 +91,7 @@ func TestLongAnswerIsTruncated(t *testing.T) {
 		"by its last delta": llmtest.Answer("x"+half, half),
 	} {
 		t.Run(name, func(t *testing.T) {
-			result := newWorld(t, newSession(), step).generated()
+			result := newEnvironment(t, newSession(), step).generated()
 			require.Equal(t, reducer.Completed, result.Outcome)
 			require.Equal(t, "length", result.FinishReason)
 			require.LessOrEqual(t, len(result.Text), event.MaxAnswerBytes)

@@ -18,7 +18,7 @@ import (
 )
 
 func TestAnswerIsTheResult(t *testing.T) {
-	w := newWorld(t, newSession(), llmtest.Answer("Hel", "lo"))
+	w := newEnvironment(t, newSession(), llmtest.Answer("Hel", "lo"))
 	require.Equal(t, activities.AttemptResult{
 		Outcome: reducer.Completed, ProviderID: "openai", Model: "scripted", Text: "Hello", Usage: event.Usage{InputTokens: 7, OutputTokens: 2}, FinishReason: "stop",
 	}, w.generated())
@@ -39,7 +39,7 @@ func TestEveryAttemptOfAStepBeginsWithAResetDelta(t *testing.T) {
 	again, _ := reducer.Step(newStep(), reducer.AttemptEnded{At: time.Now(), RequestID: "demo:r0001", Attempt: 2, Outcome: reducer.HandedBack})
 	for name, s := range map[string]reducer.Session{"the first one": newStep(), "after a hand-back": again} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, s, llmtest.Answer("Sunny"))
+			w := newEnvironment(t, s, llmtest.Answer("Sunny"))
 			sub := w.connect()
 			w.generated()
 			var deltas []stream.Delta
@@ -62,7 +62,7 @@ func TestEveryAttemptOfAStepBeginsWithAResetDelta(t *testing.T) {
 }
 
 func TestAnAttemptIsSentWhenItIsDue(t *testing.T) {
-	w := newWorld(t, newSession(), llmtest.Answer("Hi"))
+	w := newEnvironment(t, newSession(), llmtest.Answer("Hi"))
 	w.in.SendAt = time.Now().Add(300 * time.Millisecond)
 	w.generated()
 	require.False(t, time.Now().Before(w.in.SendAt))
@@ -87,7 +87,7 @@ func TestAnAttemptThatIsStoppedBeforeItWasSentIsWithdrawn(t *testing.T) {
 		"for newer input, while unsent": {RequestID: "demo:r0001", Attempt: 1, Reason: event.ReasonNewUserInput, Unsent: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, newSession())
+			w := newEnvironment(t, newSession())
 			w.connect()
 			w.in.SendAt = time.Now().Add(time.Hour)
 			session := w.server.session
@@ -106,7 +106,7 @@ func TestAnAttemptThatIsStoppedBeforeItWasSentIsWithdrawn(t *testing.T) {
 func TestStoppedAttemptKeepsItsText(t *testing.T) {
 	for _, reason := range []event.Reason{event.ReasonCancelled, event.ReasonNewUserInput} {
 		t.Run(string(reason), func(t *testing.T) {
-			w := newWorld(t, newSession(), llmtest.Answer("One", " two").HoldAfter(1, llmtest.NewGate()))
+			w := newEnvironment(t, newSession(), llmtest.Answer("One", " two").HoldAfter(1, llmtest.NewGate()))
 			sub := w.connect()
 			stopped := make(chan error, 1)
 			go func() {
@@ -135,7 +135,7 @@ func TestOtherStopMessagesDoNotStopAnAttempt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			gate := llmtest.NewGate()
-			w := newWorld(t, newSession(), llmtest.Answer("One", " two").HoldAfter(1, gate))
+			w := newEnvironment(t, newSession(), llmtest.Answer("One", " two").HoldAfter(1, gate))
 			sub := w.connect()
 			stopped := make(chan error, 1)
 			go func() {
@@ -152,7 +152,7 @@ func TestOtherStopMessagesDoNotStopAnAttempt(t *testing.T) {
 }
 
 func TestReasoningIsStreamedAndKept(t *testing.T) {
-	w := newWorld(t, newSession(), llmtest.Answer("Hel", "lo").Thinking("Hm, ", "yes"))
+	w := newEnvironment(t, newSession(), llmtest.Answer("Hel", "lo").Thinking("Hm, ", "yes"))
 	sub := w.connect()
 	result, err := w.generate()
 	require.NoError(t, err)
@@ -184,7 +184,7 @@ func deltas(t *testing.T, sub *stream.Subscription, n int) (texts []string) {
 }
 
 func TestAnAttemptThatStopsWhileReasoningKeepsIt(t *testing.T) {
-	w := newWorld(t, newSession(), llmtest.Answer("One").Thinking("Hm").HoldAfter(1, llmtest.NewGate()))
+	w := newEnvironment(t, newSession(), llmtest.Answer("One").Thinking("Hm").HoldAfter(1, llmtest.NewGate()))
 	sub := w.connect()
 	stopped := make(chan error, 1)
 	go func() {
@@ -212,7 +212,7 @@ func TestTheSettingLimitsTheReasoningThatIsKept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newSession()
 			s.Reduced.Config.Request.Reasoning = test.setting
-			w := newWorld(t, s, llmtest.Answer("Hi").Thinking(long))
+			w := newEnvironment(t, s, llmtest.Answer("Hi").Thinking(long))
 			sub := w.connect()
 			result, err := w.generate()
 			require.NoError(t, err)
@@ -233,7 +233,7 @@ func TestTheSettingDecidesWhetherReasoningIsStreamed(t *testing.T) {
 		t.Run(string(setting), func(t *testing.T) {
 			s := newSession()
 			s.Reduced.Config.Request.Reasoning = setting
-			w := newWorld(t, s, llmtest.Answer("Hi").Thinking("Hm"))
+			w := newEnvironment(t, s, llmtest.Answer("Hi").Thinking("Hm"))
 			sub := w.connect()
 			_, err := w.generate()
 			require.NoError(t, err)
@@ -254,7 +254,7 @@ func TestAnAnswerWithReasoningAndStateFitsIntoAnEvent(t *testing.T) {
 			require.NoError(t, err)
 			s := newSession()
 			s.Reduced.Config.Request.Reasoning = event.ReasoningFull
-			w := newWorld(t, s, llmtest.Raw("text/event-stream", llmtest.Chunk(string(delta), "stop"), llmtest.Done))
+			w := newEnvironment(t, s, llmtest.Raw("text/event-stream", llmtest.Chunk(string(delta), "stop"), llmtest.Done))
 			w.useProvider("openrouter")
 			result, err := w.generate()
 			require.NoError(t, err)
@@ -272,7 +272,7 @@ func TestAnAnswerWithReasoningAndStateFitsIntoAnEvent(t *testing.T) {
 }
 
 func TestShutdownHandsTheRequestBack(t *testing.T) {
-	w := newWorld(t, newSession(), llmtest.Answer("One", " two").HoldAfter(1, llmtest.NewGate()))
+	w := newEnvironment(t, newSession(), llmtest.Answer("One", " two").HoldAfter(1, llmtest.NewGate()))
 	w.handBack = make(chan struct{})
 	sub := w.connect()
 	go func() {
@@ -286,7 +286,7 @@ func TestShutdownHandsTheRequestBack(t *testing.T) {
 
 func TestNoRequestIsSentDuringShutdown(t *testing.T) {
 	for maxAttempts := 1; maxAttempts <= 2; maxAttempts++ {
-		w := newWorld(t, newSession())
+		w := newEnvironment(t, newSession())
 		w.handBack = make(chan struct{})
 		close(w.handBack)
 		w.in.SendAt, w.in.MaxAttempts = time.Now().Add(time.Hour), maxAttempts
@@ -331,7 +331,7 @@ func (panicking) Resolve(reducer.ProviderConfig) (activities.Model, error) { pan
 func TestStopReportsAMissingAcknowledgement(t *testing.T) {
 	for name, connected := range map[string]bool{"without NATS": false, "without an attempt": true} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, newSession())
+			w := newEnvironment(t, newSession())
 			if connected {
 				w.connect()
 			}

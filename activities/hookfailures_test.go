@@ -43,7 +43,7 @@ func TestAHookThatFailsIsClosedOrOpen(t *testing.T) {
 			if strings.Contains(test.want, "in time") {
 				h.Timeout = 200 * time.Millisecond
 			}
-			w := newWorld(t, newSession())
+			w := newEnvironment(t, newSession())
 			w.use(h)
 			isBroken := strings.HasPrefix(test.want, "broken: ")
 			if !isBroken {
@@ -60,7 +60,7 @@ func TestAHookThatFailsIsClosedOrOpen(t *testing.T) {
 			require.Empty(t, w.model.Requests())
 
 			h.OnFailure = hook.Open
-			w = newWorld(t, newSession(), llmtest.Answer("Hi"))
+			w = newEnvironment(t, newSession(), llmtest.Answer("Hi"))
 			w.use(h)
 			result, err := w.generate()
 			require.NoError(t, err)
@@ -76,7 +76,7 @@ func TestAHookIsRetriedInsteadOfAnAttemptThatWasSent(t *testing.T) {
 	for _, stage := range []event.HookStage{event.HookBeside, event.HookAfter} {
 		for failures := 3; failures <= 4; failures++ {
 			t.Run(fmt.Sprint(stage, failures), func(t *testing.T) {
-				w := newWorld(t, newSession(event.SetRetryConfig{MaxRetries: 3, InitialDelayMs: 1}), llmtest.Answer("Hi"))
+				w := newEnvironment(t, newSession(event.SetRetryConfig{MaxRetries: 3, InitialDelayMs: 1}), llmtest.Answer("Hi"))
 				calls := 0
 				check := func() (hook.Verdict, error) {
 					if calls++; calls <= failures {
@@ -112,7 +112,7 @@ func TestAHookIsRetriedInsteadOfAnAttemptThatWasSent(t *testing.T) {
 }
 
 func TestABrokenHookAfterTheAnswerIsNotRetried(t *testing.T) {
-	w := newWorld(t, newSession(), llmtest.Answer("Hi"))
+	w := newEnvironment(t, newSession(), llmtest.Answer("Hi"))
 	calls := 0
 	w.use(hook.Hook{Name: "guard", After: func(context.Context, hook.Request, hook.Response) (hook.Verdict, error) {
 		calls++
@@ -125,7 +125,7 @@ func TestABrokenHookAfterTheAnswerIsNotRetried(t *testing.T) {
 }
 
 func TestHooksCountTowardsTheTimeoutOfTheAttempt(t *testing.T) {
-	w := newWorld(t, newSession(event.SetTimeout{TimeoutMs: 100}))
+	w := newEnvironment(t, newSession(event.SetTimeout{TimeoutMs: 100}))
 	w.use(hook.Hook{Name: "slow", Timeout: time.Minute, OnFailure: hook.Open, Before: func(ctx context.Context, _ hook.Request) (hook.Verdict, error) {
 		<-ctx.Done()
 		return hook.Verdict{}, nil
@@ -141,7 +141,7 @@ func TestNoPartOfAnUncheckedAnswerIsInAnError(t *testing.T) {
 		`{"name":"Ann"}`:   {Type: event.FormatJSONSchema, Schema: event.Object(`{"type":"object","properties":{"name":{"type":"string","pattern":"^$"}}}`)},
 		`{"Ann":"a name"}`: {Type: event.FormatJSONSchema, Schema: event.Object(`{"type":"object","additionalProperties":false}`)},
 	} {
-		w := newWorld(t, newSession(event.SetRequestSettings{ResponseFormat: &format}), llmtest.Answer(answer))
+		w := newEnvironment(t, newSession(event.SetRequestSettings{ResponseFormat: &format}), llmtest.Answer(answer))
 		w.use(hook.Hook{Name: "pii", After: saysAfter(hook.Verdict{})})
 		require.Equal(t, "openai: invalid answer: it does not have the response format", w.failure().Error)
 	}

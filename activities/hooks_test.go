@@ -32,7 +32,7 @@ func saysAfter(v hook.Verdict) after {
 	return func(context.Context, hook.Request, hook.Response) (hook.Verdict, error) { return v, nil }
 }
 
-func (w *world) use(hooks ...hook.Hook) {
+func (w *environment) use(hooks ...hook.Hook) {
 	w.t.Helper()
 	require.NoError(w.t, hook.Validate(hooks))
 	w.hooks = hooks
@@ -40,7 +40,7 @@ func (w *world) use(hooks ...hook.Hook) {
 }
 
 // published returns the text of all deltas of an attempt that has ended.
-func (w *world) published(sub *stream.Subscription) (text string) {
+func (w *environment) published(sub *stream.Subscription) (text string) {
 	w.t.Helper()
 	w.stream.PublishProgress("demo", event.ToolProgress{RequestID: "demo:r0001", ToolCallID: "end"})
 	waited := time.After(10 * time.Second)
@@ -59,7 +59,7 @@ func (w *world) published(sub *stream.Subscription) (text string) {
 }
 
 func TestHooksChangeTheRequestInOrder(t *testing.T) {
-	w := newWorld(t, newSession(event.SystemPrompt{Content: "Be brief."}), llmtest.Answer("Hi").Expect(func(r llmtest.Request) error {
+	w := newEnvironment(t, newSession(event.SystemPrompt{Content: "Be brief."}), llmtest.Answer("Hi").Expect(func(r llmtest.Request) error {
 		if got := fmt.Sprint(r.Messages[0].Content, "|", r.LastUser(), "|", r.Temperature); got != "Be brief.\n\nNo names.|[name]!|0.5" {
 			return errors.New(got)
 		}
@@ -92,7 +92,7 @@ func TestHooksChangeTheRequestInOrder(t *testing.T) {
 }
 
 func TestARefusedRequestIsNotSent(t *testing.T) {
-	w := newWorld(t, newSession())
+	w := newEnvironment(t, newSession())
 	w.use(hook.Hook{Name: "guard", Before: says(hook.Refuse("it contains password=hunter2"))},
 		hook.Hook{Name: "never", Before: func(context.Context, hook.Request) (hook.Verdict, error) { panic("asked") }})
 	details := w.failure()
@@ -106,7 +106,7 @@ func TestARefusedRequestIsNotSent(t *testing.T) {
 }
 
 func TestALongReasonIsTruncatedOnce(t *testing.T) {
-	w := newWorld(t, newSession())
+	w := newEnvironment(t, newSession())
 	w.use(hook.Hook{Name: "guard", Before: says(hook.Refuse(strings.Repeat("x", 500)))})
 	failed := w.failure()
 	want := strings.Repeat("x", 400) + "… (500 bytes in total)"
@@ -115,7 +115,7 @@ func TestALongReasonIsTruncatedOnce(t *testing.T) {
 }
 
 func TestTheChangesOfARequestAreBounded(t *testing.T) {
-	w := newWorld(t, newSession())
+	w := newEnvironment(t, newSession())
 	large := says(hook.Verdict{Change: &hook.Change{HookChange: event.HookChange{Instructions: strings.Repeat("x", 15<<10)}}})
 	w.use(hook.Hook{Name: "a", Before: large}, hook.Hook{Name: "b", Before: large}, hook.Hook{Name: "c", Before: large})
 	require.Contains(t, w.failure().Error, "hook c: broken: invalid verdict: all changes of the request have 46137 bytes of JSON (at most 32768)")
@@ -123,7 +123,7 @@ func TestTheChangesOfARequestAreBounded(t *testing.T) {
 
 func TestAHookBesideTheAnswerStopsIt(t *testing.T) {
 	gate := llmtest.NewGate()
-	w := newWorld(t, newSession(), llmtest.Answer("One", " two").HoldAfter(1, gate))
+	w := newEnvironment(t, newSession(), llmtest.Answer("One", " two").HoldAfter(1, gate))
 	sub := w.connect()
 	w.use(hook.Hook{Name: "guard", Beside: true, Withhold: true, Before: func(ctx context.Context, _ hook.Request) (hook.Verdict, error) {
 		return hook.Refuse("off topic"), gate.Reached(ctx)
@@ -138,7 +138,7 @@ func TestAHookBesideTheAnswerStopsIt(t *testing.T) {
 }
 
 func TestAnAnswerWaitsForTheHookBesideIt(t *testing.T) {
-	w := newWorld(t, newSession(), llmtest.Answer("One", " two"))
+	w := newEnvironment(t, newSession(), llmtest.Answer("One", " two"))
 	sub := w.connect()
 	w.use(hook.Hook{Name: "guard", Beside: true, Withhold: true, Before: func(ctx context.Context, _ hook.Request) (hook.Verdict, error) {
 		_, err := w.model.Request(ctx, 1)
@@ -151,7 +151,7 @@ func TestAnAnswerWaitsForTheHookBesideIt(t *testing.T) {
 }
 
 func TestAHookBesideTheAnswerCannotChangeIt(t *testing.T) {
-	w := newWorld(t, newSession(), llmtest.Answer("One"))
+	w := newEnvironment(t, newSession(), llmtest.Answer("One"))
 	w.use(hook.Hook{Name: "guard", Beside: true, Before: func(ctx context.Context, _ hook.Request) (hook.Verdict, error) {
 		_, err := w.model.Request(ctx, 1)
 		return hook.Verdict{Change: &hook.Change{HookChange: event.HookChange{Instructions: "x"}}}, err
@@ -160,7 +160,7 @@ func TestAHookBesideTheAnswerCannotChangeIt(t *testing.T) {
 }
 
 func TestAHookChangesTheAnswer(t *testing.T) {
-	w := newWorld(t, newSession(), llmtest.Answer("I am", " Ann").Thinking("Ann asks"))
+	w := newEnvironment(t, newSession(), llmtest.Answer("I am", " Ann").Thinking("Ann asks"))
 	sub := w.connect()
 	w.use(hook.Hook{Name: "pii", After: func(_ context.Context, _ hook.Request, r hook.Response) (hook.Verdict, error) {
 		return hook.ReplaceText(strings.ReplaceAll(r.Text, "Ann", "[name]"), r.Reasoning), nil
@@ -186,7 +186,7 @@ func TestAChangedAnswerMustHaveTheResponseFormat(t *testing.T) {
 		`{"nick":"Ann"}`:    "hook pii: broken: invalid verdict: the changed answer does not have the response format",
 		"[removed]":         "hook pii: broken: invalid verdict: the changed answer does not have the response format",
 	} {
-		w := newWorld(t, newSession(inPerson), llmtest.Answer(answer))
+		w := newEnvironment(t, newSession(inPerson), llmtest.Answer(answer))
 		w.use(hook.Hook{Name: "pii", After: saysAfter(hook.ReplaceText(changed, ""))})
 		result := w.generated()
 		require.Equal(t, want, result.Error)
@@ -197,7 +197,7 @@ func TestAChangedAnswerMustHaveTheResponseFormat(t *testing.T) {
 		require.Equal(t, reducer.Failed, result.Outcome)
 		require.False(t, result.Retryable)
 
-		w = newWorld(t, newSession(inPerson), llmtest.Answer(answer))
+		w = newEnvironment(t, newSession(inPerson), llmtest.Answer(answer))
 		w.use(hook.Hook{Name: "pii", OnFailure: hook.Open, After: saysAfter(hook.ReplaceText(changed, ""))})
 		result = w.generated()
 		require.Equal(t, answer, result.Text)
@@ -281,7 +281,7 @@ func TestHooksCheckAPartialAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			gate := llmtest.NewGate()
-			w := newWorld(t, newSession(), llmtest.Answer("One", " two").HoldAfter(1, gate))
+			w := newEnvironment(t, newSession(), llmtest.Answer("One", " two").HoldAfter(1, gate))
 			sub := w.connect()
 			partial, isStopped := false, make(chan struct{})
 			h := test.hook
@@ -324,16 +324,18 @@ func TestHooksCheckAPartialAnswer(t *testing.T) {
 }
 
 func TestAnAttemptStopsWhileAHookRuns(t *testing.T) {
-	for name, stop := range map[string]func(w *world) error{
-		"for a person":    func(w *world) error { return w.stream.Stop(t.Context(), "demo", stopFor(event.ReasonCancelled)) },
-		"for newer input": func(w *world) error { return w.stream.Stop(t.Context(), "demo", stopFor(event.ReasonNewUserInput)) },
-		"for a shutdown": func(w *world) error {
+	for name, stop := range map[string]func(w *environment) error{
+		"for a person": func(w *environment) error { return w.stream.Stop(t.Context(), "demo", stopFor(event.ReasonCancelled)) },
+		"for newer input": func(w *environment) error {
+			return w.stream.Stop(t.Context(), "demo", stopFor(event.ReasonNewUserInput))
+		},
+		"for a shutdown": func(w *environment) error {
 			close(w.handBack)
 			return nil
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, newSession())
+			w := newEnvironment(t, newSession())
 			w.handBack, w.in.MaxAttempts = make(chan struct{}), 1
 			w.connect()
 			ended := make(chan error, 1)

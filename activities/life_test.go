@@ -34,7 +34,7 @@ func TestTheServerEndsAnAttemptByItsAnswersToHeartbeats(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			gate := llmtest.NewGate()
-			w := newWorld(t, newSession(), llmtest.Answer("One", " two").HoldAfter(1, gate))
+			w := newEnvironment(t, newSession(), llmtest.Answer("One", " two").HoldAfter(1, gate))
 			w.env.SetTestTimeout(time.Minute)
 			w.server.beatErr = test.answer
 			beats := 0
@@ -60,7 +60,7 @@ func TestTheServerEndsAnAttemptByItsAnswersToHeartbeats(t *testing.T) {
 // The server ends an activity without heartbeats, and would lose the text of the answer.
 func TestACancelledAttemptSendsHeartbeatsUntilItEnds(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, newSession(), llmtest.Answer("One", " two").HoldAfter(1, llmtest.NewGate()))
+	w := newEnvironment(t, newSession(), llmtest.Answer("One", " two").HoldAfter(1, llmtest.NewGate()))
 	w.env.SetTestTimeout(time.Minute)
 	w.server.beatErr = temporal.NewCanceledError()
 	again := make(chan struct{})
@@ -83,7 +83,7 @@ func TestACancelledAttemptSendsHeartbeatsUntilItEnds(t *testing.T) {
 
 func TestACancelledAttemptThatWasNotSentIsWithdrawn(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, newSession())
+	w := newEnvironment(t, newSession())
 	w.env.SetTestTimeout(time.Minute)
 	w.in.SendAt = time.Now().Add(time.Hour)
 	w.server.beatErr = temporal.NewCanceledError()
@@ -98,7 +98,7 @@ func TestThreeHeartbeatsFitIntoTheirTimeout(t *testing.T) {
 
 // A worker that shuts down while Temporal is unreachable must not wait for it.
 func TestAWaitingHeartbeatDoesNotDelayAShutdown(t *testing.T) {
-	w := newWorld(t, newSession(), llmtest.Answer("One", " two").HoldAfter(1, llmtest.NewGate()))
+	w := newEnvironment(t, newSession(), llmtest.Answer("One", " two").HoldAfter(1, llmtest.NewGate()))
 	w.handBack = make(chan struct{})
 	ended := make(chan struct{})
 	w.reset(nil)
@@ -115,7 +115,7 @@ func TestAWaitingHeartbeatDoesNotDelayAShutdown(t *testing.T) {
 
 func TestHeartbeatsReportTheUsageSoFar(t *testing.T) {
 	gate := llmtest.NewGate()
-	w := newWorld(t, newSession(), llmtest.Answer("One", " two").HoldAfter(1, gate))
+	w := newEnvironment(t, newSession(), llmtest.Answer("One", " two").HoldAfter(1, gate))
 	w.server.beat = func(activities.Heartbeat) { gate.Open() }
 	w.generated()
 	require.Equal(t, activities.Heartbeat{
@@ -140,7 +140,7 @@ func TestAnActivityWhoseHeartbeatSaysThatItWasSentIsLost(t *testing.T) {
 			if test.want.Outcome != reducer.Lost {
 				steps = append(steps, llmtest.Answer("One"))
 			}
-			w := newWorld(t, newSession(), steps...)
+			w := newEnvironment(t, newSession(), steps...)
 			if test.heartbeat != nil {
 				w.env.SetHeartbeatDetails(test.heartbeat)
 			}
@@ -156,7 +156,7 @@ func TestAnActivityWhoseHeartbeatSaysThatItWasSentIsLost(t *testing.T) {
 func TestAWorkerThatIsKilledByItsOperatorHandsTheAttemptBack(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
-	w := newWorld(t, newSession(), llmtest.Answer("One", " two").HoldAfter(1, llmtest.NewGate()))
+	w := newEnvironment(t, newSession(), llmtest.Answer("One", " two").HoldAfter(1, llmtest.NewGate()))
 	sub := w.connect()
 	w.env.SetWorkerOptions(worker.Options{BackgroundActivityContext: ctx})
 	go func() {

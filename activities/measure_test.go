@@ -22,7 +22,7 @@ import (
 
 // outcomes returns a function that returns the counted attempts by outcome, the recovered answers, and the name of
 // the counter of retries or fallbacks.
-func (w *world) outcomes() func() (requests map[string]int, recovered int, others string) {
+func (w *environment) outcomes() func() (requests map[string]int, recovered int, others string) {
 	reader := sdkmetric.NewManualReader()
 	w.meters = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
 	w.reset(nil)
@@ -73,7 +73,7 @@ func TestAttemptsAreCountedByTheirOutcome(t *testing.T) {
 		"after a lost attempt without a heartbeat": {&activities.PreviousAttempt{Outcome: reducer.Lost}, false, llmtest.Answer("Hi"), map[string]int{"completed": 1}, 1, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, newSession(), test.step)
+			w := newEnvironment(t, newSession(), test.step)
 			w.useSession(newSession(event.SetProviderConfig{ProviderID: "openai", Model: "scripted", BaseURL: w.model.URL, AsFallback: true}))
 			counted := w.outcomes()
 			w.in.Previous, w.in.Fallback = test.previous, test.fallback

@@ -11,7 +11,7 @@ import (
 )
 
 func TestAFailureNamesWhatTheProviderMayHaveRefused(t *testing.T) {
-	w := newWorld(t, newSession(
+	w := newEnvironment(t, newSession(
 		event.FileAttachment{Source: event.Source{Type: event.SourceBlob, Data: []byte("png")}, MediaType: "image/png"}, event.UserMessage{Content: "Look"},
 	), llmtest.Error(400, "invalid_request_error", "the image is damaged"))
 	failed := w.failure()

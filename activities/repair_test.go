@@ -50,7 +50,7 @@ func TestAnInvalidAnswerAsksForItsRepair(t *testing.T) {
 		"one that hooks check, too": {`{"nick":"A"}`, []hook.Hook{checked}, reducer.Repair{Problem: "it does not have the response format"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, newSession(inPerson), llmtest.Answer(test.answer))
+			w := newEnvironment(t, newSession(inPerson), llmtest.Answer(test.answer))
 			w.use(test.hooks...)
 			failed := w.failure()
 			require.Equal(t, event.FailureBadResponse, failed.Kind)
@@ -74,7 +74,7 @@ func TestARepairShowsTheInvalidAnswer(t *testing.T) {
 		"only its problem": {&reducer.Repair{Problem: toRepair.Problem}, []string{repaired[0], repaired[2]}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, newSession(inPerson), llmtest.Answer(`{"name":"Ann"}`))
+			w := newEnvironment(t, newSession(inPerson), llmtest.Answer(`{"name":"Ann"}`))
 			w.in.Repair = test.repair
 			result := w.generated()
 			require.Equal(t, reducer.Completed, result.Outcome)
@@ -85,7 +85,7 @@ func TestARepairShowsTheInvalidAnswer(t *testing.T) {
 }
 
 func TestHooksSeeARepair(t *testing.T) {
-	w := newWorld(t, newSession(inPerson), llmtest.Answer(`{"name":"Ann"}`))
+	w := newEnvironment(t, newSession(inPerson), llmtest.Answer(`{"name":"Ann"}`))
 	w.in.Repair = toRepair
 	var seen []*reducer.Repair
 	w.use(hook.Hook{Name: "guard", Before: func(_ context.Context, r hook.Request) (hook.Verdict, error) {
@@ -98,7 +98,7 @@ func TestHooksSeeARepair(t *testing.T) {
 }
 
 func TestAnInvalidRepairIsNotRepaired(t *testing.T) {
-	w := newWorld(t, newSession(inPerson), llmtest.Answer(`{}`))
+	w := newEnvironment(t, newSession(inPerson), llmtest.Answer(`{}`))
 	w.in.Repair = toRepair
 	failed := w.failure()
 	require.False(t, failed.Retryable)
@@ -107,7 +107,7 @@ func TestAnInvalidRepairIsNotRepaired(t *testing.T) {
 }
 
 func TestAnAnswerThatEndsEarlyIsNotRepaired(t *testing.T) {
-	failed := newWorld(t, newSession(inPerson), llmtest.Answer(`{"name":"A`).Finish("length")).failure()
+	failed := newEnvironment(t, newSession(inPerson), llmtest.Answer(`{"name":"A`).Finish("length")).failure()
 	require.False(t, failed.Retryable)
 	require.Nil(t, failed.Repair)
 	require.Contains(t, failed.Error, "the answer reached the maximum length before its JSON was complete (raise maxTokens, or ask for less)")
@@ -118,7 +118,7 @@ func TestARequestThatCannotBeSentFails(t *testing.T) {
 	invalid := event.SetRequestSettings{ResponseFormat: &event.ResponseFormat{
 		Type: event.FormatJSONSchema, Schema: event.Object(`{"type":"strin"}`),
 	}}
-	w := newWorld(t, newSession(invalid))
+	w := newEnvironment(t, newSession(invalid))
 	failed := w.failure()
 	require.Contains(t, failed.Error, "the schema of the response format is invalid: /type: ")
 	require.Equal(t, event.FailureConfiguration, failed.Kind)
@@ -133,7 +133,7 @@ func TestTheSettingsOfTheMessageAreSent(t *testing.T) {
 		event.New(event.SetRequestSettings{TopP: new(0.5), Seed: new(int64(1))}),
 		event.New(event.UserMessage{Content: "Hello", Settings: &event.RequestSettings{Seed: new(int64(2))}}),
 	}})
-	w := newWorld(t, s, llmtest.Answer("Hi"))
+	w := newEnvironment(t, s, llmtest.Answer("Hi"))
 	w.generated()
 	require.InDelta(t, 0.5, w.model.Requests()[0].TopP, 1e-6)
 	require.Equal(t, 2, *w.model.Requests()[0].Seed)

@@ -66,7 +66,7 @@ func TestAnAttemptTakesItsSessionWhereItIs(t *testing.T) {
 		"of a task that was lost here": {&lost, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, session, llmtest.Answer("Hi"))
+			w := newEnvironment(t, session, llmtest.Answer("Hi"))
 			sessions := activities.NewSessions()
 			if test.here != nil {
 				sessions.Put(runID, "demo:r0001", 1, *test.here)
@@ -139,7 +139,7 @@ func TestAnAttemptFoldsTheLogUpToItsSession(t *testing.T) {
 }
 
 func TestASessionThatCannotBeReadIsRetried(t *testing.T) {
-	w := newWorld(t, newSession())
+	w := newEnvironment(t, newSession())
 	w.server.session = func(int) (reducer.Session, error) {
 		return reducer.Session{}, serviceerror.NewUnavailable("away, with key sk-live-0123456789")
 	}
@@ -154,7 +154,7 @@ func TestASessionThatCannotBeReadIsRetried(t *testing.T) {
 
 func TestAnotherSessionIsNotSent(t *testing.T) {
 	session := newSession()
-	w := newWorld(t, session)
+	w := newEnvironment(t, session)
 	w.in.ThroughAt = w.in.ThroughAt.Add(time.Second)
 	_, err := w.generate()
 	require.Contains(t, unsent(t, err).Message(), `query the session of context demo: it ends with event "demo:0003" of `)

@@ -15,16 +15,16 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// summarise returns a world whose request summarises the beginning of a session, because it exceeds a
+// summarise returns a environment whose request summarises the beginning of a session, because it exceeds a
 // window by far.
-func summarise(t *testing.T, s reducer.Session, window int, steps ...llmtest.Step) *world {
+func summarise(t *testing.T, s reducer.Session, window int, steps ...llmtest.Step) *environment {
 	t.Helper()
 	s, _ = reducer.Step(s, reducer.AttemptEnded{
 		At: time.Now(), RequestID: s.Request.ID, Attempt: 1, ProviderID: "openai", Model: "scripted",
 		Outcome: reducer.TooLong, Overflow: &reducer.Overflow{Tokens: 100 * window, Window: window, Source: event.WindowConfigured},
 	})
 	require.NotNil(t, s.Request.Compaction, "no summary is requested")
-	return newWorld(t, s, steps...)
+	return newEnvironment(t, s, steps...)
 }
 
 func TestASummaryRepeatsThePrefixOfTheConversation(t *testing.T) {
@@ -32,7 +32,7 @@ func TestASummaryRepeatsThePrefixOfTheConversation(t *testing.T) {
 		Temperature: new(0.5), Stop: []string{"."}, MaxTokens: new(10), ResponseFormat: &event.ResponseFormat{Type: event.FormatJSONObject},
 		ToolChoice: &event.ToolChoice{Mode: "required"},
 	})
-	plain := newWorld(t, session, llmtest.Answer(`{}`))
+	plain := newEnvironment(t, session, llmtest.Answer(`{}`))
 	plain.generated()
 
 	w := summarise(t, session, 40_000, llmtest.Answer("They", " said word."))

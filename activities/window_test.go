@@ -33,7 +33,7 @@ func longSession(messages int, settings ...event.Body) reducer.Session {
 }
 
 func TestARequestThatFillsTheWindowIsNotSent(t *testing.T) {
-	w := newWorld(t, longSession(8))
+	w := newEnvironment(t, longSession(8))
 	w.window, w.in.MayCompact = 10_000, true
 	w.reset(nil)
 	result := w.generated()
@@ -58,7 +58,7 @@ func TestARequestThatFitsIsSent(t *testing.T) {
 		"in the window of the model": {longSession(8), 20_000, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, test.session, llmtest.Answer("Hi"))
+			w := newEnvironment(t, test.session, llmtest.Answer("Hi"))
 			w.window, w.in.MayCompact = test.window, test.mayCompact
 			w.reset(nil)
 			result := w.generated()
@@ -68,7 +68,7 @@ func TestARequestThatFitsIsSent(t *testing.T) {
 }
 
 func TestTheOutputIsPartOfTheWindow(t *testing.T) {
-	w := newWorld(t, longSession(7, event.SetRequestSettings{MaxTokens: new(2000)}))
+	w := newEnvironment(t, longSession(7, event.SetRequestSettings{MaxTokens: new(2000)}))
 	w.window, w.in.MayCompact = 10_000, true
 	w.reset(nil)
 	result := w.generated()
@@ -88,7 +88,7 @@ func TestTheSmallerWindowCounts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			session := longSession(9)
 			session.Windows = []reducer.Window{{ProviderID: "openai", Model: "other", Tokens: 1}, {ProviderID: "openai", Model: "scripted", Tokens: test.learned}}
-			w := newWorld(t, session)
+			w := newEnvironment(t, session)
 			w.window, w.in.MayCompact = test.configured, true
 			w.reset(nil)
 			result := w.generated()
@@ -116,7 +116,7 @@ func TestARejectionShowsTheWindow(t *testing.T) {
 		"although a window is known":   {2000, "too long", 2000, event.WindowConfigured},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, longSession(4), llmtest.Error(400, "context_length_exceeded", test.refusal))
+			w := newEnvironment(t, longSession(4), llmtest.Error(400, "context_length_exceeded", test.refusal))
 			w.window = test.configured
 			w.reset(nil)
 			details := w.failure()

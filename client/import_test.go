@@ -60,7 +60,7 @@ func jsonl(t require.TestingT, log iter.Seq2[event.Event, error]) string {
 	return out.String()
 }
 
-func TestAnImportedLogEqualsTheExportedOne_Alone(t *testing.T) {
+func TestAnImportedLogEqualsTheExportedOne(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		logs := archive.New(blobstest.New(t).Store)
 		put(r, logs, "demo", eventtest.Log("demo").Draw(r, "log"))
@@ -114,7 +114,7 @@ func numbered(count int) []event.Event {
 	return events
 }
 
-func TestAnInterruptedImportIsInvisibleUntilItIsRepeated_Alone(t *testing.T) {
+func TestAnInterruptedImportIsInvisibleUntilItIsRepeated(t *testing.T) {
 	log := numbered(12_000)
 	bucket := blobstest.New(t)
 	logs := archive.New(bucket.Store)

@@ -90,8 +90,8 @@ func TestTheListOverridesTheStreamOnlyForATerminatedSession(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := newLog(event.SessionStarted{})
 			list := []client.Summary{{ContextName: "demo", Status: wire.StatusClosed, ClosedAt: test.closedAt}, {ContextName: "other"}}
-			world := serve(t, fakeClient{log: l, list: list}, gateway.Options{Page: page.Handler()})
-			tab := browsertest.Start(t).Open(world.server.URL + "/#demo")
+			w := serve(t, fakeClient{log: l, list: list}, gateway.Options{Page: page.Handler()})
+			tab := browsertest.Start(t).Open(w.server.URL + "/#demo")
 			tab.Await(`document.querySelectorAll("#list a").length === 2 && document.querySelector(".entry")`)
 			tab.Type("#search", "other")
 			tab.Await(fmt.Sprintf(`document.querySelectorAll("#list a").length === 1 && document.querySelector("#status").textContent === %q`, test.statuses[0]))

@@ -22,7 +22,7 @@ import (
 )
 
 // post sends a body in the background.
-func (w *world) post(body io.Reader) <-chan reply {
+func (w *webServer) post(body io.Reader) <-chan reply {
 	replies := make(chan reply, 1)
 	r, err := http.NewRequestWithContext(w.t.Context(), http.MethodPost, w.server.URL+"/contexts/demo/events", body)
 	require.NoError(w.t, err)

@@ -44,7 +44,7 @@ func TestEventsArePaged(t *testing.T) {
 	require.JSONEq(t, `{"events":[]}`, w.do(http.MethodGet, "/contexts/demo/events?from=demo:0005", "").body)
 }
 
-func TestAPageOfLongEventsHasFewerEvents_Alone(t *testing.T) {
+func TestAPageOfLongEventsHasFewerEvents(t *testing.T) {
 	long := event.UserMessage{Content: strings.Repeat("x", 5<<20)}
 	w := serve(t, fakeClient{log: newLog(long, long, long)}, gateway.Options{})
 	got := w.do(http.MethodGet, "/contexts/demo/events", "")

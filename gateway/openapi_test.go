@@ -208,7 +208,7 @@ func TestStatesMatchTheDescription(t *testing.T) {
 	})
 }
 
-func TestTranscriptsMatchTheDescription_Alone(t *testing.T) {
+func TestTranscriptsMatchTheDescription(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { requireDescribed(t, eventtest.Log("demo").Draw(t, "log")) })
 	stories, err := filepath.Glob("../reducer/transcript/testdata/*.txtar")
 	require.NoError(t, err)
@@ -217,7 +217,10 @@ func TestTranscriptsMatchTheDescription_Alone(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
 			story, err := txtar.ParseFile(file)
 			require.NoError(t, err)
-			requireDescribed(t, eventsOf(t, story.Files[0].Data))
+			events := eventsOf(t, story.Files[0].Data)
+			for n := range events {
+				requireDescribed(t, events[:n+1])
+			}
 		})
 	}
 	t.Run("tools", func(t *testing.T) {
@@ -238,21 +241,19 @@ func TestTranscriptsMatchTheDescription_Alone(t *testing.T) {
 	})
 }
 
-// requireDescribed validates the transcript after each event, and each patch.
+// requireDescribed validates the transcript, and each patch.
 func requireDescribed(t require.TestingT, events []event.Event) {
 	p := folded.NewPatcher()
 	requireValid(t, "Document", p.Document())
 	for _, e := range events {
-		patch := p.Apply(e)
-		if patch == nil {
-			continue
+		if patch := p.Apply(e); patch != nil {
+			requireValid(t, "Patch", patch)
 		}
-		requireValid(t, "Patch", patch)
-		requireValid(t, "Document", p.Document())
-		all, ok := p.Since(0)
-		require.True(t, ok)
-		requireValid(t, "Patch", all)
 	}
+	requireValid(t, "Document", p.Document())
+	all, ok := p.Since(0)
+	require.True(t, ok)
+	requireValid(t, "Patch", all)
 }
 
 func eventsOf(t *testing.T, script []byte) (events []event.Event) {

@@ -29,7 +29,7 @@ type transcript struct {
 	Document json.RawMessage
 }
 
-func (w *world) transcript() transcript {
+func (w *webServer) transcript() transcript {
 	w.t.Helper()
 	got := w.do(http.MethodGet, transcriptPath, "")
 	require.Equal(w.t, http.StatusOK, got.status, got.body)

@@ -37,12 +37,12 @@ type viewer struct {
 	events chan sse // closed at the end of the stream
 }
 
-func (w *world) stream(ctx context.Context, path string, header ...string) *http.Request {
+func (w *webServer) stream(ctx context.Context, path string, header ...string) *http.Request {
 	w.t.Helper()
 	return w.request(http.MethodGet, path, "", append(header, "Accept", "text/event-stream")...).WithContext(ctx)
 }
 
-func (w *world) view(path string, header ...string) *viewer {
+func (w *webServer) view(path string, header ...string) *viewer {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	w.t.Cleanup(cancel)

@@ -339,7 +339,7 @@ func throughJSON[T any](t require.TestingT, value T) T {
 }
 
 // Successive states share arrays; folding one must not modify the others.
-func TestReduceModifiesNoState_Alone(t *testing.T) {
+func TestReduceModifiesNoState(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		log := eventtest.Log("demo").Draw(t, "log")
 		states := []reducer.ReducedContext{reducer.Initial()}

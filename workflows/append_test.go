@@ -18,7 +18,7 @@ import (
 )
 
 // appendsUntil appends a message by an update that expires.
-func (w *world) appendsUntil(expires time.Time, text string) *update {
+func (w *testRun) appendsUntil(expires time.Time, text string) *update {
 	u := &update{t: w.t, expires: true}
 	w.UpdateWorkflow(wire.UpdateAppend, "", u, quiet(text), wire.Sent{Expires: expires})
 	return u
@@ -40,7 +40,7 @@ func (u *update) requireExpired() {
 
 // The sender has sent the events as a signal, and more input may lie between them than the context remembers.
 func TestAnExpiredUpdateIsNotRecorded(t *testing.T) {
-	w := newWorld(t)
+	w := newRun(t)
 	w.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(activities.OpenResult{Rules: reducer.CurrentRules}, nil).Once()
 	w.OnActivity(acts.Load, mock.Anything, mock.Anything).After(time.Minute).Return(func(context.Context, activities.LoadInput) (converter.RawValue, error) {
 		return wire.JSON(quiet("large"))

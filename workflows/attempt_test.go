@@ -20,12 +20,12 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-func (w *world) withoutRetries() {
+func (w *testRun) withoutRetries() {
 	w.SignalWorkflowSkippingWorkflowTask(wire.SignalEvent, map[string]any{"_tag": "SetRetryConfig", "maxRetries": 0, "initialDelayMs": 1})
 }
 
 func TestAnAttemptIsOneActivityWithTheSettingsOfTheContext(t *testing.T) {
-	w := newWorld(t)
+	w := newRun(t)
 	w.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(activities.OpenResult{FailoverMs: 30_000}, nil).Once()
 	w.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, _ converter.EncodedValues) {
 		if info.ActivityType.Name != "Generate" {
@@ -80,7 +80,7 @@ func TestAnAttemptThatItsWorkerDidNotEndIsRecorded(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newRun(t)
 			w.opens()
 			w.generates(func(context.Context, activities.AttemptInput) (activities.AttemptResult, error) {
 				return activities.AttemptResult{}, test.err
@@ -104,7 +104,7 @@ func TestAnAttemptThatItsWorkerDidNotEndIsRecorded(t *testing.T) {
 }
 
 func TestTheNextRequestDoesNotReceiveTheFailedAttemptOfThePreviousOne(t *testing.T) {
-	w := newWorld(t)
+	w := newRun(t)
 	w.opens()
 	w.generates(func(context.Context, activities.AttemptInput) (activities.AttemptResult, error) {
 		return activities.AttemptResult{Outcome: reducer.Failed, Kind: event.FailureUnauthorized, Error: "openai: unauthorized (401)"}, nil
@@ -123,7 +123,7 @@ func TestTheNextRequestDoesNotReceiveTheFailedAttemptOfThePreviousOne(t *testing
 // Later input of the same workflow task does not change the input of an attempt.
 func TestTheSessionOfAnAttemptIsFixed(t *testing.T) {
 	sessions := activities.NewSessions()
-	w := newWorldWith(t, sessions)
+	w := newRunWith(t, sessions)
 	w.opens()
 	var once sync.Once
 	w.generates(func(ctx context.Context, in activities.AttemptInput) (activities.AttemptResult, error) {
@@ -156,7 +156,7 @@ func TestTheSessionOfAnAttemptIsFixed(t *testing.T) {
 }
 
 func TestAnAttemptStoppedInItsOwnTaskIsNotScheduled(t *testing.T) {
-	w := newWorld(t)
+	w := newRun(t)
 	w.opens()
 	w.at(time.Minute, func() {
 		w.SignalWorkflowSkippingWorkflowTask(wire.SignalEvent, map[string]any{"_tag": "UserMessage", "content": "Hello"})
@@ -167,7 +167,7 @@ func TestAnAttemptStoppedInItsOwnTaskIsNotScheduled(t *testing.T) {
 }
 
 func TestAnInterruptStopsTheAttempt(t *testing.T) {
-	w := newWorld(t)
+	w := newRun(t)
 	w.opens()
 	stopped := make(chan struct{})
 	w.generates(func(context.Context, activities.AttemptInput) (activities.AttemptResult, error) {
@@ -193,7 +193,7 @@ func TestAnInterruptStopsTheAttempt(t *testing.T) {
 func TestAnUnacknowledgedStopCancelsTheActivity(t *testing.T) {
 	for name, stop := range map[string]error{"no acknowledgement": nil, "an error": temporal.NewNonRetryableApplicationError("NATS", "internal", nil)} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newRun(t)
 			w.opens()
 			// The test environment notifies its listener instead of the activity.
 			cancelled := make(chan struct{})
@@ -216,7 +216,7 @@ func TestAnUnacknowledgedStopCancelsTheActivity(t *testing.T) {
 
 // Under the policy queue, input of the quiet period stops only an attempt that was not sent.
 func TestAnUnacknowledgedConditionalStopDoesNotCancelTheActivity(t *testing.T) {
-	w := newWorld(t)
+	w := newRun(t)
 	w.opens()
 	asked := make(chan struct{})
 	w.SetOnActivityCanceledListener(func(*activity.Info) { assert.Fail(t, "cancelled") })
@@ -245,7 +245,7 @@ func TestAnUnacknowledgedConditionalStopDoesNotCancelTheActivity(t *testing.T) {
 }
 
 func TestAContextWithoutInputCloses(t *testing.T) {
-	w := newWorld(t)
+	w := newRun(t)
 	w.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(activities.OpenResult{IdleCloseMs: time.Hour.Milliseconds()}, nil).Once()
 	started := w.Now()
 	w.generates(answers("Hi"))

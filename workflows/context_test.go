@@ -32,9 +32,9 @@ import (
 // acts is the typed nil receiver for activity mocks.
 var acts *activities.Activities
 
-// world runs the workflow of context demo in Temporal's test environment. Unexpected
+// testRun is a run of the workflow of context demo in Temporal's test environment. Unexpected
 // activity calls fail the test.
-type world struct {
+type testRun struct {
 	*testsuite.TestWorkflowEnvironment
 	t testing.TB
 
@@ -42,22 +42,22 @@ type world struct {
 	log []string
 }
 
-func newWorld(t testing.TB) *world { return newWorldWith(t, nil) }
+func newRun(t testing.TB) *testRun { return newRunWith(t, nil) }
 
-func newWorldWith(t testing.TB, sessions *activities.Sessions) *world {
-	w := worldOf(t, "context:demo", sessions, workflows.Interceptor())
+func newRunWith(t testing.TB, sessions *activities.Sessions) *testRun {
+	w := runOf(t, "context:demo", sessions, workflows.Interceptor())
 	w.OnActivity(acts.Archive, mock.Anything, mock.Anything).Return(nil).Maybe()
 	return w
 }
 
-func bareWorld(t testing.TB, workflowID string, interceptors ...interceptor.WorkerInterceptor) *world {
-	return worldOf(t, workflowID, nil, interceptors...)
+func bareRun(t testing.TB, workflowID string, interceptors ...interceptor.WorkerInterceptor) *testRun {
+	return runOf(t, workflowID, nil, interceptors...)
 }
 
-func worldOf(t testing.TB, workflowID string, sessions *activities.Sessions, interceptors ...interceptor.WorkerInterceptor) *world {
+func runOf(t testing.TB, workflowID string, sessions *activities.Sessions, interceptors ...interceptor.WorkerInterceptor) *testRun {
 	suite := &testsuite.WorkflowTestSuite{}
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	w := &world{t: t, TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment()}
+	w := &testRun{t: t, TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment()}
 	w.SetTestTimeout(10 * time.Second)
 	w.SetWorkerOptions(worker.Options{Interceptors: interceptors, DeadlockDetectionTimeout: 30 * time.Second})
 	w.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: workflowID})
@@ -67,7 +67,7 @@ func worldOf(t testing.TB, workflowID string, sessions *activities.Sessions, int
 }
 
 // reduce adds each recorded event to the log.
-func (w *world) reduce(current reducer.ReducedContext, events ...event.Event) reducer.ReducedContext {
+func (w *testRun) reduce(current reducer.ReducedContext, events ...event.Event) reducer.ReducedContext {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, e := range events {
@@ -96,14 +96,14 @@ func (w *world) reduce(current reducer.ReducedContext, events ...event.Event) re
 	return reducer.Reduce(current, events...)
 }
 
-func (w *world) opens() {
+func (w *testRun) opens() {
 	w.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(opened, nil).Once()
 }
 
 var opened = activities.OpenResult{Rules: reducer.CurrentRules, DefaultProviderID: "openai", DefaultModel: "scripted"}
 
 // run runs the workflow to completion and compares the log.
-func (w *world) run(want ...string) {
+func (w *testRun) run(want ...string) {
 	w.t.Helper()
 	w.ExecuteWorkflow(wire.WorkflowType)
 	require.True(w.t, w.IsWorkflowCompleted())
@@ -113,16 +113,16 @@ func (w *world) run(want ...string) {
 }
 
 // at calls do at a simulated time.
-func (w *world) at(when time.Duration, do func()) { w.RegisterDelayedCallback(do, when) }
+func (w *testRun) at(when time.Duration, do func()) { w.RegisterDelayedCallback(do, when) }
 
-func (w *world) says(text string) {
+func (w *testRun) says(text string) {
 	w.SignalWorkflow(wire.SignalEvent, map[string]any{"_tag": "UserMessage", "content": text})
 }
 
-func (w *world) close() { w.SignalWorkflow(wire.SignalClose, wire.Close{Reason: "done"}) }
+func (w *testRun) close() { w.SignalWorkflow(wire.SignalClose, wire.Close{Reason: "done"}) }
 
 // generates expects one request.
-func (w *world) generates(do func(context.Context, activities.AttemptInput) (activities.AttemptResult, error)) {
+func (w *testRun) generates(do func(context.Context, activities.AttemptInput) (activities.AttemptResult, error)) {
 	w.OnActivity(acts.Generate, mock.Anything, mock.Anything).Return(do).Once()
 }
 
@@ -134,7 +134,7 @@ func answers(text string) func(context.Context, activities.AttemptInput) (activi
 }
 
 func TestAMissingInterceptorFailsTheWorkflowTask(t *testing.T) {
-	w := bareWorld(t, "context:demo")
+	w := bareRun(t, "context:demo")
 	w.ExecuteWorkflow(wire.WorkflowType)
 	var panicked *temporal.PanicError
 	require.ErrorAs(t, w.GetWorkflowError(), &panicked, "a panic fails the task, which Temporal retries")
@@ -144,7 +144,7 @@ func TestAMissingInterceptorFailsTheWorkflowTask(t *testing.T) {
 func TestAnInvalidWorkflowIDFailsTheWorkflow(t *testing.T) {
 	for _, id := range []string{"demo", "context:", "context:de mo", "order:demo"} {
 		t.Run(id, func(t *testing.T) {
-			w := bareWorld(t, id, workflows.Interceptor())
+			w := bareRun(t, id, workflows.Interceptor())
 			w.ExecuteWorkflow(wire.WorkflowType)
 			var refused *temporal.ApplicationError
 			require.ErrorAs(t, w.GetWorkflowError(), &refused)
@@ -157,7 +157,7 @@ func TestAnInvalidWorkflowIDFailsTheWorkflow(t *testing.T) {
 }
 
 func TestAnInterruptBeforeAMessageHasNoEffect(t *testing.T) {
-	w := newWorld(t)
+	w := newRun(t)
 	w.opens()
 	w.generates(answers("Hi"))
 	w.at(time.Minute, func() {
@@ -170,14 +170,14 @@ func TestAnInterruptBeforeAMessageHasNoEffect(t *testing.T) {
 }
 
 func TestCancellingTheWorkflowClosesTheSession(t *testing.T) {
-	w := newWorld(t)
+	w := newRun(t)
 	w.opens()
 	w.at(time.Minute, w.CancelWorkflow)
 	w.run("SessionStarted", "SessionEnded the workflow was cancelled")
 }
 
 func TestCancellingTheWorkflowKeepsThePartialAnswer(t *testing.T) {
-	w := newWorld(t)
+	w := newRun(t)
 	w.opens()
 	stopped := make(chan struct{})
 	w.generates(func(_ context.Context, in activities.AttemptInput) (activities.AttemptResult, error) {
@@ -200,7 +200,7 @@ func TestCancellingTheWorkflowKeepsThePartialAnswer(t *testing.T) {
 }
 
 func TestAnAppendDuringACancellationReturnsItsIDs(t *testing.T) {
-	w := newWorld(t)
+	w := newRun(t)
 	w.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(activities.OpenResult{Rules: reducer.CurrentRules}, nil).Once()
 	note := event.New(event.UserMessage{Content: "Bye", TriggersTurn: new(false)})
 	note.ClientEventID = "bye"
@@ -227,7 +227,7 @@ func TestAnAppendDuringACancellationReturnsItsIDs(t *testing.T) {
 }
 
 func TestAnAppendAfterACancellationReturnsItsIDsDuringALoad(t *testing.T) {
-	w := newWorld(t)
+	w := newRun(t)
 	w.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(activities.OpenResult{Rules: reducer.CurrentRules}, nil).Once()
 	note := event.New(event.UserMessage{Content: "Bye", TriggersTurn: new(false)})
 	note.ClientEventID = "bye"
@@ -247,7 +247,7 @@ func TestAnAppendAfterACancellationReturnsItsIDsDuringALoad(t *testing.T) {
 }
 
 func TestOpeningIsRetriedUntilItSucceeds(t *testing.T) {
-	w := newWorld(t)
+	w := newRun(t)
 	w.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(activities.OpenResult{}, errors.New("the store is unavailable")).Times(20)
 	w.opens()
 	w.at(0, func() {
@@ -258,7 +258,7 @@ func TestOpeningIsRetriedUntilItSucceeds(t *testing.T) {
 }
 
 func TestASessionContinuesTheRestoredLog(t *testing.T) {
-	w := newWorld(t)
+	w := newRun(t)
 	earlier := reducer.Load("demo", reducer.Reduce, loaded(1, event.SessionStarted{}), loaded(2, event.UserMessage{Content: "Hello"}),
 		loaded(3, event.LLMRequestStarted{RequestID: "demo:r0001", Attempt: 1, ThroughEventID: "demo:0002"}))
 	packed, err := wire.Pack(earlier)
@@ -275,7 +275,7 @@ func loaded(n int, body event.Body) event.Event {
 }
 
 func TestInputDuringTheEndOfASessionStartsTheNext(t *testing.T) {
-	w := bareWorld(t, "context:demo", workflows.Interceptor())
+	w := bareRun(t, "context:demo", workflows.Interceptor())
 	w.opens()
 	w.generates(answers("Hi"))
 	archived := 0
@@ -292,7 +292,7 @@ func TestInputDuringTheEndOfASessionStartsTheNext(t *testing.T) {
 }
 
 func TestInputForAClosedContextDoesNotWaitForTheArchive(t *testing.T) {
-	w := bareWorld(t, "context:demo", workflows.Interceptor())
+	w := bareRun(t, "context:demo", workflows.Interceptor())
 	w.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(activities.OpenResult{Rules: reducer.CurrentRules}, nil).Once()
 	w.OnActivity(acts.Archive, mock.Anything, activities.ArchiveInput{ContextName: "demo", Through: 2}).
 		After(time.Hour).Return(nil).Once()
@@ -309,7 +309,7 @@ func TestInputForAClosedContextDoesNotWaitForTheArchive(t *testing.T) {
 }
 
 func TestQueriesReturnTheState(t *testing.T) {
-	w := newWorld(t)
+	w := newRun(t)
 	w.opens()
 	w.at(time.Minute, func() {
 		w.SignalWorkflow(wire.SignalEvent, map[string]any{"_tag": "SystemPrompt", "content": "Be brief."})

@@ -21,7 +21,7 @@ import (
 )
 
 func TestAnIdleContextReportsDelivery(t *testing.T) {
-	w := newWorld(t)
+	w := newRun(t)
 	w.opens()
 	w.at(time.Second, func() {
 		w.SignalWorkflow(wire.SignalEvent, map[string]any{
@@ -41,12 +41,12 @@ func TestAnIdleContextReportsDelivery(t *testing.T) {
 }
 
 // registers lets the run register, as on a server.
-func (w *world) registers() {
+func (w *testRun) registers() {
 	w.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(activities.OpenResult{RunID: "default-test-run-id"}, nil).Once()
 }
 
 // continues runs a context until it continues as new, and returns the input of the next run.
-func (w *world) continues() (input map[string]any) {
+func (w *testRun) continues() (input map[string]any) {
 	w.t.Helper()
 	w.ExecuteWorkflow(wire.WorkflowType)
 	var next *workflow.ContinueAsNewError
@@ -56,7 +56,7 @@ func (w *world) continues() (input map[string]any) {
 }
 
 // resumes runs the next run of a context to completion.
-func (w *world) resumes(input map[string]any, want ...string) {
+func (w *testRun) resumes(input map[string]any, want ...string) {
 	w.t.Helper()
 	w.SetContinuedExecutionRunID("previous")
 	w.ExecuteWorkflow(wire.WorkflowType, input)
@@ -65,13 +65,13 @@ func (w *world) resumes(input map[string]any, want ...string) {
 	require.Equal(w.t, want, w.log)
 }
 
-func (w *world) grows(bytes int) {
+func (w *testRun) grows(bytes int) {
 	w.SetCurrentHistoryLength(100)
 	w.SetCurrentHistorySize(bytes)
 }
 
 // note adds a note to the inbox. The newest one starts a workflow task.
-func (w *world) note(text string, isNewest bool) {
+func (w *testRun) note(text string, isNewest bool) {
 	send := w.SignalWorkflowSkippingWorkflowTask
 	if isNewest {
 		send = w.SignalWorkflow
@@ -80,7 +80,7 @@ func (w *world) note(text string, isNewest bool) {
 }
 
 func TestAnIdleRunContinuesAsNewAtASoftLimit(t *testing.T) {
-	w := newWorld(t)
+	w := newRun(t)
 	w.registers()
 	w.generates(func(ctx context.Context, in activities.AttemptInput) (activities.AttemptResult, error) {
 		w.grows(5 << 20)
@@ -92,7 +92,7 @@ func TestAnIdleRunContinuesAsNewAtASoftLimit(t *testing.T) {
 	require.NotContains(t, input, "scheduled")
 	require.NotContains(t, input, "unarchived")
 
-	w = newWorld(t)
+	w = newRun(t)
 	w.opens()
 	w.at(time.Minute, w.close)
 	w.resumes(input, "SessionEnded done")
@@ -101,7 +101,7 @@ func TestAnIdleRunContinuesAsNewAtASoftLimit(t *testing.T) {
 // A run over a hard limit leaves its inbox to the next run, which must then archive the log.
 func TestAFloodedRunContinuesAsNewWithItsInbox(t *testing.T) {
 	const signals = 5
-	first := newWorld(t)
+	first := newRun(t)
 	first.registers()
 	first.at(time.Minute, func() {
 		first.grows(17 << 20)
@@ -114,7 +114,7 @@ func TestAFloodedRunContinuesAsNewWithItsInbox(t *testing.T) {
 	require.Len(t, input["inbox"], signals)
 	require.Equal(t, true, input["unarchived"])
 
-	second := bareWorld(t, "context:demo", workflows.Interceptor())
+	second := bareRun(t, "context:demo", workflows.Interceptor())
 	second.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.OpenInput) (activities.OpenResult, error) {
 		require.True(t, in.Unarchived)
 		return activities.OpenResult{}, nil
@@ -126,7 +126,7 @@ func TestAFloodedRunContinuesAsNewWithItsInbox(t *testing.T) {
 }
 
 func TestAFloodDuringAnAnswerHandsItBack(t *testing.T) {
-	w := newWorld(t)
+	w := newRun(t)
 	w.registers()
 	w.generates(func(context.Context, activities.AttemptInput) (activities.AttemptResult, error) {
 		w.at(0, func() {
@@ -140,7 +140,7 @@ func TestAFloodDuringAnAnswerHandsItBack(t *testing.T) {
 	input := w.continues()
 	require.Equal(t, true, input["scheduled"])
 
-	w = newWorld(t)
+	w = newRun(t)
 	w.opens()
 	w.generates(func(ctx context.Context, in activities.AttemptInput) (activities.AttemptResult, error) {
 		assert.Equal(t, 2, in.Attempt)
@@ -154,7 +154,7 @@ func TestAFloodDuringAnAnswerHandsItBack(t *testing.T) {
 // TestAFloodedRunRecordsTheAnswer completes the answer in the workflow task in
 // which the run continues as new, before it has processed all signals.
 func TestAFloodedRunRecordsTheAnswer(t *testing.T) {
-	w := newWorld(t)
+	w := newRun(t)
 	w.registers()
 	w.generates(func(ctx context.Context, in activities.AttemptInput) (activities.AttemptResult, error) {
 		w.at(0, func() { w.grows(17 << 20) })
@@ -170,7 +170,7 @@ func TestAFloodedRunRecordsTheAnswer(t *testing.T) {
 // The next attempt settles the reservations of the lost one.
 func TestARunThatContinuesAsNewKeepsTheLostAttempt(t *testing.T) {
 	heartbeat := activities.Heartbeat{Sent: true, ProviderID: "openai", Model: "scripted", Reservation: "key", Deadline: time.Unix(1, 0).UTC()}
-	w := newWorld(t)
+	w := newRun(t)
 	w.registers()
 	w.generates(func(context.Context, activities.AttemptInput) (activities.AttemptResult, error) {
 		w.grows(17 << 20)
@@ -183,7 +183,7 @@ func TestARunThatContinuesAsNewKeepsTheLostAttempt(t *testing.T) {
 	input := w.continues()
 	require.NotContains(t, input, "scheduled")
 
-	w = newWorld(t)
+	w = newRun(t)
 	w.opens()
 	w.generates(func(ctx context.Context, in activities.AttemptInput) (activities.AttemptResult, error) {
 		assert.Equal(t, &activities.PreviousAttempt{Outcome: reducer.Lost, Heartbeat: &heartbeat}, in.Previous)
@@ -194,9 +194,9 @@ func TestARunThatContinuesAsNewKeepsTheLostAttempt(t *testing.T) {
 }
 
 // A run with more signals than the next run should start with records the oldest ones first.
-func TestARunWithAnInboxThatIsTooLargeRecordsTheBeginning_Alone(t *testing.T) {
+func TestARunWithAnInboxThatIsTooLargeRecordsTheBeginning(t *testing.T) {
 	const signals, size = 14, 3_500_000
-	w := newWorld(t)
+	w := newRun(t)
 	w.registers()
 	w.at(time.Minute, func() {
 		w.grows(17 << 20)
@@ -212,14 +212,14 @@ func TestARunWithAnInboxThatIsTooLargeRecordsTheBeginning_Alone(t *testing.T) {
 
 // A run over a hard limit, with too many messages to fold all signals in one task, folds signals until the rest fits into the input of
 // the next run.
-func TestARunOverItsLimitsFoldsSignalsInSeveralTasks_Alone(t *testing.T) {
+func TestARunOverItsLimitsFoldsSignalsInSeveralTasks(t *testing.T) {
 	const folded, left = 293, 8 // before the next task; with 64 Ki messages, an input is 1,025 of the 300,000 units of a task
 	session := reducer.NewSession("demo")
 	session.EventCount = 2
 	session.Reduced.Messages = slices.Repeat([]reducer.Message{{Role: reducer.RoleUser, Content: "x"}}, 64<<10)
 	packed, err := wire.Pack(session)
 	require.NoError(t, err)
-	w := newWorld(t)
+	w := newRun(t)
 	w.registers()
 	w.at(time.Minute, func() {
 		w.SetCurrentHistoryLength(50_000)

@@ -54,7 +54,7 @@ func TestSignalsAreDecoded(t *testing.T) {
 	}
 }
 
-func TestAMalformedSignalIsRejected_Alone(t *testing.T) {
+func TestAMalformedSignalIsRejected(t *testing.T) {
 	now := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 	tests := map[string]struct {
 		signal        string

@@ -13,23 +13,23 @@ import (
 )
 
 // opensWith lets the run open with hooks that receive its events.
-func (w *world) opensWith(deliveries ...activities.Delivery) {
+func (w *testRun) opensWith(deliveries ...activities.Delivery) {
 	w.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(activities.OpenResult{Rules: reducer.CurrentRules, Deliveries: deliveries}, nil).Once()
 }
 
 // delivers expects one activity Deliver with the input through. Its result, delivered, can be higher or
 // lower.
-func (w *world) delivers(hook string, through, delivered int) {
+func (w *testRun) delivers(hook string, through, delivered int) {
 	w.OnActivity(acts.Deliver, mock.Anything, activities.DeliverInput{ContextName: "demo", Hook: hook, Through: through}).
 		Return(activities.DeliverResult{Through: delivered}, nil).Once()
 }
 
-func (w *world) prompts() {
+func (w *testRun) prompts() {
 	w.SignalWorkflow(wire.SignalEvent, map[string]any{"_tag": "SystemPrompt", "content": "Be brief."})
 }
 
 func TestEachHookReceivesWhatItLacks(t *testing.T) {
-	w := newWorld(t)
+	w := newRun(t)
 	w.opensWith(activities.Delivery{Hook: "crm"}, activities.Delivery{Hook: "audit"})
 	for _, hook := range []string{"crm", "audit"} {
 		w.delivers(hook, 1, 1)
@@ -45,7 +45,7 @@ func TestEachHookReceivesWhatItLacks(t *testing.T) {
 }
 
 func TestADeliveryThatLagsIsRepeated(t *testing.T) {
-	w := newWorld(t)
+	w := newRun(t)
 	w.opensWith(activities.Delivery{Hook: "crm"})
 	w.delivers("crm", 1, 0)
 	w.delivers("crm", 1, 1)
@@ -55,7 +55,7 @@ func TestADeliveryThatLagsIsRepeated(t *testing.T) {
 }
 
 func TestADeadHookDelaysNothing(t *testing.T) {
-	w := newWorld(t)
+	w := newRun(t)
 	w.opensWith(activities.Delivery{Hook: "dead"}, activities.Delivery{Hook: "crm"})
 	// Its activity stays pending.
 	w.OnActivity(acts.Deliver, mock.Anything, activities.DeliverInput{ContextName: "demo", Hook: "dead", Through: 1}).
@@ -83,7 +83,7 @@ func TestAContinuedRunDeliversWhatThePreviousOneDidNot(t *testing.T) {
 	session.EventCount, session.Started = 7, true
 	packed, err := wire.Pack(session)
 	require.NoError(t, err)
-	w := newWorld(t)
+	w := newRun(t)
 	w.opensWith(activities.Delivery{Hook: "crm"}, activities.Delivery{Hook: "complete", Through: 7})
 	w.delivers("crm", 7, 8)
 	w.delivers("complete", 8, 8)

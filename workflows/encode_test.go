@@ -54,7 +54,7 @@ func (u *update) Complete(result any, err error) {
 }
 
 // appends appends events by an update.
-func (w *world) appends(events ...event.Event) *update {
+func (w *testRun) appends(events ...event.Event) *update {
 	u := &update{t: w.t}
 	value, err := wire.JSON(events)
 	require.NoError(w.t, err)
@@ -81,9 +81,9 @@ func counting(encodings *int) reducer.Stepper {
 
 func TestARecordedEventIsEncodedOnce(t *testing.T) {
 	no := false
-	for name, send := range map[string]func(*world, ...event.Event){
-		"an update": func(w *world, events ...event.Event) { w.appends(events...) },
-		"a signal":  func(w *world, events ...event.Event) { w.SignalWorkflow(wire.SignalEvent, events) },
+	for name, send := range map[string]func(*testRun, ...event.Event){
+		"an update": func(w *testRun, events ...event.Event) { w.appends(events...) },
+		"a signal":  func(w *testRun, events ...event.Event) { w.SignalWorkflow(wire.SignalEvent, events) },
 	} {
 		for _, test := range []struct {
 			n, size int
@@ -93,7 +93,7 @@ func TestARecordedEventIsEncodedOnce(t *testing.T) {
 				continue // it is too large
 			}
 			t.Run(fmt.Sprintf("%d of %d bytes by %s", n, test.size, name), func(t *testing.T) {
-				w := newWorld(t)
+				w := newRun(t)
 				encodings := 0
 				w.RegisterWorkflowWithOptions(workflows.WithStep(counting(&encodings)),
 					workflow.RegisterOptions{Name: wire.WorkflowType, DisableAlreadyRegisteredCheck: true})
@@ -138,7 +138,7 @@ func (i *replacingInbound) ValidateUpdate(ctx workflow.Context, in *interceptor.
 // TestAnAppendedEventIsDecodedOnce replaces the input after it was validated. A handler
 // that decoded it again would fail.
 func TestAnAppendedEventIsDecodedOnce(t *testing.T) {
-	w := bareWorld(t, "context:demo", workflows.Interceptor(), &replacing{with: []byte("decoded again")})
+	w := bareRun(t, "context:demo", workflows.Interceptor(), &replacing{with: []byte("decoded again")})
 	w.OnActivity(acts.Archive, mock.Anything, mock.Anything).Return(nil)
 	w.opens()
 	var first, second *update
@@ -248,7 +248,7 @@ func BenchmarkAppend(b *testing.B) {
 	no := false
 	value, err := wire.JSON(event.New(event.UserMessage{Content: strings.Repeat("A line with \"quotes\".\n", 54_000/22), TriggersTurn: &no}))
 	require.NoError(b, err)
-	w := newWorld(b)
+	w := newRun(b)
 	w.SetTestTimeout(time.Minute)
 	w.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(activities.OpenResult{}, nil).Once()
 	w.at(time.Minute, func() {

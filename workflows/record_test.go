@@ -37,7 +37,7 @@ func TestSizeIsExact(t *testing.T) {
 	})
 }
 
-func TestARecordExceedsItsLimitOnlyForOneLargeEvent_Alone(t *testing.T) {
+func TestARecordExceedsItsLimitOnlyForOneLargeEvent(t *testing.T) {
 	many := func(n int, contextName string, body event.Body) (events []event.Event) {
 		for i := range n {
 			e := event.New(body)

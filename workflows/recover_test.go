@@ -34,18 +34,18 @@ func message(text string) map[string]any {
 }
 
 // opensAfter opens a run with unrecorded input of earlier runs.
-func (w *world) opensAfter(unrecorded ...wire.Taken) {
+func (w *testRun) opensAfter(unrecorded ...wire.Taken) {
 	result := opened
 	result.RunID, result.Unrecorded = "default-test-run-id", unrecorded
 	w.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(result, nil).Once()
 }
 
-func (w *world) recovers(after wire.Taken, result activities.RecoverResult) {
+func (w *testRun) recovers(after wire.Taken, result activities.RecoverResult) {
 	w.OnActivity(acts.Recover, mock.Anything, activities.RecoverInput{ContextName: "demo", After: after}).Return(result, nil).Once()
 }
 
 func TestUnrecordedInputComesFirst(t *testing.T) {
-	w := newWorld(t)
+	w := newRun(t)
 	w.at(0, func() {
 		w.SignalWorkflow(wire.SignalEvent, message("new"))
 		w.close()
@@ -73,7 +73,7 @@ func TestUnrecordedInputComesFirst(t *testing.T) {
 }
 
 func TestUnrecordedInputIsPendingAndContinuesAsNew(t *testing.T) {
-	first := newWorld(t)
+	first := newRun(t)
 	first.opensAfter(wire.Taken{RunID: "A", Signals: 3}, wire.Taken{RunID: "B"})
 	first.OnActivity(acts.Recover, mock.Anything, mock.Anything).After(time.Hour).Return(activities.RecoverResult{}, nil)
 	first.at(time.Minute, func() {
@@ -88,7 +88,7 @@ func TestUnrecordedInputIsPendingAndContinuesAsNew(t *testing.T) {
 	input := first.continues()
 	require.Equal(t, []string{"SessionStarted"}, first.log)
 
-	second := newWorld(t)
+	second := newRun(t)
 	second.opens()
 	second.recovers(wire.Taken{RunID: "A", Signals: 3}, activities.RecoverResult{IsComplete: true, Inputs: []activities.RecoveredInput{
 		recovered(t, wire.SignalEvent, "", 4, message("four")),

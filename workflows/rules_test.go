@@ -27,7 +27,7 @@ func TestARunKeepsItsRules(t *testing.T) {
 		"the rules of a later release": {laterRules, "SessionEnded closed"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newRun(t)
 			step := reducer.NewStepper(w.reduce)
 			w.RegisterWorkflowWithOptions(workflows.WithStep(func(s reducer.Session, in reducer.Input) (reducer.Session, []reducer.Effect) {
 				if asked, ok := in.(reducer.CloseAsked); ok && s.Rules >= laterRules {

@@ -51,9 +51,9 @@ func (p *puppet) step(s reducer.Session, in reducer.Input) (next reducer.Session
 	}
 }
 
-func newPuppet(t *testing.T, effects map[string][]reducer.Effect, interceptors ...interceptor.WorkerInterceptor) (*world, *puppet) {
+func newPuppet(t *testing.T, effects map[string][]reducer.Effect, interceptors ...interceptor.WorkerInterceptor) (*testRun, *puppet) {
 	p := &puppet{effects: effects}
-	w := bareWorld(t, "context:demo", append(interceptors, workflows.Interceptor())...)
+	w := bareRun(t, "context:demo", append(interceptors, workflows.Interceptor())...)
 	w.RegisterWorkflowWithOptions(workflows.WithStep(p.step), workflow.RegisterOptions{Name: wire.WorkflowType, DisableAlreadyRegisteredCheck: true})
 	w.OnActivity(acts.Archive, mock.Anything, mock.Anything).Return(nil).Maybe()
 	w.registers()
@@ -91,11 +91,11 @@ func (o *stubbornOutbound) ExecuteActivity(ctx workflow.Context, activityType st
 	return o.Next.ExecuteActivity(ctx, activityType, args...)
 }
 
-func (w *world) notes(text string) {
+func (w *testRun) notes(text string) {
 	w.SignalWorkflow(wire.SignalEvent, map[string]any{"_tag": "UserMessage", "content": text, "triggersTurn": false})
 }
 
-func (w *world) complete() {
+func (w *testRun) complete() {
 	w.t.Helper()
 	w.ExecuteWorkflow(wire.WorkflowType)
 	require.True(w.t, w.IsWorkflowCompleted())

@@ -110,7 +110,7 @@ func TestAServerThatRejectsEverythingIsAnError(t *testing.T) {
 }
 
 // The reference model is the list of counters.
-func TestPagesOfAGrowingLogAreComplete_Alone(t *testing.T) {
+func TestPagesOfAGrowingLogAreComplete(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		s := longRun(t, 1)
 		log := eventlog.New(s, "", nil)

@@ -24,7 +24,7 @@ func TestFollowersReadTheLogDespiteResetsAndOutages(t *testing.T) {
 	immediately := make(chan struct{})
 	close(immediately)
 	rapid.Check(t, func(rt *rapid.T) {
-		w := newWorld(t, rt)
+		w := newChangingServer(t, rt)
 		var followed []string
 		for e, err := range eventlog.New(w, "", w.archive).Follow(t.Context(), "demo", "", eventlog.FollowOptions{Wake: immediately}) {
 			require.NoError(rt, err)
@@ -46,7 +46,7 @@ func TestFollowersReadTheLogDespiteResetsAndOutages(t *testing.T) {
 
 func TestFollowersOfRunsReadTheLogDespiteResetsAndOutages(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		w := newWorld(t, rt)
+		w := newChangingServer(t, rt)
 		var position archive.Position
 		var followed []string
 		for hasReadEnd := false; !hasReadEnd; {
@@ -77,9 +77,9 @@ func TestFollowersOfRunsReadTheLogDespiteResetsAndOutages(t *testing.T) {
 	})
 }
 
-// world is a server whose context changes at random before each request of a follower: runs
+// changingServer is a server whose context changes at random before each request of a follower: runs
 // register, record, continue as new, are terminated and reset, and the server and the archive fail.
-type world struct {
+type changingServer struct {
 	*server
 	rt        *rapid.T
 	bucket    *blobstest.Bucket
@@ -104,10 +104,10 @@ type restored struct {
 	after, last  int   // counters: of the last event before the run, and of the newest event
 }
 
-func newWorld(t *testing.T, rt *rapid.T) *world {
+func newChangingServer(t *testing.T, rt *rapid.T) *changingServer {
 	bucket := blobstest.Open()
 	rt.Cleanup(func() { _ = bucket.Store.Close() })
-	w := &world{server: newServer(t), rt: rt, bucket: bucket, archive: archive.New(bucket.Store), restored: map[string]*restored{}}
+	w := &changingServer{server: newServer(t), rt: rt, bucket: bucket, archive: archive.New(bucket.Store), restored: map[string]*restored{}}
 	w.workers = eventlog.New(w, "", w.archive)
 	w.left = rapid.IntRange(3, 40).Draw(rt, "changes")
 	w.fail = func(string) error {
@@ -124,7 +124,7 @@ func newWorld(t *testing.T, rt *rapid.T) *world {
 	return w
 }
 
-func (w *world) log() (lines []string) {
+func (w *changingServer) log() (lines []string) {
 	w.isWorking = true
 	for e, err := range w.workers.Events(w.t.Context(), "demo", "") {
 		require.NoError(w.rt, err)
@@ -133,28 +133,28 @@ func (w *world) log() (lines []string) {
 	return lines
 }
 
-func (w *world) DescribeWorkflowExecution(ctx context.Context, workflowID, runID string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+func (w *changingServer) DescribeWorkflowExecution(ctx context.Context, workflowID, runID string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	w.maybeChange()
 	return w.server.DescribeWorkflowExecution(ctx, workflowID, runID)
 }
 
-func (w *world) maybeChange() {
+func (w *changingServer) maybeChange() {
 	if !w.isWorking && rapid.IntRange(0, 2).Draw(w.rt, "now") == 0 {
 		w.change()
 	}
 }
 
 // awaitChange changes the context until the run has a longer history or is closed.
-func (w *world) awaitChange(r *restored) {
+func (w *changingServer) awaitChange(r *restored) {
 	for length := len(r.history); len(r.history) == length && w.current() == r; {
 		w.change()
 	}
 	r.onEnd = func() { w.awaitChange(r) }
 }
 
-func (w *world) current() *restored { return w.restored[w.runs[len(w.runs)-1].id] }
+func (w *changingServer) current() *restored { return w.restored[w.runs[len(w.runs)-1].id] }
 
-func (w *world) change() {
+func (w *changingServer) change() {
 	w.isWorking = true
 	defer func() { w.isWorking = false }()
 	r := w.current()
@@ -185,7 +185,7 @@ func (w *world) change() {
 	}
 }
 
-func (w *world) finish(r *restored) {
+func (w *changingServer) finish(r *restored) {
 	w.bucket.Fail(nil)
 	w.register(r)
 	require.True(w.rt, r.isRegistered)
@@ -195,7 +195,7 @@ func (w *world) finish(r *restored) {
 	}
 }
 
-func (w *world) start(r *restored) {
+func (w *changingServer) start(r *restored) {
 	r.id = fmt.Sprint("run", len(w.runs)+1)
 	r.onEnd = func() { w.awaitChange(r) }
 	r.tasks = append(r.tasks, len(r.history))
@@ -203,7 +203,7 @@ func (w *world) start(r *restored) {
 	w.restored[r.id] = r
 }
 
-func (w *world) record(r *restored, body event.Body) string {
+func (w *changingServer) record(r *restored, body event.Body) string {
 	r.last++
 	entry := record(w.t, r.last, body)
 	r.history = append(r.history, entry)
@@ -214,12 +214,12 @@ func (w *world) record(r *restored, body event.Body) string {
 	return line(events[0])
 }
 
-func (w *world) say(r *restored) string {
+func (w *changingServer) say(r *restored) string {
 	w.texts++
 	return w.record(r, says(fmt.Sprint("m", w.texts))[0])
 }
 
-func (w *world) reset(base *restored) {
+func (w *changingServer) reset(base *restored) {
 	if rapid.IntRange(0, 3).Draw(w.rt, "of another run") == 0 {
 		base = w.restored[rapid.SampledFrom(w.runs).Draw(w.rt, "base").id]
 	}
@@ -248,7 +248,7 @@ func lastCounter(events []event.Event) int {
 }
 
 // register does what a worker does before it records input: a new session begins with an event.
-func (w *world) register(r *restored) {
+func (w *changingServer) register(r *restored) {
 	if r.isRegistered {
 		return
 	}
@@ -267,7 +267,7 @@ func (w *world) register(r *restored) {
 }
 
 // open does what the activity Open does. It returns the first event of a new session, or nil.
-func (w *world) open(r *restored) (begins event.Body, err error) {
+func (w *changingServer) open(r *restored) (begins event.Body, err error) {
 	ctx := w.t.Context()
 	base, isContinued := "", r.continued != "" && r.restoredAt == 0
 	if r.isReset && !isContinued {

@@ -24,6 +24,7 @@ func note(clientEventID, text string) event.Event {
 }
 
 func TestSendReturnsTheIDsOfItsEvents(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.worker()
 	c := w.open("appended")
@@ -74,6 +75,7 @@ func TestInputSentWithoutAWorkerIsRecordedOnce(t *testing.T) {
 }
 
 func TestInvalidUpdatesDoNotEnterTheHistory(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.worker()
 	c := w.open("strict")
@@ -112,6 +114,7 @@ func (w *world) historyLength(c *client.Context) int64 {
 }
 
 func TestSendReportsARejection(t *testing.T) {
+	t.Parallel()
 	gate := llmtest.NewGate()
 	w := newWorldOn(t, environment{waitForUpdate: true}, llmtest.Answer("Busy", " answer").HoldAfter(1, gate))
 	w.worker()
@@ -142,6 +145,7 @@ func TestSendReportsARejection(t *testing.T) {
 }
 
 func TestTheTemporalCLIAppendsEventsByUpdate(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, llmtest.Answer("Hello", " yourself"))
 	w.worker()
 	c := w.open("commanded")
@@ -156,6 +160,7 @@ func TestTheTemporalCLIAppendsEventsByUpdate(t *testing.T) {
 }
 
 func TestConcurrentFirstSendsStartOneSession(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.worker()
 	c := w.open("shared")

@@ -49,29 +49,6 @@ func TestAPDFReachesTheModelAsAFile(t *testing.T) {
 	w.replay(c, "")
 }
 
-func TestAudioReachesAProviderThatTakesIt(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, llmtest.Func(func(llmtest.Request) llmtest.Step { return llmtest.Answer("A voice") }))
-	w.worker(w.houseAccepts(event.MediaAudio))
-	c := w.open("audio")
-	newest := func() string {
-		requests := w.model.Requests()
-		return string(requests[len(requests)-1].Body)
-	}
-	for name, size := range map[string]int{"small.mp3": 100, "large.mp3": 100_000} { // inline, and in the blob store
-		data := "ID3" + strings.Repeat("x", size)
-		w.say(c, "Who speaks?", attached(name, "audio/mpeg", data))
-		require.Contains(t, newest(), fmt.Sprintf(
-			`{"type":"input_audio","input_audio":{"data":%q,"format":"mp3"}}`, base64.StdEncoding.EncodeToString([]byte(data))))
-	}
-	// Another provider gets the names of the files.
-	w.say(c, "And here?", event.New(event.SetProviderConfig{ProviderID: "plain", Model: "scripted"}))
-	require.NotContains(t, newest(), "input_audio")
-	require.Contains(t, newest(), "[Attached: small.mp3]")
-	require.Contains(t, newest(), "[Attached: large.mp3]")
-	w.replay(c, "")
-}
-
 // A provider that refuses an image, and the tools of a context, answers in the end, and goes on answering.
 func TestAContextSurvivesContentThatItsProviderRefuses(t *testing.T) {
 	t.Parallel()

@@ -20,7 +20,10 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
+	"github.com/seed-9ed7edd4/chronicle/llm"
+	"github.com/seed-9ed7edd4/chronicle/llm/baseurl"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
@@ -169,6 +172,13 @@ func TestTheUsageOfAKilledWorkerReplacesItsReservation_Alone(t *testing.T) {
 	state := w.budgetOf("team", w.queue)
 	require.Equal(t, event.Amount{Tokens: 15}.Plus(event.AmountOf(last.Usage)), state.Spent)
 	require.Zero(t, state.Reserved)
+	lost := bodiesOf[event.LLMAttemptEnded](w, c)
+	require.Len(t, lost, 1)
+	require.Equal(t, event.AttemptLost, lost[0].Outcome)
+	require.Equal(t, last.Usage, lost[0].Usage, "that of the last heartbeat")
+	require.Equal(t, reducer.Usage{
+		Attempts: 2, InputTokens: 12 + last.InputTokens, OutputTokens: 3 + last.OutputTokens, Estimated: true, Unpriced: 2,
+	}, w.usageOf(c))
 	w.replay(c, "budget-killed")
 }
 
@@ -220,27 +230,44 @@ func TestAWorkerThatMissedItsHeartbeatsSettlesItsReservation_Alone(t *testing.T)
 	require.Zero(t, state.Reserved)
 }
 
-func TestARequestIsHandedBackAndFallsBackWithinTheBudgetOfItsLabel(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t,
-		llmtest.Error(401, "invalid_api_key", "no"),
-		llmtest.Answer("One").HoldAfter(1, llmtest.NewGate()),
-		llmtest.Answer("Two").Usage(12, 3),
-	)
-	budget := func(o *contexts.Options) { o.Budgets = []activities.LabelBudget{w.labelBudget(1000)} }
-	stop := w.worker(budget)
-	c := w.open("budget-fallback")
-	w.send(c, w.labelled(100), event.New(event.SetProviderConfig{ProviderID: "openai", Model: "other", AsFallback: true}))
-	turn := w.ask(c, "Hello")
-	turn.until(func(e event.Event) bool {
-		delta, ok := e.Body.(event.TextDelta)
-		return ok && delta.Delta == "One"
+// priced are the models with a price: 2 microdollars per token of input, and 8 of output.
+func (w *world) priced(o *contexts.Options) {
+	o.Models = llm.New(llm.Options{
+		Getenv:   func(string) string { return "" },
+		Defaults: llm.Defaults{ProviderID: "openai", BaseURL: w.model.URL, Model: "scripted"},
+		Providers: []llm.Provider{
+			{ID: "openai", BaseURL: baseurl.MustParse(w.model.URL), Price: &llm.Price{Input: 2, CachedInput: 1, Output: 8}},
+		},
 	})
-	w.worker(budget)
-	stop()
-	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
+}
+
+// All contexts of a label spend the same money.
+func TestALabelStaysWithinItsDailyBudgetOfMoney(t *testing.T) {
+	t.Parallel()
+	const limit = 900
+	w := newWorld(t, llmtest.Answer("Here I am.").Usage(120, 30), llmtest.Answer("Not of this team.").Usage(120, 30))
+	w.worker(w.priced, func(o *contexts.Options) {
+		o.Budgets = []activities.LabelBudget{{Label: "team", Value: w.queue, Limit: event.Budget{CostMicros: new(int64(limit))}}}
+	})
+	first, second, other := w.open("money-first"), w.open("money-second"), w.open("money-other")
+	w.send(first, w.labelled(60))
+	w.say(first, "Hello?")
+	spent := event.Amount{Tokens: 150, CostMicros: 2*120 + 8*30}
+	require.Equal(t, spent, w.budgetOf("team", w.queue).Spent)
+
+	w.send(second, w.labelled(60))
+	b := exceededIn(t, w.say(second, "And now?"))
+	require.Equal(t, "team="+w.queue, b.Budget)
+	require.Equal(t, w.budgetOf("team", w.queue).Day, b.Day)
+	require.Equal(t, event.Budget{CostMicros: new(int64(limit))}, b.Limit)
+	require.Equal(t, spent, b.Used)
+	require.Greater(t, spent.CostMicros+b.Wanted.CostMicros, int64(limit))
+	require.Len(t, w.model.Requests(), 1, "the attempt was not sent")
+
+	last := w.say(other, "And without the label?")
+	require.Equal(t, event.TagLLMRequestCompleted, last[len(last)-1].Tag())
 	state := w.budgetOf("team", w.queue)
-	usage := w.usageOf(c)
-	require.Equal(t, usage.Amount(), state.Spent)
+	require.Equal(t, spent, state.Spent)
 	require.Zero(t, state.Reserved)
+	w.replayWorkflow(wire.BudgetID("team", w.queue), "", "")
 }

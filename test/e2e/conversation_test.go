@@ -3,19 +3,20 @@ package e2e
 import (
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
 func TestAConversationOfThreeTurnsWithAnAttachment(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t,
 		llmtest.Answer("Hello", " there"),
 		llmtest.Answer("A dot"),
@@ -83,6 +84,7 @@ func deltaText(events []event.Event) string {
 }
 
 func TestNewInputInterruptsAndKeepsThePartialAnswer(t *testing.T) {
+	t.Parallel()
 	gate := llmtest.NewGate()
 	w := newWorld(t,
 		llmtest.Answer("Once upon", " a time").HoldAfter(1, gate),
@@ -114,6 +116,7 @@ func TestNewInputInterruptsAndKeepsThePartialAnswer(t *testing.T) {
 }
 
 func TestReasoningIsStreamedKeptAndInterrupted(t *testing.T) {
+	t.Parallel()
 	isStreamed, inReasoning, inText := llmtest.NewGate(), llmtest.NewGate(), llmtest.NewGate()
 	w := newWorld(t,
 		llmtest.Answer("Hi", " there").Thinking("They ", "greet me").HoldAfter(4, isStreamed),
@@ -171,145 +174,8 @@ func TestReasoningIsStreamedKeptAndInterrupted(t *testing.T) {
 	w.replay(c, "reasoning")
 }
 
-func TestInterruptStopsTheAnswer(t *testing.T) {
-	gate := llmtest.NewGate()
-	w := newWorld(t, llmtest.Answer("One", " two").HoldAfter(1, gate))
-	w.worker()
-	c := w.open("stopped")
-	turn := w.ask(c, "Count")
-	require.NoError(t, gate.Reached(w.ctx))
-	turn.until(func(e event.Event) bool { return e.Tag() == event.TagTextDelta })
-	turn.until(func(e event.Event) bool { return e.Tag() == event.TagLLMRequestStarted })
-	require.NoError(t, c.Interrupt(w.ctx))
-	require.Equal(t, event.TagLLMRequestInterrupted, turn.rest().Tag())
-	require.Equal(t, story(`
-		SessionStarted after 0
-		UserMessage "Count"
-		LLMRequestStarted 1 scripted attempt 1 through 2
-		AssistantMessage "One" through 2 partial
-		LLMRequestInterrupted 1 cancelled "One"
-	`), w.log(c))
-	state, err := c.State(w.ctx)
-	require.NoError(t, err)
-	require.Equal(t, wire.StatusIdle, state.Status)
-	w.replay(c, "interrupt")
-}
-
-func TestQuickMessagesAreDebouncedIntoOneRequest(t *testing.T) {
-	w := newWorld(t, llmtest.Answer("Both."))
-	w.worker(func(o *contexts.Options) { o.Part = contexts.OnlyWorkflows })
-	c := w.open("quick")
-	quiet, wait := int64(60_000), int64(500)
-	w.send(c, event.New(event.SetDeliveryPolicy{QuietPeriodMs: &quiet, MaxWaitMs: &wait}))
-	w.send(c, event.New(event.UserMessage{Content: "One."}))
-	w.send(c, event.New(event.UserMessage{Content: "Two."}))
-	turn := w.ask(c, "Three.")
-	w.worker(func(o *contexts.Options) { o.Part = contexts.OnlyActivities }) // the wait begins after the third message
-	turn.rest()
-	require.Equal(t, []string{"user: One.", "user: Two.", "user: Three."}, contents(w.model.Requests()[0]))
-	require.Equal(t, story(`
-		SessionStarted after 0
-		SetDeliveryPolicy
-		UserMessage "One."
-		LLMRequestStarted 1 scripted attempt 1 through 3
-		UserMessage "Two."
-		LLMRequestStarted 1 scripted attempt 2 through 5
-		UserMessage "Three."
-		LLMRequestStarted 1 scripted attempt 3 through 7
-		AssistantMessage "Both." through 7
-		LLMRequestCompleted 1 stop
-	`), w.log(c))
-	w.replay(c, "quick-messages")
-}
-
-func TestPolicyQueueAnswersAfterTheRunningAnswer(t *testing.T) {
-	gate := llmtest.NewGate()
-	w := newWorld(t, llmtest.Answer("First", " answer").HoldAfter(1, gate), llmtest.Answer("Second answer"))
-	w.worker()
-	c := w.open("queue")
-	w.send(c, event.New(event.SetDeliveryPolicy{Policy: event.PolicyQueue}))
-	first := w.ask(c, "One")
-	require.NoError(t, gate.Reached(w.ctx))
-	first.until(func(e event.Event) bool { return e.Tag() == event.TagLLMRequestStarted })
-	second := w.ask(c, "Two")
-	second.until(func(e event.Event) bool { return e.Tag() == event.TagUserMessage })
-	gate.Open()
-	require.Equal(t, event.TagLLMRequestCompleted, second.rest().Tag())
-	require.Equal(t, []string{"user: One", "assistant: First answer", "user: Two"}, contents(w.model.Requests()[1]))
-	w.replay(c, "queue")
-}
-
-func TestPolicyRejectRecordsARejectionDuringAnAnswer(t *testing.T) {
-	gate := llmtest.NewGate()
-	w := newWorld(t, llmtest.Answer("Busy", " answer").HoldAfter(1, gate))
-	w.worker()
-	c := w.open("reject")
-	w.send(c, event.New(event.SetDeliveryPolicy{Policy: event.PolicyReject}))
-	first := w.ask(c, "One")
-	require.NoError(t, gate.Reached(w.ctx))
-	second := w.say(c, "Two")
-	require.Equal(t, event.TagInputRejected, second[len(second)-1].Tag())
-	require.Contains(t, second[len(second)-1].Body.(event.InputRejected).Reason, "policy is reject")
-	gate.Open()
-	require.Equal(t, event.TagLLMRequestCompleted, first.rest().Tag())
-	w.replay(c, "reject")
-}
-
-func TestTheFallbackAnswersForAFailedProvider(t *testing.T) {
-	w := newWorld(t,
-		llmtest.Error(401, "invalid_api_key", "Incorrect API key provided: sk-live-abcdefghijkl"),
-		llmtest.Answer("Here I am."),
-	)
-	w.worker()
-	c := w.open("fallback")
-	w.send(c, event.New(event.SetProviderConfig{
-		ProviderID: "spare", Model: "other", BaseURL: w.model.URL, AsFallback: true,
-	}))
-	w.say(c, "Hello?")
-	hint := " (no key was sent: none is configured for " + w.model.URL + ")"
-	require.Equal(t, story(`
-		SessionStarted after 0
-		SetProviderConfig
-		UserMessage "Hello?"
-		LLMRequestStarted 1 scripted attempt 1 through 3
-		LLMRequestFellBack 1 from openai to spare after 0 retries: openai: unauthorized (401): Incorrect API key provided: [removed]`+hint+`
-		LLMRequestStarted 1 other attempt 2 through 5
-		AssistantMessage "Here I am." through 5
-		LLMRequestCompleted 1 stop
-	`), w.log(c))
-	w.replay(c, "fallback")
-}
-
-func TestAContextStaysUsableAfterAFailedRequest(t *testing.T) {
-	w := newWorld(t,
-		llmtest.Error(500, "server_error", "down"),
-		llmtest.Error(500, "server_error", "still down"),
-		llmtest.Answer("Back."),
-	)
-	w.worker()
-	c := w.open("failed")
-	w.send(c, event.New(event.SetRetryConfig{MaxRetries: 1, InitialDelayMs: 1}))
-	failed := w.say(c, "Hello?")
-	require.Equal(t, event.TagLLMRequestFailed, failed[len(failed)-1].Tag())
-	w.say(c, "And now?")
-	// The second attempt may begin before or after the session has recorded the first.
-	require.Equal(t, story(`
-		SessionStarted after 0
-		SetRetryConfig
-		UserMessage "Hello?"
-		LLMRequestStarted 1 scripted attempt 1
-		LLMAttemptEnded 1 failed
-		LLMRequestStarted 1 scripted attempt 2
-		LLMRequestFailed 1 after 1 retries: openai: server error (500): still down
-		UserMessage "And now?"
-		LLMRequestStarted 2 scripted attempt 1
-		AssistantMessage "Back."
-		LLMRequestCompleted 2 stop
-	`), withoutPositions(w.log(c)))
-	w.replay(c, "failure")
-}
-
 func TestInputToAClosedContextStartsANewSession(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, llmtest.Answer("One."), llmtest.Answer("Two."))
 	w.worker()
 	c := w.open("closed")
@@ -334,6 +200,7 @@ func TestInputToAClosedContextStartsANewSession(t *testing.T) {
 }
 
 func TestClosingInterruptsTheAnswer(t *testing.T) {
+	t.Parallel()
 	gate := llmtest.NewGate()
 	w := newWorld(t, llmtest.Answer("Wait", " for me").HoldAfter(1, gate))
 	w.worker()
@@ -354,6 +221,7 @@ func TestClosingInterruptsTheAnswer(t *testing.T) {
 }
 
 func TestTheLogIsReadWithoutAWorker(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, llmtest.Answer("Yes."))
 	stop := w.worker()
 	c := w.open("alone")
@@ -414,6 +282,7 @@ func withoutUnsentAttempts(w *world, c *client.Context) string {
 }
 
 func TestAWorkerUsesACustomReducer(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, llmtest.Answer("OK"))
 	w.worker(func(o *contexts.Options) {
 		o.Reduce = func(current reducer.ReducedContext, events ...event.Event) reducer.ReducedContext {
@@ -450,4 +319,40 @@ func TestContextsWorkWithoutNATS(t *testing.T) {
 	require.Contains(t, w.log(c), `LLMRequestInterrupted 1 new_user_input "Quiet"`)
 	turn.rest()
 	w.replay(c, "without-nats")
+}
+
+// A panic fails the workflow task, which Temporal repeats, so nothing that was accepted is lost.
+func TestAContextContinuesWhenItsReducerNoLongerPanics(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, llmtest.Func(echo))
+	c := w.open("reducer")
+	panicked := make(chan struct{})
+	once := sync.OnceFunc(func() { close(panicked) })
+	stop := w.worker(func(o *contexts.Options) {
+		o.Reduce = func(current reducer.ReducedContext, events ...event.Event) reducer.ReducedContext {
+			for _, e := range events {
+				if body, ok := e.Body.(event.UserMessage); ok && body.Content == "one too many" {
+					once()
+					panic("a defect")
+				}
+			}
+			return reducer.Reduce(current, events...)
+		}
+	})
+	w.say(c, "Hello")
+	before := w.log(c)
+	for _, text := range []string{"one too many", "and another"} {
+		sent, err := c.Send(w.ctx, event.New(event.UserMessage{Content: text, TriggersTurn: new(false)}))
+		require.NoError(t, err)
+		require.Empty(t, sent.EventIDs)
+	}
+	<-panicked
+	stop()
+	require.Equal(t, before, w.log(c))
+
+	w.worker()
+	w.say(c, "Bye")
+	require.Contains(t, w.log(c), before)
+	require.Regexp(t, `(?s)one too many.*and another.*Bye`, w.log(c))
+	w.replay(c, "")
 }

@@ -8,12 +8,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	enumspb "go.temporal.io/api/enums/v1"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
-	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
 // Every answer completes with a single request.
@@ -62,21 +60,4 @@ func TestARollingDeploymentCompletesRunningAnswers_Long(t *testing.T) {
 	for _, c := range all {
 		w.log(c)
 	}
-}
-
-// `make bench` measures the time.
-func TestAnotherWorkerRetriesTheRequestOfAKilledWorker_Alone(t *testing.T) {
-	needsTimelyHeartbeats(t)
-	w := newWorldOn(t, environment{timeout: faultTimeout},
-		llmtest.Answer("One", " two").HoldAfter(1, llmtest.NewGate()),
-		llmtest.Answer("One", " two", " three"))
-	first := w.process(contexts.Both)
-	c := w.open("failover")
-	turn := w.ask(c, "Count")
-	turn.underWay()
-	w.process(contexts.Both)
-	first.kill()
-	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
-	require.Equal(t, []enumspb.TimeoutType{enumspb.TIMEOUT_TYPE_HEARTBEAT}, w.activityTimeouts(c), "the retry must not wait for the end of the attempt")
-	w.log(c)
 }

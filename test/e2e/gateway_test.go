@@ -185,6 +185,7 @@ func (v *view) firstStatus() string {
 }
 
 func TestTheGatewayStreamsAnAnswerAndStopsIt(t *testing.T) {
+	t.Parallel()
 	gate := llmtest.NewGate()
 	w := newWorld(t, llmtest.Answer("Once upon", " a time").HoldAfter(1, gate), llmtest.Answer("Fine."))
 	w.worker()
@@ -212,6 +213,7 @@ func TestTheGatewayStreamsAnAnswerAndStopsIt(t *testing.T) {
 }
 
 func TestAStreamResumesDuringAnAnswer(t *testing.T) {
+	t.Parallel()
 	gate := llmtest.NewGate()
 	w := newWorld(t, llmtest.Answer("Once upon", " a time").HoldAfter(1, gate))
 	w.worker()
@@ -237,6 +239,7 @@ func TestAStreamResumesDuringAnAnswer(t *testing.T) {
 }
 
 func TestAnEventStreamResumesAfterAGatewayRestart(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, llmtest.Answer("Good", " day"), llmtest.Answer("Bye"))
 	w.worker()
 	c := w.open("resumed")
@@ -282,21 +285,8 @@ func TestAnEventStreamResumesAfterAGatewayRestart(t *testing.T) {
 	require.JSONEq(t, `{"status":"ok","deltas":true}`, answer)
 }
 
-func TestAnUnknownContextIsNotFound(t *testing.T) {
-	w := newWorld(t)
-	b := w.browser(w.open("missing"))
-	for _, path := range []string{"/events", "/transcript", "/state"} {
-		status, answer := b.do(http.MethodGet, b.url+path, "")
-		require.Equal(t, http.StatusNotFound, status, path)
-		require.Contains(t, answer, "urn:chronicle:problem:no-context")
-	}
-	status, _ := b.do(http.MethodPost, b.url+"/interrupt", "")
-	require.Equal(t, http.StatusNotFound, status)
-	status, _ = b.do(http.MethodDelete, b.url, "")
-	require.Equal(t, http.StatusNotFound, status)
-}
-
 func TestIdempotencyKeysSurviveAGatewayRestart(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.worker()
 	c := w.open("keyed")
@@ -323,6 +313,7 @@ func TestIdempotencyKeysSurviveAGatewayRestart(t *testing.T) {
 }
 
 func TestAUsedClientEventIDIsRejectedAtEveryDoor(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.worker()
 	c := w.open("used")
@@ -363,6 +354,7 @@ func TestAUsedClientEventIDIsRejectedAtEveryDoor(t *testing.T) {
 
 // The gates hold the answer after each token, so that the tokens are separate deltas and precede the answer.
 func TestAViewerOfAnUnknownContextReceivesItsFirstDelta(t *testing.T) {
+	t.Parallel()
 	gate, end := llmtest.NewGate(), llmtest.NewGate()
 	w := newWorld(t, llmtest.Answer("Good", " day").HoldAfter(1, gate).HoldAfter(2, end))
 	w.worker()

@@ -15,6 +15,7 @@ import (
 )
 
 func TestTheGoExampleOfTheDocumentationShowsTheOutcome(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, llmtest.Answer("Good", " day"), llmtest.Error(401, "invalid_api_key", "who are you"))
 	w.worker()
 	c := w.open("documented")

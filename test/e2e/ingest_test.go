@@ -19,41 +19,38 @@ import (
 
 func TestAgentOutputIsIngestedLive(t *testing.T) {
 	t.Parallel()
-	for _, format := range []string{"droid", "claude"} {
-		t.Run(format, func(t *testing.T) {
-			w := newWorldOn(t, environment{timeout: buildTimeout})
-			w.worker()
-			file := "../../internal/formats/agent/testdata/" + format + ".jsonl"
-			printed, err := os.ReadFile(file)
-			require.NoError(t, err)
-			want, err := os.ReadFile("../../internal/formats/agent/testdata/" + format + ".events")
-			require.NoError(t, err)
-			c := w.open(format)
+	const format = "claude"
+	w := newWorldOn(t, environment{timeout: buildTimeout})
+	w.worker()
+	file := "../../internal/formats/agent/testdata/" + format + ".jsonl"
+	printed, err := os.ReadFile(file)
+	require.NoError(t, err)
+	want, err := os.ReadFile("../../internal/formats/agent/testdata/" + format + ".events")
+	require.NoError(t, err)
+	c := w.open(format)
 
-			agent, stop := w.startIngest(c, format)
-			lines := strings.SplitAfter(strings.TrimSuffix(string(printed), "\n"), "\n")
-			_, err = io.WriteString(agent, lines[0]+lines[1])
-			require.NoError(t, err)
-			w.await(c, isTag(event.TagUserMessage))
-			_, err = io.WriteString(agent, strings.Join(lines[2:], ""))
-			require.NoError(t, err)
-			events := strings.Count(string(want), "\n")
-			require.Contains(t, stop(), fmt.Sprintf("ingested %d events into context %s", events, c.Name()))
+	agent, stop := w.startIngest(c, format)
+	lines := strings.SplitAfter(strings.TrimSuffix(string(printed), "\n"), "\n")
+	_, err = io.WriteString(agent, lines[0]+lines[1])
+	require.NoError(t, err)
+	w.await(c, isTag(event.TagUserMessage))
+	_, err = io.WriteString(agent, strings.Join(lines[2:], ""))
+	require.NoError(t, err)
+	events := strings.Count(string(want), "\n")
+	require.Contains(t, stop(), fmt.Sprintf("ingested %d events into context %s", events, c.Name()))
 
-			recorded := slices.Collect(strings.Lines(string(want)))
-			var last event.Event
-			require.NoError(t, json.Unmarshal([]byte(recorded[events-1]), &last))
-			w.await(c, func(e event.Event) bool { return e.ClientEventID == last.ClientEventID })
-			require.Equal(t, string(want), w.sent(c))
-			var again struct{ Events, Repeated int }
-			require.NoError(t, json.Unmarshal([]byte(w.starter("", "ingest", "-n", c.Name(), "--format", format, file, "--json")), &again))
-			require.Zero(t, again.Events)
-			require.Equal(t, events, again.Repeated)
-			require.Equal(t, string(want), w.sent(c), "a repeated import must add nothing")
-			require.Empty(t, w.model.Requests())
-			w.replay(c, "")
-		})
-	}
+	recorded := slices.Collect(strings.Lines(string(want)))
+	var last event.Event
+	require.NoError(t, json.Unmarshal([]byte(recorded[events-1]), &last))
+	w.await(c, func(e event.Event) bool { return e.ClientEventID == last.ClientEventID })
+	require.Equal(t, string(want), w.sent(c))
+	var again struct{ Events, Repeated int }
+	require.NoError(t, json.Unmarshal([]byte(w.starter("", "ingest", "-n", c.Name(), "--format", format, file, "--json")), &again))
+	require.Zero(t, again.Events)
+	require.Equal(t, events, again.Repeated)
+	require.Equal(t, string(want), w.sent(c), "a repeated import must add nothing")
+	require.Empty(t, w.model.Requests())
+	w.replay(c, "")
 }
 
 func TestALongAgentLogIsIngestedOnce_Alone(t *testing.T) {

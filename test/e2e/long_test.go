@@ -42,11 +42,10 @@ func requireSuffix(t *testing.T, suffix string) {
 }
 
 // large marks a test with megabytes of text or many contexts at once, whose name ends with "_Alone": `make test` runs
-// it after the others and without the race detector.
+// it after the others, one at a time and without the race detector.
 func large(t *testing.T) {
 	t.Helper()
 	requireSuffix(t, "_Alone")
-	t.Parallel()
 }
 
 // needsTimelyHeartbeats marks a test in which the result depends on the heartbeat timeout, such as one that kills

@@ -1,19 +1,12 @@
 package e2e
 
 import (
-	"bytes"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"testing"
 
-	natsgo "github.com/nats-io/nats.go"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/converter"
@@ -48,11 +41,11 @@ func (p *process) resident(field string) int64 {
 	return kB << 10
 }
 
-func requireResident(t *testing.T, p *process) {
-	t.Helper()
+func (p *process) requireResident() {
+	p.w.t.Helper()
 	peak := p.resident("VmHWM")
-	t.Logf("peak of the resident size: %d MiB", peak>>20)
-	require.Less(t, peak, int64(maxResident))
+	p.w.t.Logf("peak of the resident size: %d MiB", peak>>20)
+	require.Less(p.w.t, peak, int64(maxResident))
 }
 
 // stored stores an input without a client event id, and returns a reference to it.
@@ -68,11 +61,15 @@ func (w *world) stored(body event.Body) converter.RawValue {
 }
 
 // A signal of 200 bytes can refer to an input of megabytes that the store has once.
-func TestCopiedReferencesDoNotFillTheMemoryOfAWorker_Alone(t *testing.T) {
-	large(t)
+func TestCopiedReferencesDoNotFillTheMemoryOfAWorker_Long(t *testing.T) {
+	long(t)
+	onlyHeavy(t)
 	devServerOnly(t)
 	file, err := builtWorker()
 	require.NoError(t, err)
+	w := newWorldOn(t, environment{temporal: startOwnServer(t).Address(), timeout: largeTimeout}, llmtest.Func(echo))
+	p := w.start(exec.Command(file, w.withAddresses([]string{"--cached-contexts", "8"})...),
+		"OPENAI_BASE_URL="+w.model.URL, "OPENAI_MODEL=scripted", memoryLimit, frequentGC)
 	note := event.Note{Kind: event.NoteSystem, Content: strings.Repeat("n", largeText)}
 	message := event.UserMessage{Content: strings.Repeat("m", largeText), TriggersTurn: new(false)}
 	const room = 5 // messages, see reducer.MaxMessageBytes
@@ -82,131 +79,39 @@ func TestCopiedReferencesDoNotFillTheMemoryOfAWorker_Alone(t *testing.T) {
 		contexts, copies int
 		recorded         int // in a context; others are rejected
 	}{
-		{"notes", note, 1, 20, 20},
-		{"messages", message, 1, 40, room},
-		{"contexts", note, 40, 1, 1},
+		{"contexts", note, 16, 1, 1},
+		{"notes", note, 1, 12, 12},
+		{"messages", message, 1, 10, room},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			w := newWorldOn(t, environment{temporal: startOwnServer(t).Address(), timeout: largeTimeout}, llmtest.Func(echo))
-			p := w.start(exec.Command(file, w.withAddresses([]string{"--cached-contexts", "8"})...),
-				"OPENAI_BASE_URL="+w.model.URL, "OPENAI_MODEL=scripted", memoryLimit, frequentGC)
-			reference := w.stored(test.body)
-			contexts := make([]*client.Context, test.contexts)
-			for i := range contexts {
-				contexts[i] = w.open(fmt.Sprintf("copies-%d", i))
-				w.send(contexts[i], event.New(event.SetTimeout{TimeoutMs: 120_000}))
-				for range test.copies {
-					require.NoError(t, w.temporal.SignalWorkflow(w.ctx, wire.WorkflowID(contexts[i].Name()), "", wire.SignalEvent, reference))
+		reference := w.stored(test.body)
+		contexts := make([]*client.Context, test.contexts)
+		for i := range contexts {
+			contexts[i] = w.open(fmt.Sprintf("%s-%d", test.name, i))
+			w.send(contexts[i], event.New(event.SetTimeout{TimeoutMs: 120_000}))
+			for range test.copies {
+				require.NoError(t, w.temporal.SignalWorkflow(w.ctx, wire.WorkflowID(contexts[i].Name()), "", wire.SignalEvent, reference))
+			}
+		}
+		for _, c := range contexts {
+			recorded, rejected := 0, 0
+			w.await(c, func(e event.Event) bool {
+				switch e.Tag() {
+				case test.body.Tag():
+					recorded++
+				case event.TagInputRejected:
+					rejected++
 				}
-			}
-			for _, c := range contexts {
-				recorded, rejected := 0, 0
-				w.await(c, func(e event.Event) bool {
-					switch e.Tag() {
-					case test.body.Tag():
-						recorded++
-					case event.TagInputRejected:
-						rejected++
-					}
-					return recorded+rejected == test.copies
-				})
-				require.Equal(t, test.recorded, recorded)
-				// The next workflow task has the record of the large input in its history.
-				w.send(c, event.New(event.SetTimeout{TimeoutMs: 60_000}))
-			}
-			requireResident(t, p)
-			// The runtime returns memory in the background.
-			w.eventually(func() bool { return p.resident("VmRSS") < maxIdle })
-			last := w.say(contexts[0], "Still there?")
-			require.Equal(t, event.TagLLMRequestCompleted, last[len(last)-1].Tag())
-			requireResident(t, p)
-		})
-	}
-}
-
-// Anyone who may publish on NATS can answer the question of a follower for the text so far.
-func TestForgedPartsAndLongTranscriptsDoNotFillTheMemoryOfAGateway_Alone(t *testing.T) {
-	large(t)
-	file, err := built()
-	require.NoError(t, err)
-	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Answer("Shown."))
-	w.worker()
-	c := w.open("gateway-memory")
-	const notes, viewers, parts = 24, 4, 500
-	for i := range notes {
-		n := event.New(event.Note{Kind: event.NoteSystem, Content: strings.Repeat("t", largeText)})
-		n.ClientEventID = fmt.Sprintf("note-%d", i)
-		_, err := c.Send(w.ctx, n)
-		require.NoError(t, err)
-	}
-	w.await(c, func(e event.Event) bool { return e.ClientEventID == fmt.Sprintf("note-%d", notes-1) })
-
-	forger, err := natsgo.Connect(w.on.nats)
-	require.NoError(t, err)
-	t.Cleanup(forger.Close)
-	forged := make(chan error, 1)
-	part := bytes.Repeat([]byte("p"), 900_000)
-	_, err = forger.Subscribe("chronicle.default."+strings.ReplaceAll(c.Name(), ".", "=2E")+".ask", func(m *natsgo.Msg) {
-		for i := 1; i <= parts; i++ {
-			header := natsgo.Header{"Chronicle-Part": {fmt.Sprintf("forged %d %d", i, parts+1)}}
-			if err := m.RespondMsg(&natsgo.Msg{Header: header, Data: part}); err != nil {
-				forged <- err
-				return
-			}
+				return recorded+rejected == test.copies
+			})
+			require.Equal(t, test.recorded, recorded, test.name)
+			// The next workflow task has the record of the large input in its history.
+			w.send(c, event.New(event.SetTimeout{TimeoutMs: 60_000}))
 		}
-		select {
-		case forged <- forger.Flush():
-		default: // a later question
-		}
-	})
-	require.NoError(t, err)
-	require.NoError(t, forger.Flush())
-
-	address := freeAddress(t)
-	p := w.start(exec.Command(file, w.withAddresses([]string{"serve", "--listen", address, "--rate", "-1"})...), memoryLimit)
-	url := "http://" + address
-	w.eventually(func() bool {
-		response, err := http.Get(url + "/readyz")
-		if err != nil {
-			return false
-		}
-		return response.Body.Close() == nil && response.StatusCode == http.StatusOK
-	})
-	b := &browser{w: w, url: url + "/contexts/" + c.Name()}
-	b.view("", nil)
-	select {
-	case err := <-forged:
-		require.NoError(t, err)
-	case <-w.ctx.Done():
-		t.Fatal("the gateway did not ask for the text so far")
+		p.requireResident()
+		// The runtime returns memory in the background.
+		w.eventually(func() bool { return p.resident("VmRSS") < maxIdle })
+		last := w.say(contexts[0], "Still there?")
+		require.Equal(t, event.TagLLMRequestCompleted, last[len(last)-1].Tag())
+		p.requireResident()
 	}
-	var reading sync.WaitGroup
-	for range viewers {
-		reading.Go(func() {
-			response, err := http.Get(b.url + "/transcript")
-			if !assert.NoError(t, err) {
-				return
-			}
-			defer response.Body.Close()
-			n, err := io.Copy(io.Discard, response.Body)
-			assert.NoError(t, err)
-			assert.Greater(t, n, int64(notes*largeText))
-		})
-	}
-	reading.Wait()
-	b.say("Show it", "one")
-	w.await(c, func(e event.Event) bool { return e.Tag() == event.TagLLMRequestCompleted })
-	w.eventually(func() bool {
-		status, transcript := b.do(http.MethodGet, b.url+"/transcript", "")
-		return status == http.StatusOK && strings.Contains(transcript, "Shown.")
-	})
-	requireResident(t, p)
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, listener.Close())
-	return listener.Addr().String()
 }

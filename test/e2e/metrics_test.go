@@ -99,25 +99,3 @@ func TestAContextThatWaitsForAnApprovalIsListedAndMeasured(t *testing.T) {
 	w.awaitListed(c, wire.StatusIdle)
 	w.replay(c, "approval-listed")
 }
-
-func TestAContextThatWaitsForAClientIsListedAndMeasured(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, llmtest.Calls(llmtest.Call{ID: "q", Name: askUser.Name, Arguments: `{"question":"Which?"}`}), llmtest.Answer("Blue."))
-	exported := exportMetrics(t)
-	w.on.meters = exported.Meters()
-	w.worker()
-	c := w.open("asks")
-	w.send(c, event.New(event.SetTools{Tools: event.ToolList{askUser}}))
-	turn := w.ask(c, "Ask")
-	turn.until(isTag(event.TagLLMAttemptEnded))
-	awaitMetric := func(line string) {
-		require.Eventually(t, func() bool { return strings.Contains(scrape(t, exported), line+"\n") }, testTimeout, 20*time.Millisecond, line)
-	}
-	awaitMetric("chronicle_approvals_waiting 1")
-	w.awaitListed(c, wire.StatusWaiting)
-
-	w.send(c, event.New(event.ToolResult{ToolCallID: "q", Value: []byte(`"blue"`)}))
-	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
-	awaitMetric("chronicle_approvals_waiting 0")
-	w.awaitListed(c, wire.StatusIdle)
-}

@@ -257,49 +257,6 @@ func isMessage(text string) func(event.Event) bool {
 	}
 }
 
-func TestANewHookStartsWithANewRunOrTheLog(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, llmtest.Func(echo))
-	stop := w.worker()
-	c := w.open("later-observed")
-	w.say(c, "Hello")
-	w.close(c, "done")
-	before := w.log(c)
-	stop()
-	later, all := newObserver(), newObserver()
-	later.after = strings.Count(before, "\n") + 1
-	fromStart := all.hook("all")
-	fromStart.FromStart = true
-	w.worker(withHooks(later.hook("later"), fromStart))
-	w.say(c, "And you?")
-	w.close(c, "done again")
-	require.Equal(t, w.log(c), all.log(c))
-	require.Equal(t, w.log(c), before+"\n"+later.log(c))
-}
-
-func TestADeliveryWaitsForAWorkerWithTheHook(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, llmtest.Func(echo))
-	crm := newObserver()
-	stop := w.worker(withHooks(crm.hook("crm")))
-	c := w.open("missing-hook")
-	w.say(c, "Hello")
-	crm.await(w, c, w.log(c))
-	stop()
-	delivered := crm.log(c)
-	stop = w.worker()
-	w.say(c, "And you?")
-	isPending := func() bool {
-		return w.pendingFailure(c, "Deliver") == "hook crm: this worker does not have it (give all workers of the task queue the same hooks)"
-	}
-	require.Eventually(t, isPending, testTimeout, 20*time.Millisecond)
-	require.Equal(t, delivered, crm.log(c))
-	stop()
-	w.worker(withHooks(crm.hook("crm")))
-	w.close(c, "done")
-	require.Equal(t, w.log(c), crm.log(c))
-}
-
 // pendingFailure returns the last failure of a pending activity; "" without one.
 func (w *world) pendingFailure(c *client.Context, activityType string) string {
 	w.t.Helper()
@@ -311,23 +268,4 @@ func (w *world) pendingFailure(c *client.Context, activityType string) string {
 		}
 	}
 	return ""
-}
-
-func TestAnOpenHookSkipsEvents(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, llmtest.Func(echo))
-	crm := newObserver()
-	crm.fail(errors.New("down"))
-	open := crm.hook("crm")
-	open.OnFailure, open.SkipAfter = hook.Open, time.Millisecond
-	w.worker(withHooks(open))
-	c := w.open("skipped")
-	w.say(c, "Hello")
-	w.close(c, "done") // when all events are skipped
-	skipped := w.log(c)
-	crm.fail(nil)
-	crm.after = strings.Count(skipped, "\n") + 1
-	w.say(c, "And you?")
-	w.close(c, "done again")
-	require.Equal(t, w.log(c), skipped+"\n"+crm.log(c))
 }

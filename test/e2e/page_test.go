@@ -1,15 +1,12 @@
 package e2e
 
 import (
-	"encoding/json"
-	"fmt"
 	"io"
 	"net"
 	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
@@ -236,127 +233,4 @@ func TestThePageContinuesWithAnotherGateway(t *testing.T) {
 	gate.Open()
 	awaitAnswer(tab, "one two")
 	require.Equal(t, "user: Count\nassistant: one two", messages(tab))
-}
-
-func TestTwoWindowsShowTheSameConversation(t *testing.T) {
-	browser := browsertest.Start(t)
-	gate := llmtest.NewGate()
-	w := newWorld(t, llmtest.Answer("Hello ", "there").HoldAfter(1, gate))
-	w.worker()
-	c := w.open("demo")
-	url, _ := w.servePage(c)
-	one, other := openURL(browser, url), openURL(browser, url)
-	one.Type("#text", "Hi\r")
-	awaitStreaming(other, "Hello")
-	awaitStreaming(one, "Hello")
-	gate.Open()
-	for _, tab := range []*browsertest.Tab{one, other} {
-		awaitAnswer(tab, "Hello there")
-		require.Equal(t, "user: Hi\nassistant: Hello there", messages(tab))
-	}
-}
-
-func TestScriptsInAnAnswerStayText(t *testing.T) {
-	browser := browsertest.Start(t)
-	const script = "<script>window.pwned = true</script>"
-	w := newWorld(t, llmtest.Answer("Look: ", "<scr", "ipt>window.pwned = true</script> ", "[here](java", "script:window.pwned=true)"))
-	w.worker()
-	tab := w.openPage(browser, w.open("demo"))
-	tab.Type("#text", script+"\r")
-	awaitAnswer(tab, "Look: "+script+" [here](javascript:window.pwned=true)")
-	require.Equal(t, "user: "+script+"\nassistant: Look: "+script+" [here](javascript:window.pwned=true)", messages(tab))
-	var pwned bool
-	tab.Eval(`Boolean(window.pwned || document.querySelector("#entries :is(script, a)"))`, &pwned)
-	require.False(t, pwned)
-}
-
-// tabTo presses Tab until an element has the focus.
-func tabTo(t *testing.T, tab *browsertest.Tab, held kb.Modifier, element string) {
-	t.Helper()
-	for range 40 {
-		tab.PressWith(held, kb.Tab)
-		var is bool
-		if tab.Eval(fmt.Sprintf(`document.activeElement.matches(%q)`, element), &is); is {
-			return
-		}
-	}
-	require.Fail(t, "the keyboard does not reach "+element)
-}
-
-// No mouse is used. Forms are shown in the order of their calls.
-func TestCallsAreApprovedDeniedAndEditedOnThePage(t *testing.T) {
-	browser := browsertest.Start(t)
-	p := newProbe(t, echoed)
-	w := newWorld(t, llmtest.Calls(p.call("probe", "a"), p.call("probe", "b"), p.call("probe", "c")), llmtest.Answer("Done."))
-	w.worker()
-	c := w.open("approvals")
-	w.requireApproval(c, time.Hour)
-	tab := w.openPage(browser, c)
-	forms := func(n int) { tab.Await(fmt.Sprintf(`document.querySelectorAll("form.call-form").length === %d`, n)) }
-	tab.Type("#text", "Look\r")
-	forms(3)
-	tab.Await(`document.querySelector("#status").innerText === "waiting for approval" && document.activeElement.id === "text"`)
-	require.Empty(t, p.seen())
-
-	tabTo(t, tab, kb.ModifierShift, "#waiting button")
-	tab.Press(kb.Enter)
-	tab.Await(`document.activeElement.dataset.key === "approve"`)
-	tab.Press(kb.Enter)
-	forms(2)
-	tabTo(t, tab, kb.ModifierNone, `[data-key="deny"]`)
-	tab.Press(kb.Enter)
-	tab.Await(`document.activeElement.dataset.key === "reason"`)
-	tab.Press("Too much\r")
-	forms(1)
-	tabTo(t, tab, kb.ModifierNone, `[data-key="edit"]`)
-	tab.Press(kb.Enter)
-	tab.Await(`document.activeElement.dataset.key === "text" && document.activeElement.value.includes(` + "`" + `"q": "c"` + "`" + `)`)
-	var text string
-	tab.Eval(`document.activeElement.value`, &text)
-	for range text {
-		tab.Press(kb.Backspace)
-	}
-	edited := fmt.Sprintf(`{"q":"edited","url":%q}`, p.url)
-	tab.Press(edited)
-	tab.PressWith(kb.ModifierCtrl, kb.Enter)
-	awaitAnswer(tab, "Done.")
-	forms(0)
-
-	require.Equal(t, []string{"result of a", "denied: Too much", "result of edited"}, w.model.Requests()[1].Results())
-	require.ElementsMatch(t, []probeCall{{"call_a", "a"}, {"call_c", "edited"}}, p.seen())
-	require.Equal(t, []event.ApprovalDecided{
-		{ToolCallID: "call_a", Decision: event.Approve, DecidedBy: "page"},
-		{ToolCallID: "call_b", Decision: event.Deny, Reason: "Too much", DecidedBy: "page"},
-		{ToolCallID: "call_c", Decision: event.Approve, Parameters: json.RawMessage(edited), DecidedBy: "page"},
-	}, bodiesOf[event.ApprovalDecided](w, c))
-	w.replay(c, "")
-}
-
-func TestThePageShowsAnIngestedAgentLog(t *testing.T) {
-	browser := browsertest.Start(t)
-	w := newWorldOn(t, environment{timeout: buildTimeout})
-	w.worker()
-	c := w.open("droid")
-	tab := w.openPage(browser, c)
-	droid, stop := w.startIngest(c, "droid")
-	for _, step := range []struct{ line, card string }{
-		{`{"type":"system","subtype":"init","session_id":"s1","cwd":"/home/ada/shop","tools":["Execute","Edit"],"model":"droid-1"}`, ""},
-		{`{"type":"message","role":"user","id":"m1","text":"Fix the test","timestamp":1760000000000,"session_id":"s1"}`, ""},
-		{`{"type":"tool_call","id":"t1","messageId":"m2","toolId":"Execute","toolName":"Execute","parameters":{"command":"make test"},"session_id":"s1"}`, "Run make test running"},
-		{`{"type":"tool_result","id":"t1","messageId":"m2","toolId":"Execute","isError":false,"value":"FAIL\n[Process exited with code 2]","session_id":"s1"}`, "Run make test exit 2 failed"},
-		{`{"type":"tool_call","id":"t2","messageId":"m2","toolId":"Edit","toolName":"Edit","parameters":{"file_path":"/home/ada/shop/cart.go","old_str":"a\n","new_str":"b\n"},"session_id":"s1"}`, "Edit cart.go running"},
-		{`{"type":"tool_result","id":"t2","messageId":"m2","toolId":"Edit","isError":false,"value":"ok","session_id":"s1"}`, "Edit cart.go done"},
-		{`{"type":"message","role":"assistant","id":"m3","text":"Done","session_id":"s1"}`, ""},
-	} {
-		_, err := io.WriteString(droid, step.line+"\n")
-		require.NoError(t, err)
-		if step.card != "" {
-			tab.Await(`[...document.querySelectorAll(".card .line")].some((line) =>
-				[...line.children].filter((e) => e.className !== "took").map((e) => e.getAttribute("aria-label") ?? e.textContent).join(" ") === "` + step.card + `")`)
-		}
-	}
-	awaitAnswer(tab, "Done")
-	require.Equal(t, "user: Fix the test\nassistant: Done", messages(tab))
-	require.Equal(t, []string{"-a", "+b"}, tab.Text(".diff :is(.add, .del)"))
-	stop()
 }

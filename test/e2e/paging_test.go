@@ -149,24 +149,3 @@ func TestLogPagesReadAHistoryOnceInTotal(t *testing.T) {
 	require.Equal(t, firstIDs(c, 402), w.readPages(reader, 50))
 	require.LessOrEqual(t, meter.take().entries, 9*page)
 }
-
-func TestLogPagesResumeAfterAServerRestart(t *testing.T) {
-	devServerOnly(t)
-	t.Parallel()
-	own := startOwnServer(t)
-	w := newWorldOn(t, environment{temporal: own.Address(), timeout: faultTimeout})
-	w.worker()
-	c := w.open("restarted")
-	w.fill(c, 100)
-	measured, meter := w.meteredClient()
-	reader, err := measured.Open(c.Name())
-	require.NoError(t, err)
-	require.Equal(t, firstIDs(c, 101), w.readPages(reader, 10))
-	own.kill()
-	own.start()
-	meter.take()
-	require.Equal(t, firstIDs(c, 101), w.readPages(reader, 10))
-	t.Logf("after the restart: %+v", meter.take())
-	w.fill(c, 10)
-	require.Equal(t, firstIDs(c, 111), w.readPages(reader, 10))
-}

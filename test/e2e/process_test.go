@@ -50,8 +50,6 @@ type workerSettings struct {
 	// HoldResults is the URL of [holdResults], Holds the type of the activities.
 	HoldResults string `json:"holdResults"`
 	Holds       string `json:"holds"`
-	// HookURL enables [remoteHook].
-	HookURL string `json:"hookUrl"`
 	// HooksFile is a file like examples/config/hooks.toml.
 	HooksFile string                   `json:"hooksFile"`
 	Budgets   []activities.LabelBudget `json:"budgets"`
@@ -120,9 +118,6 @@ func runWorker(settings string, logger *slog.Logger) error {
 	}
 	defer conn.Close()
 	var hooks []hook.Hook
-	if s.HookURL != "" {
-		hooks = append(hooks, remoteHook(s.HookURL))
-	}
 	if s.HooksFile != "" {
 		if hooks, err = webhook.ReadFile(s.HooksFile, webhook.Options{AllowLoopback: true}); err != nil {
 			return err

@@ -59,7 +59,9 @@ func rolling(bytes int) func(*contexts.Options) {
 }
 
 // The figures are in docs/performance.md.
-func TestCompactionKeepsPromptCaches(t *testing.T) {
+func TestCompactionKeepsPromptCaches_Long(t *testing.T) {
+	long(t)
+	t.Parallel()
 	const window, turns = 8000, 60
 	share := func(t *testing.T, name string, options func(*contexts.Options), settings event.Event) float64 {
 		w := newWorld(t, llmtest.Func(new(prefixCache).answer))

@@ -64,6 +64,7 @@ func hostileReferences(w *world) map[string]struct {
 }
 
 func TestReferencesThatCannotBeReadAreRejected(t *testing.T) {
+	t.Parallel()
 	w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Answer("Still here."))
 	stop := w.worker()
 	c := w.open("references")
@@ -97,6 +98,7 @@ func TestReferencesThatCannotBeReadAreRejected(t *testing.T) {
 }
 
 func TestABudgetIgnoresAReferenceThatCannotBeRead(t *testing.T) {
+	t.Parallel()
 	w := newWorldOn(t, environment{timeout: faultTimeout})
 	w.worker()
 	id := wire.BudgetID("team", w.queue)
@@ -114,6 +116,7 @@ func TestABudgetIgnoresAReferenceThatCannotBeRead(t *testing.T) {
 }
 
 func TestALargeInputIsLoadedInItsPlace(t *testing.T) {
+	t.Parallel()
 	w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Answer("Read."))
 	w.worker()
 	c := w.open("large-input")
@@ -134,6 +137,7 @@ func TestALargeInputIsLoadedInItsPlace(t *testing.T) {
 }
 
 func TestAContextStartedWithTheMemoOfAnotherStoreOpens(t *testing.T) {
+	t.Parallel()
 	devServerOnly(t)
 	own, err := devserver.Start(t.Context(), devserver.Options{Command: command, DataDir: t.TempDir(), Unsynced: true})
 	require.NoError(t, err)

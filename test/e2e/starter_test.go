@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -11,15 +13,19 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"gocloud.dev/blob"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+	"github.com/seed-9ed7edd4/chronicle/tool"
 )
 
 // buildTags are the build tags for binaries built by tests.
 var buildTags string
 
-// The programs are built once for all tests.
+// The programs are those of make build. They are built once for all tests, and only if they have changed.
 var (
 	built       = builds("starter")
 	builtWorker = builds("worker")
@@ -27,8 +33,8 @@ var (
 
 func builds(program string) func() (file string, err error) {
 	return sync.OnceValues(func() (string, error) {
-		file := filepath.Join(scratch, program)
-		out, err := exec.Command("go", "build", "-tags", buildTags, "-o", file, "../../"+program).CombinedOutput()
+		file := filepath.Join("..", "..", "bin", program)
+		out, err := exec.Command("go", "build", "-tags", buildTags, "-ldflags", "-s -w", "-o", file, "../../"+program).CombinedOutput()
 		if err != nil {
 			err = fmt.Errorf("build the %s: %w: %s", program, err, out)
 		}
@@ -88,4 +94,143 @@ func TestAnExportedLogIsImportedUnchanged(t *testing.T) {
 	_, errOut, err := w.tryStarter(exported, "import", "-n", copied.Name(), "-")
 	require.Error(t, err)
 	require.Contains(t, errOut, "context already exists (choose another name)")
+}
+
+func (w *world) script(c *client.Context, lines ...string) []event.Event {
+	w.t.Helper()
+	var events []event.Event
+	for line := range strings.Lines(w.starter(strings.Join(lines, "\n")+"\n", "script", "-n", c.Name())) {
+		var e event.Event
+		require.NoError(w.t, json.Unmarshal([]byte(line), &e), line)
+		events = append(events, e)
+	}
+	return events
+}
+
+// printed returns the tag, clientEventId and counter of each event that a client sent.
+func printed(events []event.Event) []string {
+	var out []string
+	for _, e := range events {
+		if e.ClientEventID != "" {
+			out = append(out, strings.TrimSuffix(string(e.Tag()), "Event")+" "+e.ClientEventID+" "+
+				fmt.Sprint(event.Counter(e.ID)))
+		}
+	}
+	return out
+}
+
+func TestAScriptPrintsRecordedEventsForRepeatedLines(t *testing.T) {
+	t.Parallel()
+	w := newWorldOn(t, environment{timeout: buildTimeout}, llmtest.Func(func(llmtest.Request) llmtest.Step { return llmtest.Answer("Yes.") }))
+	w.worker()
+	const (
+		message  = `{"_tag":"UserMessage","clientEventId":"message","content":"Hello"}`
+		settings = `{"_tag":"SetTimeout","clientEventId":"settings","timeoutMs":9000}`
+		fresh    = `{"_tag":"UserMessage","clientEventId":"fresh","content":"Bye","triggersTurn":false}`
+	)
+	long := fmt.Sprintf(`{"_tag":"UserMessage","clientEventId":"long","content":%q,"triggersTurn":false}`, strings.Repeat("x", 100_000))
+	c := w.open("script")
+	first := w.script(c, settings, message, long)
+	require.Equal(t, []string{"SetTimeout settings 2", "UserMessage message 3"}, printed(first)[:2])
+
+	// Repeats in a later process, and in a later session.
+	for range 2 {
+		require.ElementsMatch(t, printed(first), printed(w.script(c, message, settings, long)))
+		w.close(c, "")
+	}
+	// Repeats in one process, alone and in an array with a new event.
+	again := w.script(c, fresh, fresh, "["+message+","+fresh+"]")
+	require.Subset(t, printed(again), []string{"UserMessage message 3"})
+	require.Contains(t, strings.Join(printed(again), "\n"), "UserMessage fresh ")
+	require.Equal(t, 4, countOf(w, c, event.TagUserMessage)+countOf(w, c, event.TagSetTimeout))
+}
+
+func TestAScriptDeduplicatesBeyondTheSessionsMemory(t *testing.T) {
+	t.Parallel()
+	w := newWorldOn(t, environment{timeout: buildTimeout}, llmtest.Func(echo))
+	w.worker()
+	c := w.open("forgotten")
+	w.send(c, note("old", "Hello"))
+	var events []event.Event
+	for i := range reducer.MaxRecent {
+		events = append(events, note(fmt.Sprint(i), "Filler"))
+	}
+	w.send(c, events...)
+	d, err := c.Delivery(w.ctx, "old")
+	require.NoError(t, err)
+	require.Empty(t, d.EventIDs, "the session has forgotten the event")
+
+	line := `{"_tag":"UserMessageEvent","clientEventId":"old","content":"Hello","triggersTurn":false}`
+	require.Equal(t, []string{"UserMessage old 2"}, printed(w.script(c, line)))
+	require.Len(t, w.from(c, ""), 1+1+reducer.MaxRecent)
+}
+
+func TestAnExportCarriesFilesAndResultsToAnotherStore(t *testing.T) {
+	t.Parallel()
+	w := newWorldOn(t, environment{timeout: buildTimeout}, llmtest.Calls(llmtest.Call{ID: "log", Name: "read_log", Arguments: `{"name":"nightly"}`}), llmtest.Answer("Read."))
+	readLog := func(context.Context, namedLog) (string, error) {
+		return strings.Repeat("all quiet at the quay\n", 5000), nil
+	}
+	w.worker(w.withTools(tool.Must(tool.New("read_log", "Read a log", readLog))))
+	c := w.open("carried")
+	w.setTools(c, "read_log")
+	picture := strings.Repeat("PNG of the quay ", 1000)
+	w.say(c, "What happened?", attached("quay.png", "image/png", picture))
+	require.Contains(t, w.starter("", "verify", "-n", c.Name()), "ok: ")
+	exported := w.starter("", "export", "-n", c.Name())
+	references, errOut, err := w.tryStarter("", "export", "-n", c.Name(), "--no-attachments")
+	require.NoError(t, err)
+	require.Equal(t, "left out the bytes of 2 references\n", errOut)
+
+	elsewhere := newWorldOn(t, environment{timeout: buildTimeout}, llmtest.Answer("Still there."))
+	elsewhere.worker()
+	copied := elsewhere.open("copied")
+	_, errOut, err = elsewhere.tryStarter(references, "import", "-n", copied.Name(), "-")
+	require.Error(t, err)
+	require.Contains(t, errOut, "the blob store lacks the bytes of 2 events: ")
+
+	elsewhere.starter(exported, "import", "-n", copied.Name(), "-")
+	require.Contains(t, elsewhere.starter("", "verify", "-n", copied.Name()), "ok: ")
+	again := elsewhere.starter("", "export", "-n", copied.Name())
+	require.True(t, strings.HasPrefix(again, strings.ReplaceAll(exported, c.Name(), copied.Name())), "the same log with the same bytes")
+	for _, e := range elsewhere.from(copied, "") {
+		if e.Tag() == event.TagFileAttachment {
+			file, err := copied.Attachment(elsewhere.ctx, e.ID)
+			require.NoError(t, err)
+			require.Equal(t, picture, string(file.Source.Data))
+		}
+	}
+	elsewhere.say(copied, "Is the picture there?")
+
+	lost := elsewhere.open("lost")
+	without := strings.NewReplacer(event.RefOf([]byte(picture)), event.RefOf([]byte("lost"))).Replace(references)
+	elsewhere.starter(without, "import", "-n", lost.Name(), "-", "--allow-missing")
+	out, errOut, err := elsewhere.tryStarter("", "verify", "-n", lost.Name())
+	require.Error(t, err)
+	require.Contains(t, out, ": blob "+event.RefOf([]byte("lost"))+" is not in the store\n")
+	require.Contains(t, errOut, "problems found: 1")
+}
+
+func TestVerifyReportsADamagedArchive(t *testing.T) {
+	t.Parallel()
+	w := newWorldOn(t, environment{timeout: buildTimeout}, llmtest.Func(echo))
+	w.worker(shortRuns)
+	c := w.open("verified")
+	for w.say(c, "Hello"); len(w.runs(c)) < 3; {
+		w.say(c, "Hello again")
+	}
+	require.Regexp(t, `^ok: \d+ events in [2-9] segments, \d+ in the history of the current run\n$`, w.starter("", "verify", "-n", c.Name()))
+
+	runs := w.runs(c)
+	first := runs[len(runs)-1]
+	bucket, err := blob.OpenBucket(w.ctx, w.blobURL)
+	require.NoError(t, err)
+	defer bucket.Close()
+	entry, err := bucket.List(&blob.ListOptions{Prefix: fmt.Sprintf("default/contexts/%s/%s/%012d-", c.Name(), first, 1)}).Next(w.ctx)
+	require.NoError(t, err)
+	require.NoError(t, bucket.Delete(w.ctx, entry.Key))
+	out, errOut, err := w.tryStarter("", "verify", "-n", c.Name())
+	require.Error(t, err)
+	require.Regexp(t, fmt.Sprintf("^contexts/%s/%s/: events 1 to [0-9]+ are missing\n$", c.Name(), first), out)
+	require.Contains(t, errOut, "problems found: 1")
 }

@@ -35,6 +35,7 @@ func (w *world) await(c *client.Context, found func(event.Event) bool) event.Eve
 }
 
 func TestTheTemporalCLIAloneOperatesAContext(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, llmtest.Answer("Hello", " yourself"), llmtest.Answer("Again"))
 	w.worker()
 	c := w.open("plain")

@@ -2,8 +2,10 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +15,9 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
+	"github.com/seed-9ed7edd4/chronicle/tool"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
@@ -49,65 +53,7 @@ func TestAToolIsCalled(t *testing.T) {
 	w.replay(c, "tool")
 }
 
-func TestInvalidCallsReturnErrorsToTheModel(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, llmtest.Calls(
-		llmtest.Call{ID: "1", Name: "missing", Arguments: `{}`},
-		llmtest.Call{ID: "2", Name: "probe", Arguments: `{"url":`},
-		llmtest.Call{ID: "3", Name: "probe", Arguments: `{"q":"a"}`},
-		llmtest.Call{ID: "4", Name: "probe", Arguments: `["a"]`},
-	), llmtest.Answer("Sorry."))
-	w.worker()
-	c := w.open("mistakes")
-	w.setTools(c, "probe")
-	require.Equal(t, "Sorry.", deltaText(w.say(c, "Look")))
-	require.Equal(t, []string{
-		`user: Look`, `assistant: `,
-		`tool: unknown tool "missing" (available: probe)`,
-		`tool: invalid arguments: not JSON: unexpected EOF (you wrote: {"url":)`,
-		`tool: invalid arguments: root: missing property 'url'`,
-		`tool: invalid arguments: want a JSON object (you wrote: ["a"])`,
-	}, contents(w.model.Requests()[1]))
-	w.replay(c, "tool-mistakes")
-}
-
-func TestCallsRunInParallelUpToTheLimit(t *testing.T) {
-	t.Parallel()
-	gate := make(chan struct{})
-	p := newProbe(t, held(gate))
-	w := newWorld(t, llmtest.Calls(p.call("probe", "a"), p.call("probe", "b"), p.call("probe", "c")), llmtest.Answer("Done."))
-	w.worker()
-	c := w.open("parallel")
-	w.send(c, event.New(event.SetTools{Tools: event.ToolList{{Pattern: "*"}}, Parallel: new(2)}))
-	turn := w.ask(c, "Look")
-	p.awaitCall(w.ctx)
-	p.awaitCall(w.ctx)
-	state, err := c.State(w.ctx)
-	require.NoError(t, err)
-	require.Len(t, state.Request.Calls, 3)
-	require.Len(t, p.seen(), 2, "the third call waits")
-	close(gate)
-	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
-	require.Equal(t, []string{"user: Look", "assistant: ", "tool: result of a", "tool: result of b", "tool: result of c"}, contents(w.model.Requests()[1]))
-	require.Len(t, p.seen(), 3)
-	w.replay(c, "tools-parallel")
-}
-
 var askUser = event.Tool{Name: "ask_user", Description: "Ask the user", Parameters: event.Object(`{"type":"object","required":["question"]}`)}
-
-func TestAClientAnswersItsToolByASignal(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, llmtest.Calls(llmtest.Call{ID: "q", Name: "ask_user", Arguments: `{"question":"Which?"}`}).Offered("ask_user"), llmtest.Answer("Blue it is."))
-	w.worker()
-	c := w.open("client-tool")
-	w.send(c, event.New(event.SetTools{Tools: event.ToolList{askUser}}))
-	turn := w.ask(c, "Paint it")
-	turn.until(isTag(event.TagLLMAttemptEnded))
-	w.signal(c, map[string]any{"_tag": "ToolResult", "toolCallId": "q", "value": "blue"})
-	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
-	require.Equal(t, []string{"user: Paint it", "assistant: ", "tool: blue"}, contents(w.model.Requests()[1]))
-	w.replay(c, "tool-of-client")
-}
 
 // approval asks for approval of all tools, with an expiry.
 func (w *world) requireApproval(c *client.Context, expiry time.Duration) {
@@ -115,41 +61,6 @@ func (w *world) requireApproval(c *client.Context, expiry time.Duration) {
 	w.send(c, event.New(event.SetTools{
 		Tools: event.ToolList{{Pattern: "*"}}, Approve: event.ApprovalRules{{Tool: "*"}}, ExpiryMs: new(expiry.Milliseconds()),
 	}))
-}
-
-func TestAnApprovedCallIsMade(t *testing.T) {
-	t.Parallel()
-	p := newProbe(t, echoed)
-	w := newWorld(t, llmtest.Calls(p.call("probe", "a"), p.call("probe", "b")), llmtest.Answer("Done."))
-	w.worker()
-	c := w.open("approved")
-	w.requireApproval(c, time.Hour)
-	turn := w.ask(c, "Look")
-	turn.until(isTag(event.TagApprovalRequested))
-	require.Empty(t, p.seen())
-	edited := fmt.Sprintf(`{"url":%q,"q":"edited"}`, p.url)
-	w.send(c, event.New(event.ApprovalDecided{ToolCallID: "call_a", Decision: event.Approve, Parameters: json.RawMessage(edited), DecidedBy: "ann"}))
-	w.signal(c, map[string]any{"_tag": "ApprovalDecided", "decision": "deny", "reason": "too much"})
-	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
-	require.Equal(t, []string{"user: Look", "assistant: ", "tool: result of edited", "tool: denied: too much"}, contents(w.model.Requests()[1]))
-	require.Equal(t, []probeCall{{"call_a", "edited"}}, p.seen())
-	require.Contains(t, w.model.Requests()[1].Messages[1].ToolCalls[0].Function.Arguments, `"edited"`, "the model reads the edited arguments")
-	w.replay(c, "tool-approved")
-}
-
-// The deadline is that of the server; nothing runs until then.
-func TestAnApprovalExpires(t *testing.T) {
-	t.Parallel()
-	p := newProbe(t, echoed)
-	w := newWorld(t, llmtest.Calls(p.call("probe", "a")), llmtest.Answer("Nobody answered."))
-	w.worker()
-	c := w.open("expired")
-	w.requireApproval(c, time.Second)
-	turn := w.say(c, "Look")
-	require.Equal(t, "Nobody answered.", deltaText(turn))
-	require.Empty(t, p.seen())
-	require.Contains(t, contents(w.model.Requests()[1])[2], "tool: expired")
-	w.replay(c, "tool-expired")
 }
 
 func TestNewInputInterruptsRunningTools(t *testing.T) {
@@ -176,20 +87,6 @@ func TestNewInputInterruptsRunningTools(t *testing.T) {
 		t.Fatal("the tool was not cancelled")
 	}
 	w.replay(c, "tool-interrupted")
-}
-
-func TestAPersonInterruptsRunningTools(t *testing.T) {
-	t.Parallel()
-	p := newProbe(t, held(nil))
-	w := newWorld(t, llmtest.Calls(p.call("probe", "a")))
-	w.worker()
-	c := w.open("stopped")
-	w.setTools(c, "*")
-	turn := w.ask(c, "Look")
-	p.awaitCall(w.ctx)
-	require.NoError(t, c.Interrupt(w.ctx))
-	require.Equal(t, event.ReasonCancelled, turn.rest().Body.(event.LLMRequestInterrupted).Reason)
-	w.replay(c, "tool-stopped")
 }
 
 // The late result replaces the placeholder.
@@ -233,40 +130,200 @@ func (late) Call(ctx context.Context, r activities.ToolCallRequest) activities.T
 	return probes{}.Call(context.WithoutCancel(ctx), r)
 }
 
-func TestPoliciesWhileToolsRun(t *testing.T) {
+func TestALargeCallLeavesTheHistorySmall(t *testing.T) {
 	t.Parallel()
-	for policy, want := range map[event.Policy][]string{
-		event.PolicySteer: {
-			"user: Look|assistant: |tool: result of a|user: And b",
-		},
-		event.PolicyQueue: {
-			"user: Look|assistant: |tool: result of a",
-			"user: Look|assistant: |tool: result of a|assistant: Done.|user: And b",
-		},
-	} {
-		t.Run(string(policy), func(t *testing.T) {
-			t.Parallel()
-			gate := make(chan struct{})
-			p := newProbe(t, held(gate))
-			steps := []llmtest.Step{llmtest.Calls(p.call("probe", "a"))}
-			for range want {
-				steps = append(steps, llmtest.Answer("Done."))
-			}
-			w := newWorld(t, steps...)
-			w.worker()
-			c := w.open("policy-" + string(policy))
-			w.send(c, event.New(event.SetDeliveryPolicy{Policy: policy}), event.New(event.SetTools{Tools: event.ToolList{{Pattern: "*"}}}))
-			w.ask(c, "Look")
-			p.awaitCall(w.ctx)
-			second := w.ask(c, "And b")
-			close(gate)
-			require.Equal(t, event.TagLLMRequestCompleted, second.rest().Tag())
-			var got []string
-			for _, r := range w.model.Requests()[1:] {
-				got = append(got, strings.Join(contents(r), "|"))
-			}
-			require.Equal(t, want, got)
-			w.replay(c, "tool-policy-"+string(policy))
-		})
+	const size = 200 << 10
+	random := rand.New(rand.NewPCG(5, 6))
+	q := strings.ReplaceAll(noise(random, size), `\`, "/")
+	p := newProbe(t, echoed)
+	call := p.call("probe", q)
+	call.ID = "large"
+	w := newWorld(t, llmtest.Calls(call), llmtest.Answer("Done."), llmtest.Answer("Still here."))
+	w.worker()
+	c := w.open("large-call")
+	w.setTools(c, "probe")
+	w.say(c, "Look")
+	require.Equal(t, []probeCall{{"large", q}}, p.seen())
+	require.Equal(t, []string{"result of " + q}, w.model.Requests()[1].Results())
+	results := bodiesOf[event.ToolResult](w, c)
+	require.Len(t, results, 1)
+	require.Greater(t, len(results[0].Value), size)
+	w.say(c, "And now?")
+	d, err := w.temporal.DescribeWorkflowExecution(w.ctx, wire.WorkflowID(c.Name()), "")
+	require.NoError(t, err)
+	require.Less(t, d.GetWorkflowExecutionInfo().GetHistorySizeBytes(), int64(64<<10), "large payloads are references")
+	w.replay(c, "")
+}
+
+// withTools replaces the probes by Go functions.
+func (w *world) withTools(tools ...tool.Tool) func(*contexts.Options) {
+	w.t.Helper()
+	set, err := tool.NewSet(tool.Options{}, tools...)
+	require.NoError(w.t, err)
+	return func(o *contexts.Options) { o.Tools = set }
+}
+
+type namedLog struct {
+	Name string `json:"name"`
+}
+
+var (
+	leftOut  = regexp.MustCompile(`\n\n\[The result has \d+ bytes\. Bytes (\d+) to (\d+) are left out: read them with the tool read_result, ref "([0-9a-f]+)" and an offset\.\]\n\n`)
+	partRead = regexp.MustCompile(`\n\n\[bytes (\d+) to (\d+) of \d+\]$`)
+)
+
+// The model reads what the first result leaves out, one part in each step, until it has everything.
+func TestTheModelReadsALargeResultInParts(t *testing.T) {
+	t.Parallel()
+	var lines []string
+	for i := range 20_000 {
+		lines = append(lines, fmt.Sprintf("line %d", i))
 	}
+	whole := strings.Join(lines, "\n")
+	require.Greater(t, len(whole), 200_000)
+	var head, tail, ref string // head grows
+	var left int               // offset of tail
+	w := newWorld(t, llmtest.Func(func(r llmtest.Request) llmtest.Step {
+		results := r.Results()
+		if len(results) == 0 {
+			return llmtest.Calls(llmtest.Call{ID: "log", Name: "read_log", Arguments: `{"name":"nightly"}`}).Offered("read_log", tool.ReadResult)
+		}
+		var from int
+		if note := leftOut.FindStringSubmatch(results[0]); note != nil {
+			head, tail, _ = strings.Cut(results[0], note[0])
+			from, _ = strconv.Atoi(note[1])
+			left, _ = strconv.Atoi(note[2])
+			ref = note[3]
+		} else if part := partRead.FindStringSubmatch(results[0]); part != nil {
+			head += strings.TrimSuffix(results[0], part[0])
+			from, _ = strconv.Atoi(part[2])
+		}
+		if from == left {
+			return llmtest.Answer("Read.")
+		}
+		return llmtest.Calls(llmtest.Call{
+			ID: fmt.Sprint("part-", from), Name: tool.ReadResult,
+			Arguments: fmt.Sprintf(`{"ref":%q,"offset":%d,"limit":%d}`, ref, from, min(24_000, left-from)),
+		})
+	}))
+	readLog := func(context.Context, namedLog) (string, error) { return whole, nil }
+	w.worker(w.withTools(tool.Must(tool.New("read_log", "Read a log", readLog))))
+	c := w.open("large-result")
+	w.setTools(c, "read_log")
+	require.Equal(t, "Read.", deltaText(w.say(c, "What does the log say?")))
+	require.True(t, head+tail == whole, "the parts are the result")
+	results := bodiesOf[event.ToolResult](w, c)
+	require.Greater(t, len(results), 5)
+	for _, r := range results {
+		require.False(t, r.IsError, string(r.Error))
+		require.LessOrEqual(t, len(r.Value), tool.DefaultMaxResult*5/4, "the log has what the model receives, as JSON")
+	}
+	w.replay(c, "")
+}
+
+// described are probes with another description, and one more tool.
+type described struct {
+	probes
+	text string
+}
+
+func (d described) Offer(ctx context.Context, r activities.OfferRequest) ([]activities.Tool, error) {
+	tools, err := d.probes.Offer(ctx, r)
+	for i := range tools {
+		tools[i].Description = d.text
+	}
+	return append(tools, activities.Tool{ToolDefinition: activities.ToolDefinition{Name: "more"}}), err
+}
+
+func TestAChangedListOfToolsAppliesFromTheNextTurn(t *testing.T) {
+	t.Parallel()
+	p := newProbe(t, echoed)
+	old := func(o *contexts.Options) { o.Tools = probes{} }
+	w := newWorld(t,
+		llmtest.Calls(p.call("probe", "a")).Offered("probe", "probe_again").Expect(describes("Ask a test")),
+		llmtest.Calls(p.call("probe", "b")).Offered("probe", "probe_again").Expect(describes("Ask a test")),
+		llmtest.Answer("Done.").Offered("probe", "more").Expect(describes("New")),
+		llmtest.Answer("Done.").Offered("probe", "more").Expect(describes("New")),
+	)
+	stop := w.worker(old)
+	c := w.open("changed-tools")
+	w.send(c, event.New(event.SetTools{Tools: event.ToolList{{Pattern: "*"}}, Approve: event.ApprovalRules{{Tool: "*"}}}))
+	turn := w.ask(c, "Look")
+	turn.until(isTag(event.TagApprovalRequested))
+	stop()
+	w.worker(func(o *contexts.Options) { o.Tools = described{text: "New"} })
+	w.send(c, event.New(event.ApprovalDecided{Decision: event.Approve}))
+	turn.until(func(e event.Event) bool {
+		approval, ok := e.Body.(event.ApprovalRequested)
+		return ok && approval.ToolCallID == "call_b"
+	})
+	// A SetToolsEvent applies at once.
+	w.setTools(c, "probe", "more")
+	w.send(c, event.New(event.ApprovalDecided{Decision: event.Approve}))
+	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
+	w.say(c, "And now?")
+	require.Equal(t, story(`
+		SessionStarted after 0
+		SetTools *; approve *
+		UserMessage "Look"
+		LLMRequestStarted 1 scripted attempt 1
+		ToolsOffered 2 tools: probe, probe_again
+		AssistantMessage ""
+		ToolCall call_a probe
+		LLMAttemptEnded 1 tool_calls
+		ApprovalRequested call_a
+		ApprovalDecided  approve
+		ToolResult call_a "result of a"
+		LLMRequestStarted 1 scripted attempt 2
+		AssistantMessage ""
+		ToolCall call_b probe
+		LLMAttemptEnded 1 tool_calls
+		ApprovalRequested call_b
+		SetTools probe, more
+		ApprovalDecided  approve
+		ToolResult call_b "result of b"
+		LLMRequestStarted 1 scripted attempt 3
+		ToolsOffered 2 tools: probe, more
+		AssistantMessage "Done."
+		LLMRequestCompleted 1 stop
+		UserMessage "And now?"
+		LLMRequestStarted 2 scripted attempt 1
+		AssistantMessage "Done."
+		LLMRequestCompleted 2 stop
+	`), withoutPositions(w.log(c)))
+	w.replay(c, "tools-offered")
+}
+
+// describes requires the description of the first tool.
+func describes(want string) func(llmtest.Request) error {
+	return func(r llmtest.Request) error {
+		if got := r.Tools[0].Function.Description; got != want {
+			return fmt.Errorf("the first tool is described as %q, not %q", got, want)
+		}
+		return nil
+	}
+}
+
+// many are tools with 160 KB of descriptions.
+type many struct{ probes }
+
+func (many) Offer(context.Context, activities.OfferRequest) (tools []activities.Tool, err error) {
+	for i := range 40 {
+		tools = append(tools, activities.Tool{ToolDefinition: activities.ToolDefinition{Name: fmt.Sprintf("tool_%d", i), Description: strings.Repeat("x", 4000)}})
+	}
+	return tools, nil
+}
+
+func TestALargeListOfToolsIsAReferenceInTheHistory(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, llmtest.Answer("Hi."), llmtest.Answer("Hi again."))
+	w.worker(func(o *contexts.Options) { o.Tools = many{} })
+	c := w.open("many-tools")
+	w.setTools(c, "*")
+	w.say(c, "Hello")
+	w.say(c, "Hello again")
+	require.Equal(t, 1, countOf(w, c, event.TagToolsOffered))
+	require.Len(t, w.model.Requests()[1].ToolNames(), 40)
+	require.Less(t, w.historySize(c), int64(20_000))
+	w.replay(c, "")
 }

@@ -3,6 +3,7 @@ package e2e
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -24,7 +25,12 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
 	"go.opentelemetry.io/otel/trace"
 	tracecollector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	updatepb "go.temporal.io/api/update/v1"
+	"go.temporal.io/api/workflowservice/v1"
 	sdkclient "go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -329,4 +335,93 @@ func TestAReplayMakesNoSpans(t *testing.T) {
 		- - - RunActivity:Generate
 		- - - - chat scripted
 	`), w.tree("second"))
+}
+
+func TestATraceIsLinkedOverAFork(t *testing.T) {
+	t.Parallel()
+	w := newTraced(t, llmtest.Answer("One"), llmtest.Answer("Two"))
+	w.worker()
+	c, fork := w.open("origin"), w.open("fork")
+	var at string
+	w.in("origin", func() {
+		said := w.say(c, "1")
+		at = said[len(said)-1].ID
+	})
+	w.in("fork", func() { require.NoError(t, c.Fork(w.ctx, at, fork.Name())) })
+	w.in("turn", func() { w.say(fork, "2") })
+	require.Equal(t, story(`
+		turn
+		- UpdateWithStartWorkflow:append
+		- - HandleUpdate:append
+		- - StartActivity:Generate
+		- - - RunActivity:Generate [forks StartWorkflow:Context in fork]
+		- - - - chat scripted
+	`), w.tree("turn"))
+	w.replay(fork, "")
+}
+
+func TestATraceContinuesWithItsRun(t *testing.T) {
+	t.Parallel()
+	p := newProbe(t, echoed)
+	w := newTraced(t, llmtest.Calls(p.call("probe", "a")), llmtest.Answer("Done."))
+	w.worker(shortRuns)
+	c := w.open("continued")
+	w.send(c, event.New(event.SetTools{Tools: event.ToolList{{Pattern: "*"}}, Approve: event.ApprovalRules{{Tool: "probe*"}}}))
+	var turn *turn
+	w.in("turn", func() {
+		turn = w.ask(c, "Look")
+		turn.until(isTag(event.TagApprovalRequested))
+	})
+	w.continueAsNew(c)
+	w.send(c, event.New(event.ApprovalDecided{Decision: event.Approve}))
+	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
+	require.Regexp(t, `(?m)^- - - RunActivity:Generate outcome=completed$`, w.tree("turn", tracing.Outcome))
+	require.NotContains(t, w.tree("turn"), "error")
+	for _, run := range w.runs(c) {
+		w.replayRun(c, run, "")
+	}
+}
+
+func TestMalformedTraceHeadersAreIgnored(t *testing.T) {
+	t.Parallel()
+	w := newTraced(t, llmtest.Func(echo))
+	w.worker()
+	c := w.open("malformed-trace")
+	w.say(c, "Hello")
+	execution := &commonpb.WorkflowExecution{WorkflowId: wire.WorkflowID(c.Name())}
+	for name, trace := range map[string]*commonpb.Payload{
+		"no encoding": {Data: []byte("garbage")},
+		"binary":      payload("binary/encrypted", "\x00\xff").Payload(),
+		"broken JSON": payload("json/plain", `{"traceparent":`).Payload(),
+		"a number":    payload("json/plain", `5`).Payload(),
+		"another key": payload("json/plain", `{"x":"y"}`).Payload(),
+		"no ids":      payload("json/plain", `{"traceparent":"garbage"}`).Payload(),
+		"zero ids":    payload("json/plain", `{"traceparent":"00-00000000000000000000000000000000-0000000000000000-01"}`).Payload(),
+	} {
+		header := &commonpb.Header{Fields: map[string]*commonpb.Payload{"_tracer-data": trace}}
+		for _, way := range []string{"signal", "update"} {
+			text := "A " + way + " with " + name
+			input, err := converter.GetDefaultDataConverter().ToPayloads(map[string]string{"_tag": "UserMessageEvent", "content": text})
+			require.NoError(t, err)
+			if way == "signal" {
+				_, err = w.temporal.WorkflowService().SignalWorkflowExecution(w.ctx, &workflowservice.SignalWorkflowExecutionRequest{
+					Namespace: "default", WorkflowExecution: execution, SignalName: wire.SignalEvent, Input: input, Header: header, RequestId: rand.Text(),
+				})
+				require.NoError(t, err)
+			} else {
+				updated, err := w.temporal.WorkflowService().UpdateWorkflowExecution(w.ctx, &workflowservice.UpdateWorkflowExecutionRequest{
+					Namespace: "default", WorkflowExecution: execution,
+					WaitPolicy: &updatepb.WaitPolicy{LifecycleStage: enumspb.UPDATE_WORKFLOW_EXECUTION_LIFECYCLE_STAGE_COMPLETED},
+					Request:    &updatepb.Request{Meta: &updatepb.Meta{UpdateId: rand.Text()}, Input: &updatepb.Input{Header: header, Name: wire.UpdateAppend, Args: input}},
+				})
+				require.NoError(t, err)
+				require.NotNil(t, updated.GetOutcome().GetSuccess(), "%s: %v", text, updated.GetOutcome())
+			}
+			w.await(c, func(e event.Event) bool {
+				answer, ok := e.Body.(event.AssistantMessage)
+				return ok && answer.Content == "You said: "+text
+			})
+		}
+	}
+	w.replay(c, "")
 }

@@ -108,33 +108,6 @@ func TestEveryAttemptIsCounted(t *testing.T) {
 	w.replay(c, "attempts")
 }
 
-func TestTheUsageOfAKilledWorkerIsThatOfItsLastHeartbeat_Alone(t *testing.T) {
-	needsTimelyHeartbeats(t)
-	w := newWorldOn(t, environment{timeout: faultTimeout},
-		llmtest.Answer("I was", " saying").HoldAfter(1, llmtest.NewGate()),
-		llmtest.Answer("I was", " saying: hello.").Usage(12, 3),
-	)
-	first := w.process(contexts.Both)
-	c := w.open("killed-counted")
-	turn := w.ask(c, "Hello")
-	turn.underWay()
-	last := w.awaitHeartbeat(c, func(l activities.Heartbeat) bool { return l.OutputTokens > 0 })
-	first.kill()
-	w.process(contexts.Both)
-	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
-	for e, err := range c.Events(w.ctx, "") {
-		require.NoError(t, err)
-		if b, ok := e.Body.(event.LLMAttemptEnded); ok {
-			require.Equal(t, event.AttemptLost, b.Outcome)
-			require.Equal(t, last.Usage, b.Usage)
-		}
-	}
-	require.Equal(t, reducer.Usage{
-		Attempts: 2, InputTokens: 12 + last.InputTokens, OutputTokens: 3 + last.OutputTokens, Estimated: true, Unpriced: 2,
-	}, w.usageOf(c))
-	w.replay(c, "lost-attempt")
-}
-
 // awaitHeartbeat waits until the server has the heartbeat of an attempt.
 func (w *world) awaitHeartbeat(c *client.Context, found func(activities.Heartbeat) bool) (last activities.Heartbeat) {
 	w.t.Helper()

@@ -167,67 +167,43 @@ func TestAnEndpointThatIsBackReceivesTheSameDelivery(t *testing.T) {
 	require.Zero(t, endpoint.repeats)
 }
 
-func TestADeadWebhookFailsClosedOrOpen(t *testing.T) {
+func TestADeadWebhookFailsClosed(t *testing.T) {
+	t.Parallel()
 	unavailable := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusServiceUnavailable) }))
 	t.Cleanup(unavailable.Close)
+	w := newWorld(t, llmtest.Func(echo))
+	w.worker(withHooks(readHooks(t, hooksFile(t, unavailable.URL, "stages = [\"before\"]\nretries = 1\n"))...))
+	c := w.open("closed-webhook")
+	w.say(c, "Hello")
+	// Only the call of the hook is retried.
+	require.Equal(t, story(`
+		SessionStarted after 0
+		UserMessage "Hello"
+		LLMRequestStarted 1 scripted attempt 1
+		LLMRequestFailed 1 after 0 retries: hook remote: status 503 (want 200 or 204)
+	`), withoutPositions(w.log(c)))
+	require.Empty(t, w.model.Requests())
+	w.replay(c, "")
+}
+
+func TestAHangingWebhookFailsOpen(t *testing.T) {
+	t.Parallel()
 	hangs := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // the server notices a disconnect only after that
 		<-r.Context().Done()
 	}))
 	t.Cleanup(hangs.Close)
-	for name, test := range map[string]struct{ url, settings, failure string }{
-		"unavailable": {unavailable.URL, "retries = 1", "status 503 (want 200 or 204)"},
-		"hanging":     {hangs.URL, "timeout = \"100ms\"", "the hook did not answer in time"},
-	} {
-		for _, stage := range []string{"before", "after"} {
-			settings := fmt.Sprintf("stages = [%q]\n%s\n", stage, test.settings)
-			t.Run(name+" "+stage+" closed", func(t *testing.T) {
-				t.Parallel()
-				w := newWorld(t, llmtest.Func(echo))
-				w.worker(withHooks(readHooks(t, hooksFile(t, test.url, settings))...))
-				c := w.open("closed-webhook")
-				w.send(c, event.New(event.SetRetryConfig{MaxRetries: 1, InitialDelayMs: 1}))
-				w.say(c, "Hello")
-				requests := 0
-				if stage == "after" {
-					requests = 1
-				}
-				// Only the call of the hook is retried.
-				require.Equal(t, story(fmt.Sprintf(`
-					SessionStarted after 0
-					SetRetryConfig
-					UserMessage "Hello"
-					LLMRequestStarted 1 scripted attempt 1
-					LLMRequestFailed 1 after 0 retries: hook remote: %s
-				`, test.failure)), withoutPositions(w.log(c)))
-				require.Len(t, w.model.Requests(), requests)
-				w.replay(c, "")
-			})
-			t.Run(name+" "+stage+" open", func(t *testing.T) {
-				t.Parallel()
-				w := newWorld(t, llmtest.Func(echo))
-				w.worker(withHooks(readHooks(t, hooksFile(t, test.url, settings+"on_failure = \"open\"\n"))...))
-				c := w.open("open-webhook")
-				w.say(c, "Hello")
-				unchecked := map[string]string{"before": "request", "after": "answer"}[stage]
-				require.Equal(t, story(`
-					SessionStarted after 0
-					UserMessage "Hello"
-					LLMRequestStarted 1 scripted attempt 1
-					HookApplied remote failed and left the `+unchecked+` unchecked: `+test.failure+`
-					AssistantMessage "You said: Hello"
-					LLMRequestCompleted 1 stop
-				`), withoutPositions(w.log(c)))
-				w.replay(c, "")
-			})
-		}
-	}
-}
-
-func TestEventsForAnEndpointThatIsGoneAreSkipped(t *testing.T) {
-	t.Parallel()
-	w, endpoint, c := rejectedDelivery(t, http.StatusGone, "on_failure = \"open\"\nskip_after = \"1ms\"\n")
-	w.close(c, "done") // the run ends when all events are skipped
-	require.Empty(t, endpoint.log(c))
-	require.NotEmpty(t, endpoint.calls())
+	w := newWorld(t, llmtest.Func(echo))
+	w.worker(withHooks(readHooks(t, hooksFile(t, hangs.URL, "stages = [\"after\"]\ntimeout = \"100ms\"\non_failure = \"open\"\n"))...))
+	c := w.open("open-webhook")
+	w.say(c, "Hello")
+	require.Equal(t, story(`
+		SessionStarted after 0
+		UserMessage "Hello"
+		LLMRequestStarted 1 scripted attempt 1
+		HookApplied remote failed and left the answer unchecked: the hook did not answer in time
+		AssistantMessage "You said: Hello"
+		LLMRequestCompleted 1 stop
+	`), withoutPositions(w.log(c)))
+	w.replay(c, "")
 }

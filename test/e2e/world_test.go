@@ -45,7 +45,6 @@ var (
 	server  interface{ Address() string }
 	nats    interface{ URL() string }
 	command string // the temporal command
-	scratch string // a temporary folder for the whole run
 )
 
 func TestMain(m *testing.M) {
@@ -61,7 +60,6 @@ func runMain(m *testing.M) int {
 		return reportError(err)
 	}
 	defer os.RemoveAll(dir)
-	scratch = dir
 	command, err = devserver.Find(context.Background(), func(message string) { fmt.Fprintln(os.Stderr, message) })
 	if err != nil {
 		return reportError(err)

@@ -22,7 +22,7 @@ func overflow() *rapid.Generator[reducer.Overflow] {
 }
 
 // tooLong drives a request that is too long to its summary, because random steps rarely do.
-func (w *world) tooLong() {
+func (w *simulation) tooLong() {
 	if w.running == nil {
 		return
 	}
@@ -41,7 +41,7 @@ func (w *world) tooLong() {
 
 // checkCompactions requires that compactions keep the newest user message, and that a summary replaces
 // only messages that were in the log before its attempt.
-func (w *world) checkCompactions() {
+func (w *simulation) checkCompactions() {
 	has := func(id string) bool {
 		return slices.ContainsFunc(w.session.Reduced.Messages, func(m reducer.Message) bool { return m.EventID == id })
 	}

@@ -204,19 +204,19 @@ func (c fakeClient) Ping(context.Context) error { return c.err }
 
 func (c fakeClient) Limits() client.Limits { return c.limits }
 
-type world struct {
+type webServer struct {
 	t       testing.TB
 	gateway *gateway.Gateway
 	server  *httptest.Server
 	spec    routers.Router
 }
 
-func serve[C gateway.Context](t testing.TB, c gateway.Client[C], options gateway.Options) *world {
+func serve[C gateway.Context](t testing.TB, c gateway.Client[C], options gateway.Options) *webServer {
 	t.Helper()
 	if options.Rate == 0 {
 		options.Rate = -1
 	}
-	w := &world{t: t, gateway: gateway.New(c, options), spec: specification(t)}
+	w := &webServer{t: t, gateway: gateway.New(c, options), spec: specification(t)}
 	w.server = httptest.NewServer(w.gateway)
 	t.Cleanup(func() {
 		w.gateway.Close()
@@ -233,7 +233,7 @@ func specification(t testing.TB) routers.Router {
 	return router
 }
 
-func (w *world) request(method, path, body string, header ...string) *http.Request {
+func (w *webServer) request(method, path, body string, header ...string) *http.Request {
 	w.t.Helper()
 	r, err := http.NewRequestWithContext(w.t.Context(), method, w.server.URL+path, strings.NewReader(body))
 	require.NoError(w.t, err)
@@ -254,7 +254,7 @@ type reply struct {
 	body   string
 }
 
-func (w *world) do(method, path, body string, header ...string) reply {
+func (w *webServer) do(method, path, body string, header ...string) reply {
 	w.t.Helper()
 	response, err := w.server.Client().Do(w.request(method, path, body, header...))
 	require.NoError(w.t, err)
@@ -262,7 +262,7 @@ func (w *world) do(method, path, body string, header ...string) reply {
 }
 
 // reply reads a response and validates it against openapi.json.
-func (w *world) reply(request *http.Request, response *http.Response) reply {
+func (w *webServer) reply(request *http.Request, response *http.Response) reply {
 	w.t.Helper()
 	defer response.Body.Close()
 	data, err := io.ReadAll(response.Body)

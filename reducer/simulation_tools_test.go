@@ -31,14 +31,14 @@ func calledTool() *rapid.Generator[reducer.CalledTool] {
 	})
 }
 
-func (w *world) setTools() {
+func (w *simulation) setTools() {
 	body := eventtest.SetTools().Draw(w.T, "tools")
 	body.MaxSteps = new(rapid.IntRange(1, 4).Draw(w.T, "max steps"))
 	w.input(event.New(body))
 }
 
 // call sends the running attempt and answers it with tool calls, a combination that is rare otherwise.
-func (w *world) call() {
+func (w *simulation) call() {
 	if w.running == nil {
 		return
 	}
@@ -46,7 +46,7 @@ func (w *world) call() {
 	w.endBy("called")
 }
 
-func (w *world) steps() {
+func (w *simulation) steps() {
 	w.call()
 	for len(w.calling) > 0 {
 		w.tool()
@@ -54,7 +54,7 @@ func (w *world) steps() {
 }
 
 // callTool executes a call. One that is not idempotent is executed at most once.
-func (w *world) callTool(effect reducer.CallTool) {
+func (w *simulation) callTool(effect reducer.CallTool) {
 	c := effect.Call
 	require.Equal(w, w.session.Request.ID, effect.RequestID)
 	require.Equal(w, reducer.CallRunning, c.State)
@@ -67,7 +67,7 @@ func (w *world) callTool(effect reducer.CallTool) {
 }
 
 // tool ends a running call.
-func (w *world) tool() {
+func (w *simulation) tool() {
 	if len(w.calling) == 0 {
 		return
 	}
@@ -78,7 +78,7 @@ func (w *world) tool() {
 }
 
 // lateTool reports the end of a call that was cancelled.
-func (w *world) lateTool() {
+func (w *simulation) lateTool() {
 	if len(w.cancelled) == 0 {
 		return
 	}
@@ -90,7 +90,7 @@ func (w *world) lateTool() {
 	}
 }
 
-func (w *world) toolEnded(call reducer.CallTool) reducer.ToolEnded {
+func (w *simulation) toolEnded(call reducer.CallTool) reducer.ToolEnded {
 	return reducer.ToolEnded{
 		At: w.now, RequestID: call.RequestID, CallID: call.Call.ID,
 		Outcome: rapid.SampledFrom([]reducer.CallOutcome{reducer.CallReturned, reducer.CallReturned, reducer.CallLost, reducer.CallCancelled}).Draw(w.T, "outcome"),
@@ -103,7 +103,7 @@ func (w *world) toolEnded(call reducer.CallTool) reducer.ToolEnded {
 var longResult = `"` + strings.Repeat("long ", 200) + `"`
 
 // openCall returns the id of an open call, or of none.
-func (w *world) openCall() string {
+func (w *simulation) openCall() string {
 	ids := []string{"", "call_1"}
 	if r := w.session.Request; r != nil {
 		ids = append(idsOf(r.Calls), ids...)
@@ -111,7 +111,7 @@ func (w *world) openCall() string {
 	return rapid.SampledFrom(ids).Draw(w.T, "call")
 }
 
-func (w *world) decide() {
+func (w *simulation) decide() {
 	body := eventtest.ApprovalDecided().Draw(w.T, "decision")
 	if body.ToolCallID = w.openCall(); body.ToolCallID == "" {
 		body.Parameters = nil
@@ -119,14 +119,14 @@ func (w *world) decide() {
 	w.input(event.New(body))
 }
 
-func (w *world) answerAsClient() {
+func (w *simulation) answerAsClient() {
 	if id := w.openCall(); id != "" {
 		w.input(event.New(event.ToolResult{ToolCallID: id, Value: json.RawMessage(`"of a client"`)}))
 	}
 }
 
 // wake lets time pass, and fires the timer if it is due.
-func (w *world) wake() {
+func (w *simulation) wake() {
 	w.now = w.now.Add(time.Duration(rapid.SampledFrom([]int{0, 1, 48}).Draw(w.T, "hours")) * time.Hour)
 	if w.timer.IsZero() || w.now.Before(w.timer) {
 		return
@@ -138,7 +138,7 @@ func (w *world) wake() {
 
 // continueAsNew continues in another run. Its attempt, its calls and their workers are lost, except the calls
 // that did not start.
-func (w *world) continueAsNew() {
+func (w *simulation) continueAsNew() {
 	in := reducer.Continued{At: w.now, Options: w.options}
 	for _, c := range w.calling {
 		if rapid.Bool().Draw(w.T, "not started") {
@@ -155,7 +155,7 @@ func (w *world) continueAsNew() {
 }
 
 // checkCalls checks the calls of the running request after a step.
-func (w *world) checkCalls() {
+func (w *simulation) checkCalls() {
 	var running []string
 	if r := w.session.Request; r != nil {
 		for _, c := range r.Calls {
@@ -181,7 +181,7 @@ func (w *world) checkCalls() {
 }
 
 // checkTimer requires that a timer fires when the session must act without input.
-func (w *world) checkTimer() {
+func (w *simulation) checkTimer() {
 	var next time.Time
 	switch r, s := w.session.Request, w.session; {
 	case r == nil && !s.Ended && s.Options.IdleCloseMs > 0:
@@ -202,7 +202,7 @@ func (w *world) checkTimer() {
 // checkConversation requires that ids of calls are unique, that every call of an answer has
 // exactly one result right after it once the answer is not the newest, and that the messages of an
 // attempt are complete.
-func (w *world) checkConversation() {
+func (w *simulation) checkConversation() {
 	s := w.session
 	count := map[string]int{}
 	for _, m := range s.Reduced.Messages {

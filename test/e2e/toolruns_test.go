@@ -15,65 +15,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
-	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
-
-func TestAKilledWorkerDuringACall_Alone(t *testing.T) {
-	needsTimelyHeartbeats(t)
-	for tool, want := range map[string]string{"probe": "tool: interrupted, outcome unknown", "probe_again": "tool: result of a"} {
-		t.Run(tool, func(t *testing.T) {
-			t.Parallel()
-			gate := make(chan struct{})
-			p := newProbe(t, held(gate))
-			w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Calls(p.call(tool, "a")), llmtest.Answer("Done."))
-			first := w.process(contexts.Both)
-			c := w.open("killed-" + tool)
-			w.setTools(c, "*")
-			turn := w.ask(c, "Look")
-			p.awaitCall(w.ctx)
-			first.kill()
-			close(gate)
-			w.process(contexts.Both)
-			require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
-			require.Equal(t, want, contents(w.model.Requests()[1])[2])
-			calls := []probeCall{{"call_a", "a"}}
-			if tool == "probe_again" {
-				calls = append(calls, calls[0])
-			}
-			require.Equal(t, calls, p.seen())
-			require.Equal(t, 1, countOf(w, c, event.TagToolResult))
-			w.replay(c, "killed-during-"+tool)
-		})
-	}
-}
-
-func TestAKilledWorkerBeforeAndAfterACall_Alone(t *testing.T) {
-	needsTimelyHeartbeats(t)
-	p := newProbe(t, echoed)
-	w := newWorldOn(t, environment{timeout: faultTimeout},
-		llmtest.Calls(p.call("probe", "a")),
-		llmtest.Answer("Do", "ne.").HoldAfter(1, llmtest.NewGate()),
-		llmtest.Answer("Done."),
-	)
-	first := w.process(contexts.Both)
-	c := w.open("killed-around")
-	w.requireApproval(c, time.Hour)
-	turn := w.ask(c, "Look")
-	turn.until(isTag(event.TagApprovalRequested))
-	first.kill()
-	_, err := c.Send(w.ctx, event.New(event.ApprovalDecided{Decision: event.Approve}))
-	require.NoError(t, err)
-	second := w.process(contexts.Both)
-	turn.until(isTag(event.TagToolResult))
-	_, err = w.model.Request(w.ctx, 2)
-	require.NoError(t, err)
-	second.kill()
-	w.process(contexts.Both)
-	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
-	require.Equal(t, []string{"user: Look", "assistant: ", "tool: result of a"}, contents(w.model.Requests()[2]))
-	require.Equal(t, []probeCall{{"call_a", "a"}}, p.seen())
-	w.replay(c, "killed-around-call")
-}
 
 // A turn of many steps continues as new between them.
 func TestATurnContinuesAsNewBetweenItsSteps(t *testing.T) {

@@ -104,8 +104,8 @@ func newSession(settings ...event.Body) reducer.Session {
 	return s
 }
 
-// world is the environment of an activity.
-type world struct {
+// environment is what an attempt meets: a Temporal server, a model server and NATS.
+type environment struct {
 	t      *testing.T
 	env    *testsuite.TestActivityEnvironment
 	server *server
@@ -121,9 +121,9 @@ type world struct {
 	meters   metric.MeterProvider // nil: none
 }
 
-func newWorld(t *testing.T, session reducer.Session, steps ...llmtest.Step) *world {
+func newEnvironment(t *testing.T, session reducer.Session, steps ...llmtest.Step) *environment {
 	t.Helper()
-	w := &world{t: t, model: llmtest.Start(t, steps...)}
+	w := &environment{t: t, model: llmtest.Start(t, steps...)}
 	w.server = &server{session: func(int) (reducer.Session, error) { return session, nil }}
 	w.in = inputOf(session)
 	w.reset(nil)
@@ -140,19 +140,19 @@ func inputOf(s reducer.Session) activities.AttemptInput {
 }
 
 // useSession replaces the session and its attempt.
-func (w *world) useSession(s reducer.Session) {
+func (w *environment) useSession(s reducer.Session) {
 	w.server.session = func(int) (reducer.Session, error) { return s, nil }
 	w.in = inputOf(s)
 }
 
 // useProvider gives the model server the id of a preset.
-func (w *world) useProvider(id string) {
+func (w *environment) useProvider(id string) {
 	w.providerID = id
 	w.reset(nil)
 }
 
 // reset creates a new environment.
-func (w *world) reset(sessions *activities.Sessions) {
+func (w *environment) reset(sessions *activities.Sessions) {
 	suite := &testsuite.WorkflowTestSuite{}
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	w.env = suite.NewTestActivityEnvironment()
@@ -167,7 +167,7 @@ func (w *world) reset(sessions *activities.Sessions) {
 	}))
 }
 
-func (w *world) providers() []llm.Provider {
+func (w *environment) providers() []llm.Provider {
 	if w.window == 0 {
 		return nil
 	}
@@ -195,7 +195,7 @@ func subscribe(t *testing.T, conn *stream.Conn) *stream.Subscription {
 }
 
 // connect starts NATS and returns a subscription to the deltas.
-func (w *world) connect() *stream.Subscription {
+func (w *environment) connect() *stream.Subscription {
 	w.t.Helper()
 	w.stream = connectNATS(w.t)
 	w.reset(nil)
@@ -204,7 +204,7 @@ func (w *world) connect() *stream.Subscription {
 
 var acts *activities.Activities
 
-func (w *world) generate() (activities.AttemptResult, error) {
+func (w *environment) generate() (activities.AttemptResult, error) {
 	var result activities.AttemptResult
 	value, err := w.env.ExecuteActivity(acts.Generate, w.in)
 	if err == nil {
@@ -234,7 +234,7 @@ func awaitDelta(t *testing.T, sub *stream.Subscription, text string) {
 }
 
 // generated requires a result.
-func (w *world) generated() activities.AttemptResult {
+func (w *environment) generated() activities.AttemptResult {
 	w.t.Helper()
 	result, err := w.generate()
 	require.NoError(w.t, err)
@@ -242,7 +242,7 @@ func (w *world) generated() activities.AttemptResult {
 }
 
 // failure requires a failed attempt.
-func (w *world) failure() activities.AttemptResult {
+func (w *environment) failure() activities.AttemptResult {
 	w.t.Helper()
 	result := w.generated()
 	require.Equal(w.t, reducer.Failed, result.Outcome)

@@ -16,14 +16,14 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// TestASessionSurvivesRandomFaults_Alone drives a session with random inputs: events of every kind, bursts in
+// TestASessionSurvivesRandomFaults drives a session with random inputs: events of every kind, bursts in
 // the quiet period, interrupts, closes, attempts with every outcome, retries that wait, lost stops, terminated runs, and
 // runs that continue as new, also during an attempt, and sessions that end when they are idle. Answers have tool calls with every
 // outcome: errors, approvals, results of clients, expiry, lost workers and late results. It checks
 // the invariants after every step, and that the session becomes idle when the faults end.
-func TestASessionSurvivesRandomFaults_Alone(t *testing.T) {
+func TestASessionSurvivesRandomFaults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := &world{
+		w := &simulation{
 			T: t, session: reducer.NewSession("demo"), twin: reducer.NewSession("demo"), now: eventtest.Epoch,
 			shown: map[string]int{}, started: map[string]bool{}, withdrawn: map[string]bool{},
 		}
@@ -60,8 +60,8 @@ func TestASessionSurvivesRandomFaults_Alone(t *testing.T) {
 	})
 }
 
-// world simulates the workflow and a worker of a session.
-type world struct {
+// simulation replaces the workflow and a worker of a session.
+type simulation struct {
 	*rapid.T
 	session reducer.Session
 	twin    reducer.Session // a deep copy
@@ -98,18 +98,18 @@ type activity struct {
 func (a *activity) key() string { return fmt.Sprint(a.RequestID, " ", a.Attempt) }
 
 // in draws from t from now on.
-func (w *world) in(t *rapid.T) {
+func (w *simulation) in(t *rapid.T) {
 	w.T = t
 	w.pause()
 }
 
-func (w *world) pause() {
+func (w *simulation) pause() {
 	w.now = w.now.Add(time.Duration(rapid.SampledFrom([]int{0, 1, 4, 20, 300, 1000, 7000}).Draw(w.T, "pause")) * time.Millisecond)
 }
 
 // step applies an input, checks the invariants of a step and performs the effects. It
 // returns the recorded events.
-func (w *world) step(in reducer.Input) []event.Event {
+func (w *simulation) step(in reducer.Input) []event.Event {
 	next, effects := reducer.Step(w.session, in)
 	require.Equal(w, w.twin, w.session, "Step modified its argument")
 	w.session, w.twin = next, throughJSON(w, next)
@@ -150,7 +150,7 @@ func (w *world) step(in reducer.Input) []event.Event {
 }
 
 // start schedules an attempt.
-func (w *world) start(effect reducer.StartAttempt) {
+func (w *simulation) start(effect reducer.StartAttempt) {
 	next := w.session
 	require.Nil(w, w.running, "two attempts at once")
 	require.NotNil(w, next.Request)
@@ -185,7 +185,7 @@ func (w *world) start(effect reducer.StartAttempt) {
 }
 
 // checkInput requires that a worker that loads the log sends the same as one that has the session.
-func (w *world) checkInput(effect reducer.StartAttempt) {
+func (w *simulation) checkInput(effect reducer.StartAttempt) {
 	loaded := reducer.Load("demo", reducer.Reduce, w.history...)
 	loaded.Request.Steps, loaded.Request.Limit, loaded.Request.Compaction = effect.Steps, effect.Limit, effect.Compaction
 	require.Equal(w, reducer.MessagesOf(w.session), reducer.MessagesOf(loaded))
@@ -196,7 +196,7 @@ func (w *world) checkInput(effect reducer.StartAttempt) {
 }
 
 // stop delivers a request to stop, or loses it if the attempt may go on.
-func (w *world) stop(effect reducer.StopAttempt) {
+func (w *simulation) stop(effect reducer.StopAttempt) {
 	require.NotNil(w, w.running, "no attempt runs to stop")
 	require.Equal(w, w.running.RequestID, effect.RequestID)
 	require.Equal(w, w.running.Attempt, effect.Attempt)
@@ -211,7 +211,7 @@ func (w *world) stop(effect reducer.StopAttempt) {
 }
 
 // record appends an event to the log and checks its envelope.
-func (w *world) record(e event.Event) {
+func (w *simulation) record(e event.Event) {
 	require.Equal(w, event.FormatID("demo", len(w.log)+1), e.ID)
 	require.Equal(w, "demo", e.ContextName)
 	parent := ""
@@ -244,14 +244,14 @@ func (w *world) record(e event.Event) {
 }
 
 // excuse removes the waiting messages up to an event.
-func (w *world) excuse(through int) {
+func (w *simulation) excuse(through int) {
 	w.waiting = slices.DeleteFunc(w.waiting, func(n int) bool { return n <= through })
 }
 
-func (w *world) excuseAll() { w.excuse(len(w.log)) }
+func (w *simulation) excuseAll() { w.excuse(len(w.log)) }
 
 // interrupt cancels the request; queued messages keep waiting.
-func (w *world) interrupt() {
+func (w *simulation) interrupt() {
 	included := 0
 	if r := w.session.Request; r != nil {
 		included = max(event.Counter(r.Through), event.Counter(r.Taken))
@@ -265,7 +265,7 @@ func (w *world) interrupt() {
 }
 
 // burst sends messages in quick succession. The attempt may be withdrawn in between.
-func (w *world) burst() {
+func (w *simulation) burst() {
 	for range rapid.IntRange(2, 6).Draw(w.T, "messages") {
 		w.input(event.New(eventtest.UserMessage().Draw(w.T, "message")))
 		w.now = w.now.Add(time.Duration(rapid.IntRange(0, 8).Draw(w.T, "milliseconds")) * time.Millisecond)
@@ -275,7 +275,7 @@ func (w *world) burst() {
 	}
 }
 
-func (w *world) anyInput() {
+func (w *simulation) anyInput() {
 	var events []event.Event
 	for _, body := range rapid.SliceOfN(eventtest.InputBody(), 1, 3).Draw(w.T, "bodies") {
 		e := event.New(body)
@@ -287,7 +287,7 @@ func (w *world) anyInput() {
 }
 
 // input checks that events are recorded completely and in order, or rejected as a whole.
-func (w *world) input(events ...event.Event) {
+func (w *simulation) input(events ...event.Event) {
 	fresh, reuses := w.fresh(events), w.reusesID(events)
 	recorded := w.step(reducer.Received{At: w.now, Events: events})
 	if events = fresh; len(events) == 0 && !reuses {
@@ -315,7 +315,7 @@ func (w *world) input(events ...event.Event) {
 }
 
 // reusesID reports whether an id of the events belongs to a different event of the log or of the input.
-func (w *world) reusesID(events []event.Event) bool {
+func (w *simulation) reusesID(events []event.Event) bool {
 	for i, e := range events {
 		for _, other := range slices.Concat(w.log, events[:i]) {
 			isSame := e.ClientEventID != "" && other.ClientEventID == e.ClientEventID && other.Tag() != event.TagInputRejected
@@ -328,7 +328,7 @@ func (w *world) reusesID(events []event.Event) bool {
 }
 
 // fresh returns the events that the log does not contain.
-func (w *world) fresh(events []event.Event) (fresh []event.Event) {
+func (w *simulation) fresh(events []event.Event) (fresh []event.Event) {
 	has := func(log []event.Event, clientEventID string) bool {
 		return clientEventID != "" && slices.ContainsFunc(log, func(e event.Event) bool {
 			return e.ClientEventID == clientEventID && e.Tag() != event.TagInputRejected
@@ -343,7 +343,7 @@ func (w *world) fresh(events []event.Event) (fresh []event.Event) {
 }
 
 // terminate replaces the session by one loaded from the log.
-func (w *world) terminate() {
+func (w *simulation) terminate() {
 	w.excuseAll()
 	w.running, w.timer = nil, time.Time{}
 	w.cancelled, w.calling = append(w.cancelled, w.calling...), nil
@@ -353,7 +353,7 @@ func (w *world) terminate() {
 }
 
 // send sends the attempt once its time has come. One that was asked to stop in time is not sent.
-func (w *world) send() {
+func (w *simulation) send() {
 	if a := w.running; a != nil && a.stop == "" && !a.isStopUnsent {
 		a.isSent = true
 		if earliest := a.SendAt.Add(-time.Duration(a.JitterMs) * time.Millisecond); earliest.After(w.now) {
@@ -363,7 +363,7 @@ func (w *world) send() {
 }
 
 // end ends the attempt in a possible way.
-func (w *world) end() {
+func (w *simulation) end() {
 	if w.running == nil {
 		return
 	}
@@ -381,7 +381,7 @@ func (w *world) end() {
 }
 
 // fail makes the attempt fail, so that a retry follows or waits.
-func (w *world) fail() {
+func (w *simulation) fail() {
 	if w.running == nil {
 		return
 	}
@@ -389,7 +389,7 @@ func (w *world) fail() {
 	w.endBy("failed")
 }
 
-func (w *world) endBy(way string) {
+func (w *simulation) endBy(way string) {
 	a := w.running
 	in := reducer.AttemptEnded{
 		At: w.now, RequestID: a.RequestID, Attempt: a.Attempt, ProviderID: rapid.SampledFrom([]string{"openai", "ollama"}).Draw(w.T, "provider"),
@@ -448,7 +448,7 @@ func (w *world) endBy(way string) {
 }
 
 // finish ends every attempt in the same way, without new input, until the session is idle.
-func (w *world) finish() {
+func (w *simulation) finish() {
 	way := rapid.SampledFrom([]string{
 		"completed", "called", "failed", "handed back", "lost", "timed out", "stopped", "too long", "rejected as too long", "content refused", "invalid",
 		"withdrawn",

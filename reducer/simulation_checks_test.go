@@ -12,7 +12,7 @@ import (
 )
 
 // check checks the invariants between steps.
-func (w *world) check() {
+func (w *simulation) check() {
 	s := w.session
 	loaded := reducer.Load("demo", reducer.Reduce, w.history...)
 	require.Equal(w, s.EventCount, loaded.EventCount)
@@ -65,7 +65,7 @@ func (w *world) check() {
 
 // checkAttempts requires that exactly one event records the end of each attempt, except of one that was withdrawn, and
 // that the usage of the session is the sum over these events.
-func (w *world) checkAttempts() {
+func (w *simulation) checkAttempts() {
 	var running string // request and attempt; "" for none
 	var ended reducer.Usage
 	end := func(request string, attempt int, usage event.Usage) {
@@ -103,7 +103,7 @@ func (w *world) checkAttempts() {
 
 // checkHooks requires that each hook is recorded once per attempt and stage, with its attempt, and
 // that no fallback follows a refusal.
-func (w *world) checkHooks() {
+func (w *simulation) checkHooks() {
 	recorded, sent := map[string]bool{}, map[string]int{}
 	for _, e := range w.log {
 		switch body := e.Body.(type) {
@@ -135,7 +135,7 @@ func isCorrected(e event.Event, log []event.Event) bool {
 
 // checkReasons requires an event with the outcome of each message that requires an answer.
 // Clients wait for it.
-func (w *world) checkReasons() {
+func (w *simulation) checkReasons() {
 	shown, finished := map[string]int{}, 0
 	end := func(requestID, through string) {
 		finished = max(finished, cmp.Or(event.Counter(through), shown[requestID]))
@@ -159,7 +159,7 @@ func (w *world) checkReasons() {
 
 // checkRequests requires that requests run one after the other, with attempts in order and
 // one end each.
-func (w *world) checkRequests() {
+func (w *simulation) checkRequests() {
 	running, attempt, ended := "", 0, map[string]bool{}
 	about := func(id string) {
 		require.False(w, ended[id], "request %s continues after its end", id)
