@@ -189,7 +189,8 @@ func isOpaque(text string) bool {
 }
 
 func isLetter(r rune) bool { return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' }
-func isDigit(r rune) bool  { return '0' <= r && r <= '9' }
+
+func isDigit(r rune) bool { return '0' <= r && r <= '9' }
 
 // isCredential reports whether text looks like a token or, for basic, like USER:PASSWORD in base64.
 func isCredential(scheme, text string) bool {
@@ -284,32 +285,4 @@ func redactValue(value any) any {
 		}
 	}
 	return value
-}
-
-func shortURL(raw string) string {
-	if strings.HasPrefix(raw, "data:") {
-		if head, _, ok := strings.Cut(raw, ","); ok {
-			return head + ",…"
-		}
-	}
-	return raw
-}
-
-// MaxRejectedInput bounds the input in an [InputRejected], in bytes. Longer input is truncated, and a note of its
-// size follows.
-const MaxRejectedInput = 500
-
-// RedactEvents returns the JSON of events for an [InputRejected], redacted and truncated.
-func RedactEvents(events []Event) string {
-	var text []byte
-	var err error
-	if len(events) == 1 {
-		text, err = json.Marshal(events[0])
-	} else {
-		text, err = json.Marshal(events)
-	}
-	if err != nil {
-		return fmt.Sprintf("(%d events)", len(events))
-	}
-	return Redact(string(text), MaxRejectedInput)
 }

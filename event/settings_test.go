@@ -27,7 +27,7 @@ func TestEachSetFieldOverrides(t *testing.T) {
 }
 
 func TestTheExampleSetsEveryField(t *testing.T) {
-	for _, body := range eventtest.Examples() {
+	for _, body := range event.Examples() {
 		if settings, ok := body.(event.SetRequestSettings); ok {
 			value := reflect.ValueOf(settings)
 			for i := range value.NumField() {

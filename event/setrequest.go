@@ -1,12 +1,41 @@
 package event
 
 import (
+	"cmp"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 	"strings"
 )
+
+// SetRequestSettings replaces all request settings of the context.
+//
+//doc:effect none; replaces all [request settings](#request-settings) of the context; without fields, resets them
+type SetRequestSettings RequestSettings
+
+const TagSetRequestSettings Tag = "SetRequestSettingsEvent"
+
+func (SetRequestSettings) Tag() Tag { return TagSetRequestSettings }
+
+func (b SetRequestSettings) validate() error { return RequestSettings(b).validate() }
+
+// String describes the settings as [RequestSettings.String] does.
+func (s SetRequestSettings) String() string { return RequestSettings(s).String() }
+
+func (s SetRequestSettings) Words() (subject, text string) { return "set request", s.String() }
+func (SetRequestSettings) Setting() string                 { return "Requests" }
+
+func (SetRequestSettings) example() Body {
+	return SetRequestSettings{
+		Temperature: new(0.3), MaxTokens: new(1000), TopP: new(0.9), Stop: []string{"END"}, Seed: new(int64(7)),
+		FrequencyPenalty: new(0.5), PresencePenalty: new(-0.5), Reasoning: ReasoningFull, ReasoningEffort: effortLow,
+		ToolChoice: &ToolChoice{Mode: "auto"}, ParallelToolCalls: new(false),
+		ResponseFormat: &ResponseFormat{Type: FormatJSONSchema, Name: "weather", Schema: Object(`{"type":"object"}`), Strict: true},
+		Extra:          Object(`{"top_k":40}`), Labels: map[string]string{LabelUser: "u-17"},
+	}
+}
 
 // RequestSettings are optional settings of requests. In a [UserMessage], unset fields have the value of
 // the context; in a [SetRequestSettings], that of the [SetProviderConfig], and otherwise the provider's
@@ -39,6 +68,130 @@ type RequestSettings struct {
 	// Describe the request to the provider. The label `user` is sent as the field `user`, the others as `metadata` to
 	// providers that support it. Names have at most 64 bytes, values 512.
 	Labels map[string]string `json:"labels,omitempty" schema:"min=1,max=MaxLabels,names.is=Name,items.max=MaxLabelBytes"`
+}
+
+func (s RequestSettings) validate() error {
+	if err := withinBounds("temperature", s.Temperature, 0, MaxTemperature); err != nil {
+		return err
+	}
+	if s.MaxTokens != nil {
+		if err := between("maxTokens", int64(*s.MaxTokens), 1, MaxMaxTokens); err != nil {
+			return err
+		}
+	}
+	if err := withinBounds("topP", s.TopP, 0, 1); err != nil {
+		return err
+	}
+	if err := validateStop(s.Stop); err != nil {
+		return err
+	}
+	if err := withinBounds("frequencyPenalty", s.FrequencyPenalty, -MaxPenalty, MaxPenalty); err != nil {
+		return err
+	}
+	if err := withinBounds("presencePenalty", s.PresencePenalty, -MaxPenalty, MaxPenalty); err != nil {
+		return err
+	}
+	if s.ReasoningEffort != "" && !slices.Contains(reasoningEfforts, s.ReasoningEffort) {
+		return fieldf("reasoningEffort", "want %s, got %s", oneOf(reasoningEfforts), quote(string(s.ReasoningEffort)))
+	}
+	if s.Reasoning != "" && !slices.Contains(Reasonings(), s.Reasoning) {
+		return fieldf("reasoning", "want %s, got %s", oneOf(Reasonings()), quote(string(s.Reasoning)))
+	}
+	if s.ToolChoice != nil {
+		if err := s.ToolChoice.validate(); err != nil {
+			return err
+		}
+	}
+	if s.ResponseFormat != nil {
+		if err := s.ResponseFormat.validate(); err != nil {
+			return err
+		}
+	}
+	if err := validateExtra(s.Extra); err != nil {
+		return err
+	}
+	return validateLabels(s.Labels)
+}
+
+// IsZero reports whether no field is set.
+func (s RequestSettings) IsZero() bool { return reflect.ValueOf(s).IsZero() }
+
+// Override returns the settings, with fields replaced by those that are set in other.
+func (s RequestSettings) Override(other RequestSettings) RequestSettings {
+	set(&s.Temperature, other.Temperature)
+	set(&s.MaxTokens, other.MaxTokens)
+	set(&s.TopP, other.TopP)
+	if other.Stop != nil {
+		s.Stop = other.Stop
+	}
+	set(&s.Seed, other.Seed)
+	set(&s.FrequencyPenalty, other.FrequencyPenalty)
+	set(&s.PresencePenalty, other.PresencePenalty)
+	if other.ReasoningEffort != "" {
+		s.ReasoningEffort = other.ReasoningEffort
+	}
+	if other.Reasoning != "" {
+		s.Reasoning = other.Reasoning
+	}
+	set(&s.ToolChoice, other.ToolChoice)
+	set(&s.ParallelToolCalls, other.ParallelToolCalls)
+	set(&s.ResponseFormat, other.ResponseFormat)
+	if other.Extra != nil {
+		s.Extra = other.Extra
+	}
+	if other.Labels != nil {
+		s.Labels = other.Labels
+	}
+	return s
+}
+
+// String describes the fields that are set: "temperature 0.3, top_p 0.9, seed 7".
+func (s RequestSettings) String() string {
+	var parts []string
+	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	if s.Temperature != nil {
+		add("temperature %g", *s.Temperature)
+	}
+	if s.MaxTokens != nil {
+		add("at most %d tokens", *s.MaxTokens)
+	}
+	if s.TopP != nil {
+		add("top_p %g", *s.TopP)
+	}
+	for _, stop := range s.Stop {
+		add("stop at %q", stop)
+	}
+	if s.Seed != nil {
+		add("seed %d", *s.Seed)
+	}
+	if s.FrequencyPenalty != nil {
+		add("frequency penalty %g", *s.FrequencyPenalty)
+	}
+	if s.PresencePenalty != nil {
+		add("presence penalty %g", *s.PresencePenalty)
+	}
+	if s.ReasoningEffort != "" {
+		add("reasoning effort %s", s.ReasoningEffort)
+	}
+	if s.Reasoning != "" {
+		add("reasoning kept: %s", s.Reasoning)
+	}
+	if s.ToolChoice != nil {
+		add("tool choice %s", s.ToolChoice)
+	}
+	if s.ParallelToolCalls != nil {
+		add("parallel tool calls %t", *s.ParallelToolCalls)
+	}
+	if f := s.ResponseFormat; f != nil {
+		add("%s", strings.TrimSpace("answers in "+f.Type+" "+f.Name))
+	}
+	if names := sortedNames(s.Extra.Fields()); len(names) > 0 {
+		add("with the fields %s", strings.Join(names, " "))
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Labels)) {
+		add("label %s %q", name, s.Labels[name])
+	}
+	return cmp.Or(strings.Join(parts, ", "), "the defaults of the provider")
 }
 
 // Bounds of [RequestSettings].
@@ -98,21 +251,14 @@ func Reasonings() []Reasoning { return []Reasoning{ReasoningSummary, ReasoningFu
 //schema:rules {"oneOf":[{"enum":["auto","none","required"]},{"$ref":"namedTool"}]}
 type ToolChoice struct{ Mode, Name string }
 
-// ToolChoiceNone is the mode in which the model must not call tools.
-const ToolChoiceNone = "none"
-
-var toolChoices = []string{"auto", ToolChoiceNone, "required"}
-
-// ToolChoiceOf is the inverse of [ToolChoice.String].
-func ToolChoiceOf(text string) *ToolChoice {
-	if slices.Contains(toolChoices, text) {
-		return &ToolChoice{Mode: text}
+func (c ToolChoice) validate() error {
+	if c.Name != "" {
+		return ValidateName("toolChoice.name", c.Name)
 	}
-	return &ToolChoice{Name: text}
-}
-
-type namedTool struct {
-	Name string `json:"name" schema:"is=Name"`
+	if !slices.Contains(toolChoices, c.Mode) {
+		return fieldf("toolChoice", `want %s, or {"name":TOOL}, got %s`, strings.Join(toolChoices, ", "), quote(c.Mode))
+	}
+	return nil
 }
 
 func (ToolChoice) object() any { return namedTool{} }
@@ -142,6 +288,23 @@ func (c ToolChoice) String() string {
 	return c.Mode
 }
 
+// ToolChoiceNone is the mode in which the model must not call tools.
+const ToolChoiceNone = "none"
+
+var toolChoices = []string{"auto", ToolChoiceNone, "required"}
+
+// ToolChoiceOf is the inverse of [ToolChoice.String].
+func ToolChoiceOf(text string) *ToolChoice {
+	if slices.Contains(toolChoices, text) {
+		return &ToolChoice{Mode: text}
+	}
+	return &ToolChoice{Name: text}
+}
+
+type namedTool struct {
+	Name string `json:"name" schema:"is=Name"`
+}
+
 // Types of a [ResponseFormat].
 const (
 	FormatText       = "text"
@@ -163,10 +326,40 @@ type ResponseFormat struct {
 	Strict bool `json:"strict,omitempty"`
 }
 
+func (f ResponseFormat) validate() error {
+	formats := []string{FormatText, FormatJSONObject, FormatJSONSchema}
+	switch {
+	case !slices.Contains(formats, f.Type):
+		return fieldf("responseFormat.type", "want %s, got %s", oneOf(formats), quote(f.Type))
+	case f.Type != FormatJSONSchema && (f.Schema != nil || f.Name != "" || f.Strict):
+		return fieldf("responseFormat.type", "want %s, because schema, name or strict is set; got %s", FormatJSONSchema, f.Type)
+	case f.Type != FormatJSONSchema:
+		return nil
+	case f.Name != "" && !schemaName(f.Name):
+		return fieldf("responseFormat.name", "want 1 to 64 of A-Z a-z 0-9 _ -, got %s", quote(f.Name))
+	case f.Schema == nil:
+		return fieldf("responseFormat.schema", "missing (required for type %s)", FormatJSONSchema)
+	}
+	return f.Schema.validate("responseFormat.schema", MaxSchemaBytes)
+}
+
 // Object is a compact JSON object. Its names keep their order, which models follow in a schema.
 //
 //schema:rules {"type":"object"}
 type Object json.RawMessage
+
+func (o Object) validate(field string, maxBytes int) error {
+	if len(o) > maxBytes {
+		return fieldf(field, "%d bytes (at most %d)", len(o), maxBytes)
+	}
+	if !json.Valid(o) || o[0] != '{' {
+		return fieldf(field, "want an object, got %s", describe(o))
+	}
+	if isTooDeep(o, maxNestingDepth) {
+		return fieldf(field, "nested more than %d levels deep", maxNestingDepth)
+	}
+	return value(field, json.RawMessage(o))
+}
 
 // MarshalJSON implements [json.Marshaler].
 func (o Object) MarshalJSON() ([]byte, error) { return json.RawMessage(o).MarshalJSON() }
@@ -189,85 +382,10 @@ func (o Object) Fields() map[string]json.RawMessage {
 	return fields
 }
 
-// IsZero reports whether no field is set.
-func (s RequestSettings) IsZero() bool { return reflect.ValueOf(s).IsZero() }
-
-// Override returns the settings, with fields replaced by those that are set in other.
-func (s RequestSettings) Override(other RequestSettings) RequestSettings {
-	set(&s.Temperature, other.Temperature)
-	set(&s.MaxTokens, other.MaxTokens)
-	set(&s.TopP, other.TopP)
-	if other.Stop != nil {
-		s.Stop = other.Stop
-	}
-	set(&s.Seed, other.Seed)
-	set(&s.FrequencyPenalty, other.FrequencyPenalty)
-	set(&s.PresencePenalty, other.PresencePenalty)
-	if other.ReasoningEffort != "" {
-		s.ReasoningEffort = other.ReasoningEffort
-	}
-	if other.Reasoning != "" {
-		s.Reasoning = other.Reasoning
-	}
-	set(&s.ToolChoice, other.ToolChoice)
-	set(&s.ParallelToolCalls, other.ParallelToolCalls)
-	set(&s.ResponseFormat, other.ResponseFormat)
-	if other.Extra != nil {
-		s.Extra = other.Extra
-	}
-	if other.Labels != nil {
-		s.Labels = other.Labels
-	}
-	return s
-}
-
 func set[T any](field **T, value *T) {
 	if value != nil {
 		*field = value
 	}
-}
-
-func (s RequestSettings) validate() error {
-	if err := withinBounds("temperature", s.Temperature, 0, MaxTemperature); err != nil {
-		return err
-	}
-	if s.MaxTokens != nil {
-		if err := between("maxTokens", int64(*s.MaxTokens), 1, MaxMaxTokens); err != nil {
-			return err
-		}
-	}
-	if err := withinBounds("topP", s.TopP, 0, 1); err != nil {
-		return err
-	}
-	if err := validateStop(s.Stop); err != nil {
-		return err
-	}
-	if err := withinBounds("frequencyPenalty", s.FrequencyPenalty, -MaxPenalty, MaxPenalty); err != nil {
-		return err
-	}
-	if err := withinBounds("presencePenalty", s.PresencePenalty, -MaxPenalty, MaxPenalty); err != nil {
-		return err
-	}
-	if s.ReasoningEffort != "" && !slices.Contains(reasoningEfforts, s.ReasoningEffort) {
-		return fieldf("reasoningEffort", "want %s, got %s", oneOf(reasoningEfforts), quote(string(s.ReasoningEffort)))
-	}
-	if s.Reasoning != "" && !slices.Contains(Reasonings(), s.Reasoning) {
-		return fieldf("reasoning", "want %s, got %s", oneOf(Reasonings()), quote(string(s.Reasoning)))
-	}
-	if s.ToolChoice != nil {
-		if err := s.ToolChoice.validate(); err != nil {
-			return err
-		}
-	}
-	if s.ResponseFormat != nil {
-		if err := s.ResponseFormat.validate(); err != nil {
-			return err
-		}
-	}
-	if err := validateExtra(s.Extra); err != nil {
-		return err
-	}
-	return validateLabels(s.Labels)
 }
 
 // withinBounds also rejects NaN.
@@ -293,50 +411,10 @@ func validateStop(stop []string) error {
 	return nil
 }
 
-func (c ToolChoice) validate() error {
-	if c.Name != "" {
-		return ValidateName("toolChoice.name", c.Name)
-	}
-	if !slices.Contains(toolChoices, c.Mode) {
-		return fieldf("toolChoice", `want %s, or {"name":TOOL}, got %s`, strings.Join(toolChoices, ", "), quote(c.Mode))
-	}
-	return nil
-}
-
-func (f ResponseFormat) validate() error {
-	formats := []string{FormatText, FormatJSONObject, FormatJSONSchema}
-	switch {
-	case !slices.Contains(formats, f.Type):
-		return fieldf("responseFormat.type", "want %s, got %s", oneOf(formats), quote(f.Type))
-	case f.Type != FormatJSONSchema && (f.Schema != nil || f.Name != "" || f.Strict):
-		return fieldf("responseFormat.type", "want %s, because schema, name or strict is set; got %s", FormatJSONSchema, f.Type)
-	case f.Type != FormatJSONSchema:
-		return nil
-	case f.Name != "" && !schemaName(f.Name):
-		return fieldf("responseFormat.name", "want 1 to 64 of A-Z a-z 0-9 _ -, got %s", quote(f.Name))
-	case f.Schema == nil:
-		return fieldf("responseFormat.schema", "missing (required for type %s)", FormatJSONSchema)
-	}
-	return f.Schema.validate("responseFormat.schema", MaxSchemaBytes)
-}
-
 func schemaName(s string) bool {
 	return len(s) <= 64 && !strings.ContainsFunc(s, func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '_' || r == '-')
 	})
-}
-
-func (o Object) validate(field string, maxBytes int) error {
-	if len(o) > maxBytes {
-		return fieldf(field, "%d bytes (at most %d)", len(o), maxBytes)
-	}
-	if !json.Valid(o) || o[0] != '{' {
-		return fieldf(field, "want an object, got %s", describe(o))
-	}
-	if isTooDeep(o, maxNestingDepth) {
-		return fieldf(field, "nested more than %d levels deep", maxNestingDepth)
-	}
-	return value(field, json.RawMessage(o))
 }
 
 func validateExtra(extra Object) error {
