@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"log/slog"
-	"slices"
 	"time"
 )
 
@@ -61,9 +60,10 @@ const TagApprovalDecided Tag = "ApprovalDecidedEvent"
 func (ApprovalDecided) Tag() Tag { return TagApprovalDecided }
 
 func (b ApprovalDecided) validate() error {
+	if err := known("decision", b.Decision); err != nil {
+		return err
+	}
 	switch {
-	case !slices.Contains(decisions, b.Decision):
-		return fieldf("decision", "want %s, got %s", oneOf(decisions), quote(string(b.Decision)))
 	case len(b.Reason) > MaxApprovalReasonBytes:
 		return fieldf("reason", "%d bytes (at most %d)", len(b.Reason), MaxApprovalReasonBytes)
 	case b.DecidedBy != "" && ValidateName("decidedBy", b.DecidedBy) != nil:
@@ -121,7 +121,10 @@ const (
 	Deny    Decision = "deny"
 )
 
-var decisions = []Decision{Approve, Deny}
+// Values returns all values.
+func (Decision) Values() []Decision {
+	return []Decision{Approve, Deny}
+}
 
 // MaxApprovalReasonBytes bounds the reason of a decision.
 const MaxApprovalReasonBytes = 4 << 10

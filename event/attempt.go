@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 )
 
@@ -33,13 +32,13 @@ func (LLMAttemptEnded) Tag() Tag          { return TagLLMAttemptEnded }
 func (b LLMAttemptEnded) Request() string { return b.RequestID }
 
 func (b LLMAttemptEnded) validate() error {
-	if !slices.Contains(attemptOutcomes, b.Outcome) {
-		return fieldf("outcome", "want %s, got %s", oneOf(attemptOutcomes), quote(string(b.Outcome)))
+	if err := known("outcome", b.Outcome); err != nil {
+		return err
 	}
 	if b.Attempt < 1 {
 		return fieldf("attempt", "want 1 or more, got %d", b.Attempt)
 	}
-	return cmp.Or(requestID(b.RequestID), b.Kind.validate(), b.Usage.validate())
+	return cmp.Or(requestID(b.RequestID), knownOrNone("kind", b.Kind), b.Usage.validate())
 }
 
 func (b LLMAttemptEnded) Words() (subject, text string) {
@@ -86,4 +85,7 @@ const (
 	AttemptCompacted  AttemptOutcome = "compacted"   // its answer is the summary of a [Compacted]
 )
 
-var attemptOutcomes = []AttemptOutcome{AttemptFailed, AttemptHandedBack, AttemptLost, AttemptToolCalls, AttemptCompacted}
+// Values returns all values.
+func (AttemptOutcome) Values() []AttemptOutcome {
+	return []AttemptOutcome{AttemptFailed, AttemptHandedBack, AttemptLost, AttemptToolCalls, AttemptCompacted}
+}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
-	"slices"
 )
 
 // Compacted records that the session shortened the messages for the model, because a request was too
@@ -40,20 +39,19 @@ func (Compacted) Tag() Tag          { return TagCompacted }
 func (b Compacted) Request() string { return b.RequestID }
 
 func (b Compacted) validate() error {
+	if err := known("strategy", b.Strategy); err != nil {
+		return err
+	}
 	switch {
-	case !slices.Contains(Strategies(), b.Strategy):
-		return fieldf("strategy", "want %s, got %s", oneOf(Strategies()), quote(string(b.Strategy)))
 	case b.ThroughEventID != "" && Counter(b.ThroughEventID) == 0:
 		return fieldf("throughEventId", "want the id of an event, like %s, got %s", FormatID("demo", 7), quote(b.ThroughEventID))
 	case (b.Strategy == StrategySummarise) != (b.Summary != ""):
 		return fieldf("summary", "want a text if the strategy is %s, and none otherwise", StrategySummarise)
 	case len(b.Summary) > MaxSummaryBytes:
 		return fieldf("summary", "%d bytes (at most %d)", len(b.Summary), MaxSummaryBytes)
-	case b.WindowSource != "" && !slices.Contains(windowSources, b.WindowSource):
-		return fieldf("windowSource", "want %s, got %s", oneOf(windowSources), quote(string(b.WindowSource)))
 	}
 	return cmp.Or(
-		requestID(b.RequestID), text("summary", b.Summary),
+		knownOrNone("windowSource", b.WindowSource), requestID(b.RequestID), text("summary", b.Summary),
 		between("messages", int64(b.Messages), 1, MaxTokens), between("omitted", int64(b.Omitted), 0, int64(b.Messages)),
 		between("tokensBefore", int64(b.TokensBefore), 0, MaxTokens), between("window", int64(b.Window), 1, MaxTokens),
 		ValidateName("providerId", b.ProviderID), ValidateName("model", b.Model),
@@ -118,7 +116,10 @@ const (
 	WindowLearned    WindowSource = "learned"    // from a rejection by the provider
 )
 
-var windowSources = []WindowSource{WindowConfigured, WindowLearned}
+// Values returns all values.
+func (WindowSource) Values() []WindowSource {
+	return []WindowSource{WindowConfigured, WindowLearned}
+}
 
 // DroppedResult replaces the content of a tool result under [StrategyDropToolResults].
 const DroppedResult = "(removed to shorten the conversation; the log contains it)"

@@ -5,20 +5,40 @@ import "slices"
 // FailureKind classifies why an attempt got no answer. It is empty if unknown.
 type FailureKind string
 
-func (k FailureKind) validate() error {
-	if k != "" && !k.IsKnown() {
-		return fieldf("kind", "want %s, got %s", oneOf(failureKinds), quote(string(k)))
+// Kinds of failures.
+const (
+	FailureConfiguration  FailureKind = "configuration"    // the configuration of the worker or the context prevents the request, for example a missing key
+	FailureUnauthorized   FailureKind = "unauthorized"     // the key is missing, invalid, or lacks permission
+	FailureQuota          FailureKind = "quota"            // the account has no quota left
+	FailureRateLimited    FailureKind = "rate_limited"     // too many requests
+	FailureContextTooLong FailureKind = "context_too_long" // the conversation exceeds the context window
+	FailureContentFilter  FailureKind = "content_filter"   // the provider's content filter rejected the request or the answer
+	FailureModelNotFound  FailureKind = "model_not_found"  // the provider has no such model or endpoint
+	FailureBadRequest     FailureKind = "bad_request"      // the provider rejected the request, for example an image for a model without vision
+	FailureTimeout        FailureKind = "timeout"          // the answer or a token took too long
+	FailureUnavailable    FailureKind = "unavailable"      // the provider, the connection to it, or a worker failed
+	FailureBadResponse    FailureKind = "bad_response"     // the answer is incomplete or unusable
+	FailureBudgetExceeded FailureKind = "budget_exceeded"  // the next attempt could exceed a budget
+	FailureRefusedByHook  FailureKind = "refused_by_hook"  // a hook of the operator refused the request or the answer
+	FailureHookFailed     FailureKind = "hook_failed"      // a hook of the operator failed to check the request or the answer
+)
+
+// Values returns all values.
+func (FailureKind) Values() []FailureKind {
+	return []FailureKind{
+		FailureConfiguration, FailureUnauthorized, FailureQuota, FailureRateLimited, FailureContextTooLong,
+		FailureContentFilter, FailureModelNotFound, FailureBadRequest, FailureTimeout, FailureUnavailable,
+		FailureBadResponse, FailureBudgetExceeded, FailureRefusedByHook, FailureHookFailed,
 	}
-	return nil
 }
+
+// IsKnown reports whether the kind is one of its Values.
+func (k FailureKind) IsKnown() bool { return slices.Contains(k.Values(), k) }
 
 // MayQuote reports whether the error of such a failure may quote a message or an answer.
 func (k FailureKind) MayQuote() bool {
 	return k == FailureBadResponse || k == FailureContentFilter || k == FailureRefusedByHook
 }
-
-// IsKnown reports whether the kind is one of [FailureKinds].
-func (k FailureKind) IsKnown() bool { return slices.Contains(failureKinds, k) }
 
 // advice says after an error what to do about it. Errors of other kinds contain it.
 func (k FailureKind) advice(isRetryable bool) string {
@@ -52,30 +72,3 @@ func (k FailureKind) logged(err string) []any {
 	}
 	return []any{"kind", string(k), "error", RedactOutput(err, maxLoggedError)}
 }
-
-// Kinds of failures.
-const (
-	FailureConfiguration  FailureKind = "configuration"    // the configuration of the worker or the context prevents the request, for example a missing key
-	FailureUnauthorized   FailureKind = "unauthorized"     // the key is missing, invalid, or lacks permission
-	FailureQuota          FailureKind = "quota"            // the account has no quota left
-	FailureRateLimited    FailureKind = "rate_limited"     // too many requests
-	FailureContextTooLong FailureKind = "context_too_long" // the conversation exceeds the context window
-	FailureContentFilter  FailureKind = "content_filter"   // the provider's content filter rejected the request or the answer
-	FailureModelNotFound  FailureKind = "model_not_found"  // the provider has no such model or endpoint
-	FailureBadRequest     FailureKind = "bad_request"      // the provider rejected the request, for example an image for a model without vision
-	FailureTimeout        FailureKind = "timeout"          // the answer or a token took too long
-	FailureUnavailable    FailureKind = "unavailable"      // the provider, the connection to it, or a worker failed
-	FailureBadResponse    FailureKind = "bad_response"     // the answer is incomplete or unusable
-	FailureBudgetExceeded FailureKind = "budget_exceeded"  // the next attempt could exceed a budget
-	FailureRefusedByHook  FailureKind = "refused_by_hook"  // a hook of the operator refused the request or the answer
-	FailureHookFailed     FailureKind = "hook_failed"      // a hook of the operator failed to check the request or the answer
-)
-
-var failureKinds = []FailureKind{
-	FailureConfiguration, FailureUnauthorized, FailureQuota, FailureRateLimited, FailureContextTooLong,
-	FailureContentFilter, FailureModelNotFound, FailureBadRequest, FailureTimeout, FailureUnavailable,
-	FailureBadResponse, FailureBudgetExceeded, FailureRefusedByHook, FailureHookFailed,
-}
-
-// FailureKinds returns all kinds of failures.
-func FailureKinds() []FailureKind { return slices.Clone(failureKinds) }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 )
 
@@ -37,14 +36,8 @@ func (b HookApplied) validate() error {
 	if b.Attempt < 1 {
 		return fieldf("attempt", "want 1 or more, got %d", b.Attempt)
 	}
-	if err := cmp.Or(requestID(b.RequestID), ValidateName("hook", b.Hook)); err != nil {
+	if err := cmp.Or(requestID(b.RequestID), ValidateName("hook", b.Hook), known("stage", b.Stage), known("outcome", b.Outcome)); err != nil {
 		return err
-	}
-	if !slices.Contains(hookStages, b.Stage) {
-		return fieldf("stage", "want %s, got %s", oneOf(hookStages), quote(string(b.Stage)))
-	}
-	if !slices.Contains(hookOutcomes, b.Outcome) {
-		return fieldf("outcome", "want %s, got %s", oneOf(hookOutcomes), quote(string(b.Outcome)))
 	}
 	if err := text("reason", b.Reason); err != nil {
 		return err
@@ -106,7 +99,10 @@ const (
 	HookAfter  HookStage = "after"  // after the answer is complete or interrupted
 )
 
-var hookStages = []HookStage{HookBefore, HookBeside, HookAfter}
+// Values returns all values.
+func (HookStage) Values() []HookStage {
+	return []HookStage{HookBefore, HookBeside, HookAfter}
+}
 
 // HookOutcome is what a hook did.
 type HookOutcome string
@@ -117,7 +113,10 @@ const (
 	HookFailed  HookOutcome = "failed"  // the hook failed, and its configuration lets attempts pass without it
 )
 
-var hookOutcomes = []HookOutcome{HookChanged, HookRefused, HookFailed}
+// Values returns all values.
+func (HookOutcome) Values() []HookOutcome {
+	return []HookOutcome{HookChanged, HookRefused, HookFailed}
+}
 
 // HookChange is a change of the request of one attempt. Unset fields change nothing.
 type HookChange struct {

@@ -1,6 +1,6 @@
 package event
 
-import "slices"
+import "cmp"
 
 // Note is a note of an agent. Viewers see it; models do not.
 //
@@ -15,10 +15,7 @@ const TagNote Tag = "NoteEvent"
 func (Note) Tag() Tag { return TagNote }
 
 func (b Note) validate() error {
-	if !slices.Contains(noteKinds, b.Kind) {
-		return fieldf("kind", "want %s, got %s", oneOf(noteKinds), quote(string(b.Kind)))
-	}
-	return text("content", b.Content)
+	return cmp.Or(known("kind", b.Kind), text("content", b.Content))
 }
 
 func (b Note) Words() (subject, text string) { return string(b.Kind), b.Content }
@@ -37,4 +34,7 @@ const (
 	NoteUsage    NoteKind = "usage"
 )
 
-var noteKinds = []NoteKind{NoteThinking, NoteError, NoteWarning, NoteSystem, NoteUsage}
+// Values returns all values.
+func (NoteKind) Values() []NoteKind {
+	return []NoteKind{NoteThinking, NoteError, NoteWarning, NoteSystem, NoteUsage}
+}

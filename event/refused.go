@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
-	"slices"
 )
 
 // ContentRefused records that a provider refuses content of the conversation. Later requests to the model
@@ -36,9 +35,10 @@ func (ContentRefused) Tag() Tag          { return TagContentRefused }
 func (b ContentRefused) Request() string { return b.RequestID }
 
 func (b ContentRefused) validate() error {
+	if err := known("content", b.Content); err != nil {
+		return err
+	}
 	switch {
-	case !slices.Contains(Contents(), b.Content):
-		return fieldf("content", "want %s, got %s", oneOf(Contents()), quote(string(b.Content)))
 	case b.FromEventID != "" && Counter(b.FromEventID) == 0:
 		return fieldf("fromEventId", "want the id of an event, like %s, got %s", FormatID("demo", 7), quote(b.FromEventID))
 	case b.ThroughEventID != "" && Counter(b.ThroughEventID) == 0:
@@ -119,7 +119,7 @@ const (
 	ContentTools   Content = "tools"   // which are then not offered
 )
 
-// Contents returns all kinds of content.
-func Contents() []Content {
+// Values returns all values.
+func (Content) Values() []Content {
 	return []Content{ContentImages, ContentPDFs, ContentAudio, ContentCalls, ContentState, ContentSchemas, ContentTools}
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 )
 
@@ -29,10 +28,7 @@ func (LLMRequestStarted) Tag() Tag          { return TagLLMRequestStarted }
 func (b LLMRequestStarted) Request() string { return b.RequestID }
 
 func (b LLMRequestStarted) validate() error {
-	if b.Purpose != "" && b.Purpose != PurposeCompaction {
-		return fieldf("purpose", "want %s, got %s", PurposeCompaction, quote(string(b.Purpose)))
-	}
-	return requestID(b.RequestID)
+	return cmp.Or(knownOrNone("purpose", b.Purpose), requestID(b.RequestID))
 }
 
 func (b LLMRequestStarted) Words() (subject, text string) {
@@ -61,6 +57,9 @@ type Purpose string
 // PurposeCompaction is the purpose of an attempt whose answer is the summary of a [Compacted]. The
 // attempt contains only messages that the summary covers.
 const PurposeCompaction Purpose = "compaction"
+
+// Values returns all values.
+func (Purpose) Values() []Purpose { return []Purpose{PurposeCompaction} }
 
 // LLMRequestCompleted records that a request was answered.
 //
@@ -102,7 +101,7 @@ func (b LLMRequestCompleted) Line() Line {
 func (LLMRequestCompleted) example() Body {
 	return LLMRequestCompleted{
 		RequestID: "demo:r0001", DurationMs: 1200, FinishReason: "stop", ThroughEventID: "demo:0001",
-		Usage: Usage{InputTokens: 3, CachedTokens: 1, OutputTokens: 4, ReasoningTokens: 2, CostMicros: new(int64(42)), PriceVersion: "2026-01"},
+		Usage: Usage{InputTokens: 3, CachedTokens: 1, OutputTokens: 4, ReasoningTokens: 2, CostMicros: new(int64(42)), PriceVersion: "2026-01", Quirks: []string{"call_repeated", "parameter_dropped"}},
 	}
 }
 
@@ -125,10 +124,7 @@ func (b LLMRequestInterrupted) Request() string    { return b.RequestID }
 func (b LLMRequestInterrupted) Unanswered() string { return b.ThroughEventID }
 
 func (b LLMRequestInterrupted) validate() error {
-	if !slices.Contains(reasons, b.Reason) {
-		return fieldf("reason", "want %s, got %s", oneOf(reasons), quote(string(b.Reason)))
-	}
-	return cmp.Or(requestID(b.RequestID), b.Usage.validate())
+	return cmp.Or(known("reason", b.Reason), requestID(b.RequestID), b.Usage.validate())
 }
 
 func (b LLMRequestInterrupted) Words() (subject, text string) {
@@ -156,7 +152,10 @@ const (
 	ReasonTimeout      Reason = "timeout"
 )
 
-var reasons = []Reason{ReasonNewUserInput, ReasonCancelled, ReasonTimeout}
+// Values returns all values.
+func (Reason) Values() []Reason {
+	return []Reason{ReasonNewUserInput, ReasonCancelled, ReasonTimeout}
+}
 
 // LLMRequestFailed records that a request got no answer.
 //
@@ -178,7 +177,7 @@ func (b LLMRequestFailed) Request() string    { return b.RequestID }
 func (b LLMRequestFailed) Unanswered() string { return b.ThroughEventID }
 
 func (b LLMRequestFailed) validate() error {
-	return cmp.Or(requestID(b.RequestID), b.Kind.validate(), b.Usage.validate())
+	return cmp.Or(requestID(b.RequestID), knownOrNone("kind", b.Kind), b.Usage.validate())
 }
 
 func (b LLMRequestFailed) Words() (subject, text string) {
@@ -215,7 +214,7 @@ func (LLMRequestFellBack) Tag() Tag          { return TagLLMRequestFellBack }
 func (b LLMRequestFellBack) Request() string { return b.RequestID }
 
 func (b LLMRequestFellBack) validate() error {
-	return cmp.Or(requestID(b.RequestID), b.Kind.validate(), b.Usage.validate())
+	return cmp.Or(requestID(b.RequestID), knownOrNone("kind", b.Kind), b.Usage.validate())
 }
 
 func (b LLMRequestFellBack) Words() (subject, text string) {

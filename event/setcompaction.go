@@ -27,8 +27,8 @@ func (SetCompaction) Tag() Tag { return TagSetCompaction }
 
 func (b SetCompaction) validate() error {
 	for i, s := range b.Strategies {
-		if !slices.Contains(Strategies(), s) {
-			return fieldf("strategies", "want %s, got %s", oneOf(Strategies()), quote(string(s)))
+		if err := known("strategies", s); err != nil {
+			return err
 		}
 		if slices.Contains(b.Strategies[:i], s) {
 			return fieldf("strategies", "%s is repeated", s)
@@ -91,8 +91,8 @@ const (
 	StrategyTruncate        Strategy = "truncate"          // removes the oldest messages
 )
 
-// Strategies returns all strategies.
-func Strategies() []Strategy {
+// Values returns all values.
+func (Strategy) Values() []Strategy {
 	return []Strategy{StrategyDropToolResults, StrategySummarise, StrategyTruncate}
 }
 

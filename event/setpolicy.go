@@ -1,7 +1,6 @@
 package event
 
 import (
-	"slices"
 	"strings"
 )
 
@@ -29,11 +28,11 @@ const TagSetDeliveryPolicy Tag = "SetDeliveryPolicyEvent"
 func (SetDeliveryPolicy) Tag() Tag { return TagSetDeliveryPolicy }
 
 func (b SetDeliveryPolicy) validate() error {
-	switch {
-	case b.Policy == "" && b.QuietPeriodMs == nil && b.MaxWaitMs == nil:
+	if b == (SetDeliveryPolicy{}) {
 		return fieldf("policy", "missing (want policy, quietPeriodMs or maxWaitMs)")
-	case b.Policy != "" && !slices.Contains(Policies(), b.Policy):
-		return fieldf("policy", "want %s, got %s", oneOf(Policies()), quote(string(b.Policy)))
+	}
+	if err := knownOrNone("policy", b.Policy); err != nil {
+		return err
 	}
 	if ms := b.QuietPeriodMs; ms != nil {
 		if err := between("quietPeriodMs", *ms, 0, MaxQuietPeriodMs); err != nil {
@@ -80,5 +79,7 @@ const (
 	PolicySteer Policy = "steer"
 )
 
-// Policies returns all delivery policies, the default first.
-func Policies() []Policy { return []Policy{PolicyInterrupt, PolicyQueue, PolicyReject, PolicySteer} }
+// Values returns all policies, the default first.
+func (Policy) Values() []Policy {
+	return []Policy{PolicyInterrupt, PolicyQueue, PolicyReject, PolicySteer}
+}

@@ -91,11 +91,8 @@ func (s RequestSettings) validate() error {
 	if err := withinBounds("presencePenalty", s.PresencePenalty, -MaxPenalty, MaxPenalty); err != nil {
 		return err
 	}
-	if s.ReasoningEffort != "" && !slices.Contains(reasoningEfforts, s.ReasoningEffort) {
-		return fieldf("reasoningEffort", "want %s, got %s", oneOf(reasoningEfforts), quote(string(s.ReasoningEffort)))
-	}
-	if s.Reasoning != "" && !slices.Contains(Reasonings(), s.Reasoning) {
-		return fieldf("reasoning", "want %s, got %s", oneOf(Reasonings()), quote(string(s.Reasoning)))
+	if err := cmp.Or(knownOrNone("reasoningEffort", s.ReasoningEffort), knownOrNone("reasoning", s.Reasoning)); err != nil {
+		return err
 	}
 	if s.ToolChoice != nil {
 		if err := s.ToolChoice.validate(); err != nil {
@@ -228,10 +225,10 @@ const (
 	effortMax       ReasoningEffort = "max"
 )
 
-var reasoningEfforts = []ReasoningEffort{ReasoningNone, effortMinimal, effortLow, effortMedium, effortHigh, effortExtraHigh, effortMax}
-
-// ReasoningEfforts returns all efforts in ascending order.
-func ReasoningEfforts() []ReasoningEffort { return slices.Clone(reasoningEfforts) }
+// Values returns all efforts in ascending order.
+func (ReasoningEffort) Values() []ReasoningEffort {
+	return []ReasoningEffort{ReasoningNone, effortMinimal, effortLow, effortMedium, effortHigh, effortExtraHigh, effortMax}
+}
 
 // Reasoning is how much of a model's reasoning a context keeps.
 type Reasoning string
@@ -243,8 +240,10 @@ const (
 	ReasoningOff     Reasoning = "off"     // neither streams nor keeps it; keeps provider state
 )
 
-// Reasonings returns all values, the default first.
-func Reasonings() []Reasoning { return []Reasoning{ReasoningSummary, ReasoningFull, ReasoningOff} }
+// Values returns all values, the default first.
+func (Reasoning) Values() []Reasoning {
+	return []Reasoning{ReasoningSummary, ReasoningFull, ReasoningOff}
+}
 
 // ToolChoice is a mode ("auto", "none", "required"), or the name of a tool that must be called.
 //

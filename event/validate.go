@@ -3,6 +3,7 @@ package event
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -14,6 +15,26 @@ const (
 	maxURLBytes     = 2048
 	maxNestingDepth = 100
 )
+
+// enum is a type of texts with known values.
+type enum[T any] interface {
+	~string
+	Values() []T
+}
+
+func known[T enum[T]](field string, value T) error {
+	if values := value.Values(); !slices.Contains(values, value) {
+		return fieldf(field, "want %s, got %s", oneOf(values), quote(string(value)))
+	}
+	return nil
+}
+
+func knownOrNone[T enum[T]](field string, value T) error {
+	if value == "" {
+		return nil
+	}
+	return known(field, value)
+}
 
 func oneOf[T ~string](values []T) string {
 	var list strings.Builder

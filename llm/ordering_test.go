@@ -43,7 +43,7 @@ func TestNoStateOfAContextIsRejectedByAProvider_Alone(t *testing.T) {
 			"end":       func(t *rapid.T) { c.in(t); c.endSomehow() },
 			"too long":  func(t *rapid.T) { c.in(t); c.tooLong() },
 			"dropped":   func(t *rapid.T) { c.in(t); c.longTurn(event.StrategyDropToolResults) },
-			"long turn": func(t *rapid.T) { c.in(t); c.longTurn(rapid.SampledFrom(event.Strategies()).Draw(t, "strategy")) },
+			"long turn": func(t *rapid.T) { c.in(t); c.longTurn(rapid.SampledFrom(event.Strategy("").Values()).Draw(t, "strategy")) },
 			"late": func(t *rapid.T) {
 				c.in(t)
 				c.message()
@@ -52,7 +52,7 @@ func TestNoStateOfAContextIsRejectedByAProvider_Alone(t *testing.T) {
 				c.interrupt()
 				c.endTool()
 			},
-			"strategy":  func(t *rapid.T) { c.in(t); c.input(eventtest.SetCompaction().Draw(t, "compaction")) },
+			"strategy":  func(t *rapid.T) { c.in(t); c.input(eventtest.Of[event.SetCompaction]().Draw(t, "compaction")) },
 			"tool":      func(t *rapid.T) { c.in(t); c.endTool() },
 			"tools":     func(t *rapid.T) { c.in(t); c.endTool(); c.endTool() },
 			"decide":    func(t *rapid.T) { c.in(t); c.decide() },

@@ -17,7 +17,7 @@ var strategyEffects = map[event.Strategy]string{
 func newSetCompactionCommand(o *setOptions) *cobra.Command {
 	var trigger, target int
 	var isOff bool
-	strategies := words(event.Strategies())
+	strategies := words(event.Strategy("").Values())
 	command := &cobra.Command{
 		Use:   "compaction [STRATEGY...] -n NAME [flags]",
 		Short: "Set how a conversation is shortened to fit the context window",
@@ -26,7 +26,7 @@ func newSetCompactionCommand(o *setOptions) *cobra.Command {
 The log keeps all events; "starter state" shows what the model receives. The
 strategies are tried in order:
 
-` + effectsUsage(event.Strategies(), strategyEffects) + `
+` + effectsUsage(event.Strategy("").Values(), strategyEffects) + `
 The command sets all fields. Without strategies, they are drop_tool_results and
 summarise, as in new contexts; --reset returns to the settings of new contexts.
 

@@ -19,7 +19,7 @@ var policyEffects = map[event.Policy]string{
 
 func newSetPolicyCommand(o *setOptions) *cobra.Command {
 	var quietPeriod, maxWait time.Duration
-	policies := words(event.Policies())
+	policies := words(event.Policy("").Values())
 	wanted := oneOf(policies)
 	command := &cobra.Command{
 		Use:   "policy [" + strings.Join(policies, "|") + "] -n NAME [flags]",
@@ -28,7 +28,7 @@ func newSetPolicyCommand(o *setOptions) *cobra.Command {
 and how long input is debounced before a request is sent. Omitted values stay
 unchanged.
 
-` + effectsUsage(event.Policies(), policyEffects) + `
+` + effectsUsage(event.Policy("").Values(), policyEffects) + `
 Durations have a unit, as in 10ms or 1s, and are whole milliseconds.
 
 ` + exitReference,
