@@ -76,7 +76,7 @@ const MaxAttachmentBytes = 20 << 20
 //schema:rules {"properties":{"url":{"pattern":"^(https?://[^/?#@]+([/?#]|$)|data:)"},"data":{"pattern":"^[A-Za-z0-9+/]*={0,2}$"}}}
 //schema:rules {"properties":{"ref":{"pattern":"^(blob:)?sha256/[0-9a-f]{64}$"}}}
 type Source struct {
-	Type string `json:"type" schema:"enum=file|url|blob"`
+	Type string `json:"type" schema:"enum=sourceTypes"`
 	// Where the worker finds the file, below the folder that its operator allows.
 	Path string `json:"path,omitempty" schema:"min=1"`
 	URL  string `json:"url,omitempty"`                 // an http, https or data URL without a user name or password
@@ -110,7 +110,7 @@ func (s Source) validate() error {
 			return fieldf("source.data", "missing (type blob requires data in base64 or a ref)")
 		}
 	default:
-		return fieldf("source.type", "want %s, %s or %s, got %s", SourceFile, SourceURL, SourceBlob, quote(s.Type))
+		return fieldf("source.type", "want %s, got %s", oneOf(strings.Split(sourceTypes, "|")), quote(s.Type))
 	}
 	return nil
 }
@@ -147,6 +147,8 @@ const (
 	SourceFile = "file"
 	SourceURL  = "url"
 	SourceBlob = "blob"
+
+	sourceTypes = SourceFile + "|" + SourceURL + "|" + SourceBlob
 )
 
 const refScheme = "blob:"

@@ -50,7 +50,7 @@ func (e Event) Validate() error {
 		err = fieldf("clientEventId", "%d bytes (at most %d)", len(e.ClientEventID), MaxClientEventID)
 	}
 	if err == nil {
-		err = RefuseKeys(e.Extra)
+		err = RejectKeys(e.Extra)
 	}
 	return tagged(e.Tag(), err)
 }
@@ -218,8 +218,8 @@ func (e *Event) fill(fields map[string]json.RawMessage, kind kind, extra []strin
 			return err
 		}
 	}
-	// RefuseKeys comes first, so that a raw API key is reported as such.
-	if err := RefuseKeys(fields); err != nil {
+	// RejectKeys comes first, so that a raw API key is reported as such.
+	if err := RejectKeys(fields); err != nil {
 		return err
 	}
 	if check != nil {

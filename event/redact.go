@@ -16,8 +16,8 @@ import (
 // Removed replaces secrets removed by [Redact].
 const Removed = "[removed]"
 
-// RefuseKeys returns a [*FieldError] for a field named like an API key, at any depth.
-func RefuseKeys(fields map[string]json.RawMessage) error {
+// RejectKeys returns a [*FieldError] for a field named like an API key, at any depth.
+func RejectKeys(fields map[string]json.RawMessage) error {
 	for _, name := range sortedNames(fields) {
 		var value any
 		if raw := fields[name]; len(raw) > 0 && (raw[0] == '{' || raw[0] == '[') {
@@ -67,7 +67,7 @@ func isKeyName(name string) bool {
 
 var (
 	// A name, a colon or equals sign, and a value. An unquoted value has at least two characters, so that
-	// the error of RefuseKeys ("apiKey: a raw key …") does not match. From an object or array on, all text
+	// the error of RejectKeys ("apiKey: a raw key …") does not match. From an object or array on, all text
 	// is removed, because a regular expression cannot find its end.
 	namedSecret = regexp.MustCompile(`(?i)((?:api[_. -]?keys?|secret|(?:secret|private|access)[_-]?(?:access[_-]?)?key|password|passwd|passphrase|authorization|(?:access|auth|refresh|session|bearer)[_-]?token)\\?["']?\s*[:=]\s*)(\[removed\]|[{\[](?s:.*)|\\?"(?:[^"\\]|\\.)*\\?"?|'[^']*'?|(?:(?:bearer|basic|token|digest|apikey)\s+)?[^\s,;&"'}\]]{2,})`)
 	// word matches a value that may be part of a sentence: "open conf/password: permission denied".

@@ -101,7 +101,7 @@ func (b LLMRequestCompleted) Line() Line {
 func (LLMRequestCompleted) example() Body {
 	return LLMRequestCompleted{
 		RequestID: "demo:r0001", DurationMs: 1200, FinishReason: "stop", ThroughEventID: "demo:0001",
-		Usage: Usage{InputTokens: 3, CachedTokens: 1, OutputTokens: 4, ReasoningTokens: 2, CostMicros: new(int64(42)), PriceVersion: "2026-01", Quirks: []string{"call_repeated", "parameter_dropped"}},
+		Usage: Usage{InputTokens: 3, CachedTokens: 1, OutputTokens: 4, ReasoningTokens: 2, CostMicros: new(int64(42)), PriceVersion: "2026-01"},
 	}
 }
 

@@ -64,7 +64,7 @@ type RequestSettings struct {
 	ResponseFormat    *ResponseFormat `json:"responseFormat,omitempty"`
 	// Additional fields of the request, at most [MaxExtraBytes] of JSON. They override the other settings. The fields that the
 	// worker sets are rejected, in upper or lower case.
-	Extra Object `json:"extra,omitempty" schema:"names.not=model|messages|stream|stream_options|tools|functions|function_call|n"`
+	Extra Object `json:"extra,omitempty" schema:"names.not=workerFields"`
 	// Describe the request to the provider. The label `user` is sent as the field `user`, the others as `metadata` to
 	// providers that support it. Names have at most 64 bytes, values 512.
 	Labels map[string]string `json:"labels,omitempty" schema:"min=1,max=MaxLabels,names.is=Name,items.max=MaxLabelBytes"`
@@ -206,10 +206,8 @@ const (
 // LabelUser is the label that is sent as the field user.
 const LabelUser = "user"
 
-var reservedFields = []string{"model", "messages", "stream", "stream_options", "tools", "functions", "function_call", "n"}
-
-// ReservedFields returns the fields that only workers set; [RequestSettings.Extra] must not.
-func ReservedFields() []string { return slices.Clone(reservedFields) }
+// workerFields are the fields of a request that only workers set.
+const workerFields = "model|messages|stream|stream_options|tools|functions|function_call|n"
 
 // ReasoningEffort controls how much a model reasons before it answers.
 type ReasoningEffort string
@@ -309,6 +307,8 @@ const (
 	FormatText       = "text"
 	FormatJSONObject = "json_object"
 	FormatJSONSchema = "json_schema"
+
+	formats = FormatText + "|" + FormatJSONObject + "|" + FormatJSONSchema
 )
 
 // ResponseFormat is the format of an answer. JSON answers are validated. An invalid answer is repaired once; a second invalid
@@ -317,7 +317,7 @@ const (
 //schema:rules {"properties":{"name":{"pattern":"^[A-Za-z0-9_-]{0,64}$"}}}
 //schema:rules {"if":{"properties":{"type":{"const":"json_schema"}}},"then":{"required":["schema"]}}
 type ResponseFormat struct {
-	Type string `json:"type" schema:"enum=text|json_object|json_schema"`
+	Type string `json:"type" schema:"enum=formats"`
 	Name string `json:"name,omitempty"` // the name of the schema; absent or empty: `answer`
 	// The JSON Schema of the answer, at most [MaxSchemaBytes]. References to other documents are not loaded.
 	Schema Object `json:"schema,omitempty"`
@@ -326,10 +326,10 @@ type ResponseFormat struct {
 }
 
 func (f ResponseFormat) validate() error {
-	formats := []string{FormatText, FormatJSONObject, FormatJSONSchema}
+	types := strings.Split(formats, "|")
 	switch {
-	case !slices.Contains(formats, f.Type):
-		return fieldf("responseFormat.type", "want %s, got %s", oneOf(formats), quote(f.Type))
+	case !slices.Contains(types, f.Type):
+		return fieldf("responseFormat.type", "want %s, got %s", oneOf(types), quote(f.Type))
 	case f.Type != FormatJSONSchema && (f.Schema != nil || f.Name != "" || f.Strict):
 		return fieldf("responseFormat.type", "want %s, because schema, name or strict is set; got %s", FormatJSONSchema, f.Type)
 	case f.Type != FormatJSONSchema:
@@ -423,10 +423,11 @@ func validateExtra(extra Object) error {
 	if err := extra.validate("extra", MaxExtraBytes); err != nil {
 		return err
 	}
+	reserved := strings.Split(workerFields, "|")
 	for _, name := range sortedNames(extra.Fields()) {
 		// Some servers treat names as case-insensitive.
-		if i := slices.IndexFunc(reservedFields, func(f string) bool { return strings.EqualFold(f, name) }); i >= 0 {
-			return fieldf("extra."+reservedFields[i], "reserved for the worker (extra cannot set %s)", strings.Join(reservedFields, ", "))
+		if i := slices.IndexFunc(reserved, func(f string) bool { return strings.EqualFold(f, name) }); i >= 0 {
+			return fieldf("extra."+reserved[i], "reserved for the worker (extra cannot set %s)", strings.Join(reserved, ", "))
 		}
 	}
 	return nil

@@ -71,7 +71,7 @@ func value(field string, raw json.RawMessage) error {
 	if len(raw) > 0 && !json.Valid(raw) {
 		return fieldf(field, "invalid JSON")
 	}
-	return RefuseKeys(map[string]json.RawMessage{field: raw})
+	return RejectKeys(map[string]json.RawMessage{field: raw})
 }
 
 // ValidateName accepts names of 1 to [MaxNameBytes] bytes of UTF-8, not blank. It rejects control

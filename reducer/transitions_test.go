@@ -354,7 +354,7 @@ func randomInput(r *rand.Rand, s reducer.Session, at time.Time) reducer.Input {
 	case 7:
 		return received(event.SetProviderConfig{ProviderID: "openai", Model: "m", AsFallback: true, UseDefault: false}, "")
 	case 8:
-		return reducer.Refused{At: at, Reason: "not an event"}
+		return reducer.Malformed{At: at, Reason: "not an event"}
 	case 9:
 		return reducer.InterruptAsked{At: at}
 	case 10:

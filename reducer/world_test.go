@@ -35,14 +35,17 @@ func TestASessionSurvivesRandomFaults_Alone(t *testing.T) {
 			"message":   func(t *rapid.T) { w.in(t); w.input(event.New(eventtest.UserMessage().Draw(t, "message"))) },
 			"burst":     func(t *rapid.T) { w.in(t); w.burst() },
 			"any input": func(t *rapid.T) { w.in(t); w.anyInput() },
-			"bad input": func(t *rapid.T) { w.in(t); w.step(reducer.Refused{At: w.now, Reason: "not an event", Input: "?"}) },
+			"bad input": func(t *rapid.T) { w.in(t); w.step(reducer.Malformed{At: w.now, Reason: "not an event", Input: "?"}) },
 			"interrupt": func(t *rapid.T) { w.in(t); w.interrupt() },
 			"close":     func(t *rapid.T) { w.in(t); w.excuseAll(); w.step(reducer.CloseAsked{At: w.now, Reason: "enough"}) },
 			"terminate": func(t *rapid.T) { w.in(t); w.terminate() },
 			"send":      func(t *rapid.T) { w.in(t); w.send() },
 			"end":       func(t *rapid.T) { w.in(t); w.end() },
 			"fail":      func(t *rapid.T) { w.in(t); w.fail() },
-			"strategy":  func(t *rapid.T) { w.in(t); w.input(event.New(eventtest.Of[event.SetCompaction]().Draw(t, "compaction"))) },
+			"strategy": func(t *rapid.T) {
+				w.in(t)
+				w.input(event.New(eventtest.Of[event.SetCompaction]().Draw(t, "compaction")))
+			},
 			"too long":  func(t *rapid.T) { w.in(t); w.tooLong() },
 			"steps":     func(t *rapid.T) { w.in(t); w.steps(); w.steps(); w.tooLong() },
 			"tools":     func(t *rapid.T) { w.in(t); w.setTools() },

@@ -78,6 +78,7 @@ var whole = map[reflect.Type][]any{
 var fields = map[string]reflect.Value{}
 
 func init() {
+	collect(reflect.ValueOf(event.Usage{Quirks: []string{"call_repeated", "parameter_dropped"}}))
 	for _, body := range event.Examples() {
 		collect(reflect.ValueOf(body))
 	}

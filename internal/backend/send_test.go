@@ -84,5 +84,5 @@ func (refusing) UpdateWithStartWorkflow(context.Context, sdkclient.UpdateWithSta
 type refusal struct{ sdkclient.WorkflowUpdateHandle }
 
 func (refusal) Get(context.Context, any) error {
-	return temporal.NewNonRetryableApplicationError("an answer is running", wire.ErrorRefused, nil, "demo:0007")
+	return temporal.NewNonRetryableApplicationError("an answer is running", wire.ErrorRejected, nil, "demo:0007")
 }
