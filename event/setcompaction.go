@@ -96,6 +96,19 @@ func (Strategy) Values() []Strategy {
 	return []Strategy{StrategyDropToolResults, StrategySummarise, StrategyTruncate}
 }
 
+// Effect returns how the strategy shortens the messages, for the help of commands.
+func (s Strategy) Effect() string {
+	switch s {
+	case StrategyDropToolResults:
+		return "replace the oldest tool results by a short text"
+	case StrategySummarise:
+		return "replace the oldest messages by a summary that the model writes"
+	case StrategyTruncate:
+		return "remove the oldest messages"
+	}
+	return ""
+}
+
 // CompactionLimits are the values of a [SetCompaction]. Trigger and Target are in percent.
 type CompactionLimits struct {
 	Strategies      []Strategy

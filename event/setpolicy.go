@@ -83,3 +83,18 @@ const (
 func (Policy) Values() []Policy {
 	return []Policy{PolicyInterrupt, PolicyQueue, PolicyReject, PolicySteer}
 }
+
+// Effect returns what new input does to a running answer, for the help of commands.
+func (p Policy) Effect() string {
+	switch p {
+	case PolicyInterrupt:
+		return "stop the answer, keep its text, and answer again (the default)"
+	case PolicyQueue:
+		return "finish the answer, then answer the new input"
+	case PolicyReject:
+		return "reject the input"
+	case PolicySteer:
+		return "add the input to the next step of the turn, or answer it next"
+	}
+	return ""
+}

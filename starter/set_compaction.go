@@ -8,12 +8,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-var strategyEffects = map[event.Strategy]string{
-	event.StrategyDropToolResults: "replace the oldest tool results by a short text",
-	event.StrategySummarise:       "replace the oldest messages by a summary that the model writes",
-	event.StrategyTruncate:        "remove the oldest messages",
-}
-
 func newSetCompactionCommand(o *setOptions) *cobra.Command {
 	var trigger, target int
 	var isOff bool
@@ -26,7 +20,7 @@ func newSetCompactionCommand(o *setOptions) *cobra.Command {
 The log keeps all events; "starter state" shows what the model receives. The
 strategies are tried in order:
 
-` + effectsUsage(event.Strategy("").Values(), strategyEffects) + `
+` + effectsUsage[event.Strategy]() + `
 The command sets all fields. Without strategies, they are drop_tool_results and
 summarise, as in new contexts; --reset returns to the settings of new contexts.
 

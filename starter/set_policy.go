@@ -10,13 +10,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-var policyEffects = map[event.Policy]string{
-	event.PolicyInterrupt: "stop the answer, keep its text, and answer again (the default)",
-	event.PolicyQueue:     "finish the answer, then answer the new input",
-	event.PolicyReject:    "reject the input",
-	event.PolicySteer:     "add the input to the next step of the turn, or answer it next",
-}
-
 func newSetPolicyCommand(o *setOptions) *cobra.Command {
 	var quietPeriod, maxWait time.Duration
 	policies := words(event.Policy("").Values())
@@ -28,7 +21,7 @@ func newSetPolicyCommand(o *setOptions) *cobra.Command {
 and how long input is debounced before a request is sent. Omitted values stay
 unchanged.
 
-` + effectsUsage(event.Policy("").Values(), policyEffects) + `
+` + effectsUsage[event.Policy]() + `
 Durations have a unit, as in 10ms or 1s, and are whole milliseconds.
 
 ` + exitReference,
