@@ -99,8 +99,9 @@ const boundary = `(\\[nrtbf]|\\u[0-9a-fA-F]{4}|[^A-Za-z0-9]|^)`
 // note of its size. It recognizes secrets by the name before them (apiKey, password), by their format (sk-…,
 // Bearer …, PEM private keys) and as user info in a URL.
 //
-// Workflows record its results, whose length can decide which events they record. A change can
-// therefore break the replay of their histories.
+// Activities and clients redact what they pass on. Workflows redact what enters in them: signals and errors of activities.
+// A replay compares the ids and types of events with the recorded ones, not their texts. A change must keep the bound max,
+// because the size of events decides how they are divided among markers.
 func Redact(text string, max int) string {
 	return redact(text, max, func(text string) string {
 		if mayNameSecret(text) {
@@ -129,9 +130,15 @@ func redact(text string, max int, remove func(string) string) string {
 	if window := 8*max + 4096; max > 0 && size > window {
 		text = strings.ToValidUTF8(text[:window], "")
 	}
-	text = remove(text)
+	return truncate(remove(text), max, size)
+}
+
+// Truncate truncates a text to max bytes, followed by a note of its size. Workflows use it for texts that activities redacted.
+func Truncate(text string, max int) string { return truncate(text, max, len(text)) }
+
+func truncate(text string, max, size int) string {
 	if max > 0 && len(text) > max {
-		text = fmt.Sprintf("%s… (%d bytes in total)", strings.ToValidUTF8(text[:max], ""), size)
+		return fmt.Sprintf("%s… (%d bytes in total)", strings.ToValidUTF8(text[:max], ""), size)
 	}
 	return text
 }
