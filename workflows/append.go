@@ -36,7 +36,7 @@ func (r *run) append(ctx workflow.Context, in converter.RawValue, sent wire.Sent
 	if err != nil {
 		return wire.Appended{}, err // possible only if another version validated the update
 	}
-	a := &pendingAppend{events: events, size: proto.Size(in.Payload()), sent: sent}
+	a := &pendingAppend{events: events, size: proto.Size(in.Payload()), sent: r.expiryOf(sent)}
 	r.inbox.updated++
 	r.inbox.put(signal{name: wire.SignalEvent, append: a, trace: received(ctx)})
 	isRecorded := func() bool { return a.isRecorded }
@@ -55,13 +55,22 @@ func (r *run) append(ctx workflow.Context, in converter.RawValue, sent wire.Sent
 
 // validateAppend rejects invalid events, and keeps valid ones for append, which runs next.
 func (r *run) validateAppend(ctx workflow.Context, in converter.RawValue, sent wire.Sent) (err error) {
-	if sent.IsExpired(r.now()) {
+	if sent = r.expiryOf(sent); sent.IsExpired(r.now()) {
 		return errExpired(sent)
 	}
 	id := workflow.GetCurrentUpdateInfo(ctx).ID
 	r.appends.validated.updateID = id
 	r.appends.validated.events, err = appendedEvents(in, id)
 	return err
+}
+
+// expiryOf returns no expiry in a run that a reset created: there, Temporal delivers again what the previous run
+// accepted, and no sender repeats it.
+func (r *run) expiryOf(sent wire.Sent) wire.Sent {
+	if info := workflow.GetInfo(r.ctx); info.OriginalRunID != info.WorkflowExecution.RunID {
+		return wire.Sent{}
+	}
+	return sent
 }
 
 // validated is the update that was validated last.

@@ -8,7 +8,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Markdown returns the rows of a table of settings for the documentation.
+// Markdown returns the rows of a table of settings for the documentation, without the keys in the file,
+// which follow from the flags.
 func (t *Table) Markdown() string {
 	var b strings.Builder
 	t.VisitAll(func(f *pflag.Flag) {
@@ -22,10 +23,14 @@ func (t *Table) Markdown() string {
 		if name != "" && f.Value.Type() != "bool" {
 			flag += " " + name
 		}
-		row(&b, code(flag), code(t.env[f.Name]), code(t.Key(f.Name)), byDefault, meaning)
+		setting := code(flag)
+		if variable := t.env[f.Name]; variable != "" {
+			setting += ", " + code(variable)
+		}
+		row(&b, setting, byDefault, meaning)
 	})
 	for _, v := range t.variables {
-		row(&b, "", code(v.Name), "", "none", v.Usage)
+		row(&b, code(v.Name), "none", v.Usage)
 	}
 	return b.String()
 }
@@ -40,12 +45,7 @@ func row(b *strings.Builder, cells ...string) {
 	fmt.Fprintf(b, "| %s |\n", strings.Join(cells, " | "))
 }
 
-func code(text string) string {
-	if text == "" {
-		return ""
-	}
-	return "`" + text + "`"
-}
+func code(text string) string { return "`" + text + "`" }
 
 func defaultOf(f *pflag.Flag) string {
 	switch {

@@ -49,8 +49,8 @@ func (c *Connection) Table(words Words) *Table {
 	t.env["nats-url"], t.env["blob-url"] = "NATS_URL", "BLOB_URL"
 	t.variables = []Variable{
 		{Name: "TEMPORAL_API_KEY", Usage: "API key for Temporal", IsSecret: true},
-		{Name: "TEMPORAL_CONFIG_FILE", Usage: "TOML configuration of the temporal command, with profiles; `--config` does not replace it"},
-		{Name: "TEMPORAL_*", Usage: "TLS and other settings of the connection, as for the temporal command"},
+		{Name: "TEMPORAL_CONFIG_FILE", Usage: "TOML configuration of the temporal command"},
+		{Name: "TEMPORAL_*", Usage: "other settings of the temporal command"},
 		{Name: "OTEL_*", Usage: "export by OTLP, see [Monitoring](#monitoring)"},
 		{Name: "NATS_PASSWORD", Usage: "password of the NATS user", IsSecret: true},
 		{Name: variableToken, Usage: "NATS token", IsSecret: true, value: &c.NATSAuth.Token},
@@ -65,7 +65,7 @@ const variableToken = "NATS_TOKEN"
 var WorkerWords = Words{
 	Namespace: "Temporal `NAMESPACE`, created by --dev",
 	NATSURL:   "`URLS` of NATS servers, separated by commas; \"none\": do not stream answers",
-	BlobURL: "`URL` of the blob store for logs and large payloads: file:///DIR, s3://BUCKET, gs://BUCKET or azblob://CONTAINER; use the same store for all workers and clients of a namespace " +
+	BlobURL: "`URL` of the blob store for logs and large payloads: file:///DIR, s3://BUCKET, gs://BUCKET or azblob://CONTAINER; the same for all programs of a namespace " +
 		"(default: $BLOB_URL, else the folder .chronicle/blobs; with --dev, the folder blobs in --data-dir)",
 	TaskQueue:        "task `QUEUE` of the contexts to run",
 	DefaultTaskQueue: wire.TaskQueue,
@@ -123,22 +123,22 @@ const (
 // Table returns the settings in the table [worker] of the file. The presets are the built-in providers.
 func (w *Worker) Table(presets ...string) *Table {
 	t := newTable("worker")
-	t.IntVar(&w.ContinueAfter, "continue-as-new-after", 0, "number of history `EVENTS` after which a run continues as new, at least 50; 0: 4,096; a run continues earlier if Temporal suggests it")
+	t.IntVar(&w.ContinueAfter, "continue-as-new-after", 0, "number of history `EVENTS` after which a run continues as new, at least 50; 0: 4,096")
 	t.StringVar(&w.Only, "only", "", "run only `KIND`: workflows or activities (default: both)")
-	t.StringVar(&w.ProvidersFile, "providers", "", "TOML `FILE` of model providers with their URLs, keys and prices, see examples/config/providers.toml (default: the presets "+
+	t.StringVar(&w.ProvidersFile, "providers", "", "TOML `FILE` of model providers, like examples/config/providers.toml (default: the presets "+
 		strings.Join(presets, ", ")+")")
-	t.StringArrayVar(&w.AllowBaseURLs, "allow-base-url", nil, "base `URL` that contexts may use without a key, including paths below it; may be repeated "+
+	t.StringArrayVar(&w.AllowBaseURLs, "allow-base-url", nil, "base `URL` that contexts may use without a key, with paths below it; may be repeated "+
 		"(default: only those of the providers and, with --dev, those on this machine)")
 	t.StringVar(&w.AttachmentsDir, "attachments-dir", "", "`DIRECTORY` from which attachments of type \"file\" are read (default: none)")
-	t.BoolVar(&w.ToolFetch, "tool-fetch", false, "enable the tool fetch, which gets public web pages, for contexts that name it")
-	t.StringVar(&w.ToolFilesRoot, "tool-files-root", "", "enable the tools list_files and read_file, which read this `DIRECTORY`, for contexts that name them (default: none)")
+	t.BoolVar(&w.ToolFetch, "tool-fetch", false, "enable the tool fetch, which gets public web pages")
+	t.StringVar(&w.ToolFilesRoot, "tool-files-root", "", "enable the tools list_files and read_file, which read this `DIRECTORY` (default: none)")
 	t.StringVar(&w.MCPFile, "mcp", "", "JSON `FILE` with the MCP servers whose tools contexts may name, like examples/config/mcp.json (default: none)")
-	t.StringVar(&w.HooksFile, "hooks", "", "TOML `FILE` of webhooks that check all requests and answers, or receive all events, like examples/config/hooks.toml (default: none)")
-	t.IntVar(&w.CachedContexts, "cached-contexts", DefaultCachedContexts, "number of `CONTEXTS` whose state stays in memory, at least 1; the state of another one is rebuilt from its history when it receives input")
-	t.DurationVar(&w.Failover, "failover", DefaultFailover, "time after which another worker takes over the work of one that has died, at least 1s; a worker sends a heartbeat for each running activity every third of it")
-	t.DurationVar(&w.IdleClose, "idle-close", DefaultIdleClose, "time without input after which an idle session ends; the next input starts the next session of the context; 0: never")
-	t.DurationVar(&w.DrainTimeout, "drain-timeout", DefaultDrainTimeout, "time for running answers to finish when the worker stops; the rest are handed back to Temporal and repeated by another worker; 0: hand back at once, as --dev does")
-	t.BoolVar(&w.JSON, "json", false, "write logs as JSON lines, including those of the Temporal SDK and, with --dev, the Temporal server")
+	t.StringVar(&w.HooksFile, "hooks", "", "TOML `FILE` of webhooks that check requests and answers or receive events, like examples/config/hooks.toml (default: none)")
+	t.IntVar(&w.CachedContexts, "cached-contexts", DefaultCachedContexts, "number of `CONTEXTS` in memory, at least 1; others are rebuilt from their history when they receive input")
+	t.DurationVar(&w.Failover, "failover", DefaultFailover, "time after which another worker repeats the work of a dead one, at least 1s; heartbeats are sent every third of it")
+	t.DurationVar(&w.IdleClose, "idle-close", DefaultIdleClose, "time without input after which a session ends; the next input starts another; 0: never")
+	t.DurationVar(&w.DrainTimeout, "drain-timeout", DefaultDrainTimeout, "time for running answers to finish when the worker stops; another worker repeats the rest; 0: none, as with --dev")
+	t.BoolVar(&w.JSON, "json", false, "write logs as JSON lines")
 	t.level(&w.LogLevel)
 	t.metrics(&w.Metrics)
 	t.StringVar(&w.DataDir, "data-dir", DefaultDataDir, "data `DIRECTORY` of --dev, created if missing")
@@ -149,7 +149,7 @@ func (w *Worker) Table(presets ...string) *Table {
 	t.DurationVar(&w.OfflineTokenDelay, "offline-token-delay", 25*time.Millisecond, "delay between the tokens of the built-in stand-in for a model; 0: none")
 	t.variables = []Variable{
 		{Name: "OPENAI_API_KEY", Usage: "key of the default provider", IsSecret: true},
-		{Name: "OPENAI_BASE_URL", Usage: "URL of the default provider; set it without OPENAI_API_KEY for a server that requires no key"},
+		{Name: "OPENAI_BASE_URL", Usage: "URL of the default provider; without OPENAI_API_KEY, no key is sent"},
 		{Name: "OPENAI_MODEL", Usage: "model of contexts without a provider of their own"},
 	}
 	return t

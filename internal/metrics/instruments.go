@@ -53,7 +53,7 @@ func define(b *builder) *Metrics {
 			Name: "chronicle_interruptions", Description: "Answers that were stopped, by the reason.", Labels: []string{"reason"},
 		}),
 		Recovered: b.counter(Definition{
-			Name: "chronicle_recovered_answers", Description: "Answers of attempts that replaced one whose worker died.", Labels: model,
+			Name: "chronicle_recovered_answers", Description: "Answers of attempts after the death of a worker.", Labels: model,
 		}),
 		Tokens: b.counter(Definition{
 			Name: "chronicle_tokens", Labels: []string{"provider", "model", "kind"},
@@ -84,7 +84,7 @@ func define(b *builder) *Metrics {
 			Name: "chronicle_tool_call_duration", Unit: "s", Description: "Duration of executed tool calls.", Labels: []string{"tool"}, Buckets: Seconds,
 		}),
 		ApprovalsWaiting: b.reading(Definition{
-			Name: "chronicle_approvals_waiting", Description: "Contexts of the task queue in which a tool call waits for an approval or for the result of a client; each worker reports all of them, as counted at the previous scrape.",
+			Name: "chronicle_approvals_waiting", Description: "Contexts of the task queue in which a call waits for an approval or a client; each worker reports all.",
 		}),
 		HookCalls: b.counter(Definition{
 			Name: "chronicle_hook_calls", Description: "Calls of hooks: passed, changed, refused or failed.", Labels: []string{"hook", "stage", "outcome"},
@@ -93,23 +93,23 @@ func define(b *builder) *Metrics {
 			Name: "chronicle_hook_call_duration", Unit: "s", Description: "Duration of calls of hooks.", Labels: []string{"hook", "stage"}, Buckets: Seconds,
 		}),
 		BudgetsExceeded: b.counter(Definition{
-			Name: "chronicle_budgets_exceeded", Description: "Attempts that were not sent because of a budget: of the context, or of the label.", Labels: []string{"budget"},
+			Name: "chronicle_budgets_exceeded", Description: "Attempts that a budget stopped: of the context, or of the label.", Labels: []string{"budget"},
 		}),
 		TooLong: b.counter(Definition{
-			Name: "chronicle_requests_too_long", Description: "Attempts whose conversation is too long for the context window, as counted before sending or as rejected by the provider.", Labels: model,
+			Name: "chronicle_requests_too_long", Description: "Attempts whose conversation exceeds the context window, as counted or as rejected by the provider.", Labels: model,
 		}),
 		SnapshotMisses: b.counter(Definition{
-			Name: "chronicle_snapshot_misses", Description: "Attempts whose session was queried, because their workflow runs in another process.",
+			Name: "chronicle_snapshot_misses", Description: "Attempts whose workflow runs in another process, so their session was queried.",
 		}),
 		Quirks: b.counter(Definition{
-			Name: "chronicle_quirks", Description: "Deviations of model servers and MCP servers that were repaired, skipped or worked around.", Labels: []string{"kind"},
+			Name: "chronicle_quirks", Description: "Deviations of model servers and MCP servers that were worked around.", Labels: []string{"kind"},
 		}),
 		Deltas: b.counter(Definition{Name: "chronicle_deltas", Description: "Deltas received from providers."}),
 		DeltasSent: b.counter(Definition{
 			Name: "chronicle_deltas_sent", Description: "Updates with deltas that the gateway sent, counted for each viewer.",
 		}),
 		DeltasCoalesced: b.counter(Definition{
-			Name: "chronicle_deltas_coalesced", Description: "Deltas that were merged into the update of a later one because the viewer or the gateway was slow.",
+			Name: "chronicle_deltas_coalesced", Description: "Deltas that were merged into a later update because the viewer or the gateway was slow.",
 		}),
 		Continuations: b.counter(Definition{Name: "chronicle_continuations", Description: "Runs that continued as new."}),
 		HistoryEvents: b.histogram(Definition{
@@ -122,7 +122,7 @@ func define(b *builder) *Metrics {
 			Name: "chronicle_archive_lag_events", Description: "Events that are not yet archived when a run continues as new.", Buckets: counts,
 		}),
 		ArchiveDelay: b.histogram(Definition{
-			Name: "chronicle_archive_lag", Unit: "s", Description: "Time since the archive last had all events, measured when a run continues as new; 0: it has all.", Buckets: lags,
+			Name: "chronicle_archive_lag", Unit: "s", Description: "Time since the archive last had all events, when a run continues as new.", Buckets: lags,
 		}),
 		StoreOperations: b.counter(Definition{
 			Name: "chronicle_store_operations", Description: "Operations of the blob store: ok, missing (no such blob), exists (already written) or failed.", Labels: []string{"operation", "outcome"},

@@ -148,13 +148,13 @@ func TestWithoutAProviderNothingIsRecorded(t *testing.T) {
 
 func TestMetricsAreDocumented(t *testing.T) {
 	var b strings.Builder
-	b.WriteString("# Metrics\n\nThe worker and `starter serve` export these with `--metrics HOST:PORT`, see\n[Monitoring](operations.md#monitoring). `make golden` writes this page from\n[`internal/metrics`](../internal/metrics/instruments.go).\n\n| metric | labels | meaning |\n|---|---|---|\n")
+	b.WriteString("# Metrics\n\nWorkers and gateways export these with `--metrics`, see [Monitoring](operations.md#monitoring).\n\n| metric | meaning |\n|---|---|\n")
 	for _, d := range metrics.New(nil).Definitions() {
-		labels := make([]string, len(d.Labels))
-		for i, label := range d.Labels {
-			labels[i] = "`" + label + "`"
+		name := d.PrometheusName()
+		if len(d.Labels) > 0 {
+			name += "{" + strings.Join(d.Labels, ",") + "}"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", d.PrometheusName(), strings.Join(labels, ", "), strings.TrimSuffix(d.Description, "."))
+		fmt.Fprintf(&b, "| `%s` | %s |\n", name, strings.TrimSuffix(d.Description, "."))
 	}
 	golden.File(t, "../../docs/metrics.md", b.String())
 }

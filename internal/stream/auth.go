@@ -36,7 +36,7 @@ const DevToken = "nats.token"
 // those of files.
 func (a *Auth) Settings() []AuthSetting {
 	return []AuthSetting{
-		{"nats-user", "NATS_USER", "`NAME` of the NATS user, whose password is in --nats-password-file or $NATS_PASSWORD", &a.User},
+		{"nats-user", "NATS_USER", "`NAME` of the NATS user", &a.User},
 		{"nats-password-file", "NATS_PASSWORD_FILE", "`FILE` with the password of the NATS user", &a.PasswordFile},
 		{"nats-token-file", "NATS_TOKEN_FILE", "`FILE` with a NATS token; without any authentication, .chronicle/" + DevToken + " if it exists and NATS is on this machine", &a.TokenFile},
 		{"nats-creds", "NATS_CREDS", "`FILE` with NATS credentials, a JWT and an nkey seed", &a.CredsFile},

@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/workflowservice/v1"
+	sdkclient "go.temporal.io/sdk/client"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -125,6 +127,29 @@ func TestAfterAResetReadersAndTheModelSeeTheSameLog(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, found.Problems)
 	w.replayRun(c, again, "")
+}
+
+// Temporal delivers it to the new run, where it must not count as expired.
+func TestAResetKeepsALaterUpdateThatHasExpired(t *testing.T) {
+	t.Parallel()
+	w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Func(echo))
+	w.worker()
+	c := w.open("reset-expired")
+	w.say(c, "m0")
+	cut := len(w.from(c, ""))
+	expires := time.Now().Add(2 * time.Second)
+	later := event.New(event.UserMessage{Content: "later", TriggersTurn: new(false)})
+	later.ClientEventID = "later"
+	update, err := w.temporal.UpdateWorkflow(w.ctx, sdkclient.UpdateWorkflowOptions{
+		WorkflowID: wire.WorkflowID(c.Name()), UpdateName: wire.UpdateAppend, Args: []any{later, wire.Sent{Expires: expires}},
+		WaitForStage: sdkclient.WorkflowUpdateStageCompleted,
+	})
+	require.NoError(t, err)
+	require.NoError(t, update.Get(w.ctx, nil))
+	time.Sleep(time.Until(expires))
+	w.resetWithout(c, w.runs(c)[0], cut)
+	w.say(c, "m1")
+	require.Equal(t, 1, strings.Count(texts(w.from(c, "")), "later"))
 }
 
 func TestAFollowerResumesAtTheResetPoint(t *testing.T) {
