@@ -10,7 +10,7 @@ import (
 // long. It covers the messages up to that of ThroughEventID, except the system message. Tool
 // results directly after that message are covered, too.
 //
-//schema:rules {"properties":{"throughEventId":{"$ref":"EventID"}}}
+//schema:rules {"properties":{"throughEventId":{"anyOf":[{"$ref":"EventID"},{"const":""}]}}}
 //doc:effect when the messages for the model were shortened by [compaction](#compaction)
 type Compacted struct {
 	RequestID string   `json:"requestId" schema:"id,min=1"`

@@ -177,11 +177,15 @@ func (r *randomizer) simple(part, example reflect.Value, field reflect.StructFie
 	case reflect.Float64:
 		return reflect.ValueOf(rapid.Float64Range(-3, 3).Draw(r.T, "number"))
 	case reflect.Int, reflect.Int64:
-		if strings.Contains(field.Tag.Get("schema"), "format=int64") {
+		if strings.Contains(schema(field), ",format=int64,") {
 			return reflect.ValueOf(rapid.Int64().Draw(r.T, "number"))
 		}
+		low := int64(0)
+		if strings.Contains(schema(field), ",min=1,") {
+			low = 1 // also where validation accepts 0
+		}
 		bits := rapid.SampledFrom([]int{2, 4, 7, 20, 40}).Draw(r.T, "bits")
-		return reflect.ValueOf(rapid.Int64Range(0, 1<<bits).Draw(r.T, "number"))
+		return reflect.ValueOf(rapid.Int64Range(low, 1<<bits).Draw(r.T, "number"))
 	}
 	r.Fatalf("generate %s: unsupported", part.Type())
 	return part
@@ -196,11 +200,10 @@ func (r *randomizer) text(part, example reflect.Value, field reflect.StructField
 		}
 		return ""
 	}
-	schema := "," + field.Tag.Get("schema") + ","
 	switch number := rapid.IntRange(0, 9).Draw(r.T, "number"); {
 	case field.Name == "ToolCallID":
 		return fmt.Sprintf("call_%d", number)
-	case !strings.Contains(schema, ",id,"):
+	case !strings.Contains(schema(field), ",id,"):
 	case number == 0:
 		return ""
 	case field.Name == "RequestID":
@@ -208,8 +211,11 @@ func (r *randomizer) text(part, example reflect.Value, field reflect.StructField
 	default:
 		return event.FormatID("demo", number)
 	}
-	if strings.Contains(schema, ",is=") {
+	if strings.Contains(schema(field), ",is=") {
 		return rapid.SampledFrom([]string{name(r.T), example.String()}).Draw(r.T, "name")
 	}
 	return rapid.SampledFrom([]string{text(r.T), name(r.T), example.String()}).Draw(r.T, "text")
 }
+
+// schema returns the constraints of a field, each between commas.
+func schema(field reflect.StructField) string { return "," + field.Tag.Get("schema") + "," }
