@@ -7,24 +7,26 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
-	"go.temporal.io/sdk/client"
+	sdkclient "go.temporal.io/sdk/client"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/hook"
 	"github.com/seed-9ed7edd4/chronicle/internal/eventlog"
 	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/archive"
 	"github.com/seed-9ed7edd4/chronicle/internal/metrics"
+	"github.com/seed-9ed7edd4/chronicle/internal/stream"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
 // Options configure [Activities].
 type Options struct {
-	Temporal  client.Client // a client of Namespace
-	Namespace string        // of the contexts; empty: "default"
+	Temporal  sdkclient.Client // a client of Namespace
+	Namespace string           // of the contexts; empty: "default"
 	Models    Models
 	Tools     Tools           // nil: none; tools of clients still work
 	Hooks     []hook.Hook     // in order, see [hook.Validate]; nil: none
-	Sender    Sender          // for [Activities.Send]
-	Stream    Stream          // nil: no deltas and no stop messages
+	Client    *client.Client  // for [Activities.Send]
+	Stream    *stream.Conn    // nil: no deltas and no stop messages
 	Sessions  *Sessions       // of the attempts that this process's workflows schedule; nil: Generate queries workflows
 	Budgets   []LabelBudget   // of the requests with a label; nil: none
 	Reduce    reducer.Reducer // nil: [reducer.Reduce]
@@ -71,9 +73,6 @@ func New(options Options) *Activities {
 	if options.Reduce == nil {
 		options.Reduce = reducer.Reduce
 	}
-	if options.Stream == nil {
-		options.Stream = noStream{}
-	}
 	options.Rules = cmp.Or(options.Rules, reducer.CurrentRules)
 	observers := map[string]*observer{}
 	for _, h := range options.Hooks {
@@ -89,12 +88,12 @@ func New(options Options) *Activities {
 
 // StopInput is the input of [Activities.Stop].
 type StopInput struct {
-	ContextName string `json:"contextName"`
-	Stop        Stop   `json:"stop"`
+	ContextName string              `json:"contextName"`
+	Stop        reducer.StopAttempt `json:"stop"`
 }
 
 // Stop sends a stop message, and reports whether the worker that runs the attempt acknowledged it.
 // It is false before the attempt begins, after its end and without NATS. The error is always nil.
 func (a *Activities) Stop(ctx context.Context, in StopInput) (acknowledged bool, err error) {
-	return a.options.Stream.Stop(ctx, in.ContextName, in.Stop), nil
+	return a.options.Stream.Stop(ctx, in.ContextName, stream.Stop(in.Stop)) == nil, nil
 }

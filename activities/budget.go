@@ -101,7 +101,7 @@ func (g *generation) reserve(ctx context.Context, p prepared, r reservations) (p
 	if len(r.budgets) == 0 {
 		return p, nil
 	}
-	key, reserved := g.reservationKey(), 0
+	key, reserved := g.reservationKey(g.in.Attempt, g.info.Attempt), 0
 	p.settle = func(used event.Usage) {
 		for _, b := range r.budgets[:reserved] {
 			g.ledgers.settle(ctx, b.id(), wire.Settle{Key: key, Used: event.AmountOf(used)})
@@ -112,7 +112,7 @@ func (g *generation) reserve(ctx context.Context, p prepared, r reservations) (p
 	waiting, cancel := context.WithTimeout(ctx, maxWait)
 	defer cancel()
 	for _, b := range r.budgets {
-		g.settleLost(ctx, b)
+		g.settleLost(ctx, b, maxWait)
 		wanted := reducer.Reservation{Key: key, Wanted: r.wanted, Limit: b.Limit}
 		if err := g.reserveOf(ctx, waiting, b, wanted); err != nil {
 			return p, err
@@ -124,12 +124,19 @@ func (g *generation) reserve(ctx context.Context, p prepared, r reservations) (p
 	return p, nil
 }
 
-// settleLost settles the reservation of the attempt before this one, if it was lost.
-func (g *generation) settleLost(ctx context.Context, b LabelBudget) {
-	if g.in.Previous == nil || g.in.Previous.Heartbeat == nil || g.in.Previous.Heartbeat.Reservation == "" {
+// settleLost settles the reservation of the attempt before this one, if it was lost. If its worker died before a heartbeat
+// named the reservation, it has the key of an attempt that Temporal did not repeat, if there is one.
+func (g *generation) settleLost(ctx context.Context, b LabelBudget, maxWait time.Duration) {
+	if g.in.Previous == nil || g.in.Previous.Outcome != reducer.Lost {
 		return
 	}
-	lost := g.in.Previous.Heartbeat
+	var lost Heartbeat
+	if g.in.Previous.Heartbeat != nil {
+		lost = *g.in.Previous.Heartbeat
+	}
+	if lost.Reservation == "" {
+		lost.Reservation, lost.Deadline = g.reservationKey(g.in.Attempt-1, 1), g.serverNow().Add(2*maxWait)
+	}
 	settle := wire.Settle{Key: lost.Reservation, Used: event.AmountOf(lost.Usage)}
 	if !lost.Deadline.IsZero() {
 		settle.LostUntil = lost.Deadline.Add(lostGrace)
@@ -160,8 +167,8 @@ func (g *generation) reserveOf(ctx, waiting context.Context, b LabelBudget, want
 
 // reservationKey contains the run, because a reset run sends its requests again, and the attempt of the activity,
 // because a reservation that an attempt has released stays denied.
-func (g *generation) reservationKey() string {
-	return fmt.Sprintf("%s/%d.%d@%s", g.in.RequestID, g.in.Attempt, g.info.Attempt, g.info.WorkflowExecution.RunID)
+func (g *generation) reservationKey(attempt int, ofActivity int32) string {
+	return fmt.Sprintf("%s/%d.%d@%s", g.in.RequestID, attempt, ofActivity, g.info.WorkflowExecution.RunID)
 }
 
 // budgetsOf returns the budgets that apply to labels, each with its value set, in the order of the

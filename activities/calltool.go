@@ -130,7 +130,7 @@ func (a *Activities) progressOf(ctx context.Context, in CallToolInput) func(stri
 		}
 		sentAt = time.Now()
 		index++
-		a.options.Stream.Progress(in.ContextName, event.ToolProgress{
+		a.options.Stream.PublishProgress(in.ContextName, event.ToolProgress{
 			RequestID: in.RequestID, ToolCallID: in.ToolCallID, Index: index, Text: event.RedactOutput(text, event.MaxProgressBytes),
 		})
 	}

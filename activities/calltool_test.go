@@ -18,6 +18,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/stream/streamtest"
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 )
 
@@ -107,29 +108,28 @@ func TestAToolIsCalledWithItsArguments(t *testing.T) {
 	}, got)
 }
 
-// progressStream collects the progress of calls.
-type progressStream struct {
-	activities.Stream
-	texts []event.ToolProgress
-}
-
-func (s *progressStream) Progress(_ string, p event.ToolProgress) { s.texts = append(s.texts, p) }
-
 func TestTheProgressOfACallIsPublished(t *testing.T) {
-	stream := &progressStream{}
+	conn := connectNATS(t)
+	sub := subscribe(t, conn)
 	var late func(string)
 	_, err := callTool(t, func(_ context.Context, r activities.ToolCallRequest) activities.ToolCallResult {
 		r.Progress("apiKey=sk-abcdefghijklmnopqrstuv")
 		r.Progress("too fast")
 		late = r.Progress
 		return activities.ToolCallResult{Value: json.RawMessage(`1`)}
-	}, activities.CallToolInput{}, func(o *activities.Options, _ *worker.Options) { o.Stream = stream })
+	}, activities.CallToolInput{}, func(o *activities.Options, _ *worker.Options) { o.Stream = conn })
 	require.NoError(t, err)
 	late("after the call")
-	require.Len(t, stream.texts, 1)
-	require.Equal(t, "apiKey=[removed]", stream.texts[0].Text)
-	require.Equal(t, "call_1", stream.texts[0].ToolCallID)
-	require.Equal(t, "demo:r0001", stream.texts[0].RequestID)
+	conn.PublishProgress("demo", event.ToolProgress{RequestID: "demo:r0001", ToolCallID: "end"})
+	var ids, texts []string
+	for len(ids) == 0 || ids[len(ids)-1] != "end" {
+		if d, ok := streamtest.Delta(sub, <-sub.Messages()); ok { // the other one says that no answer is running
+			require.Equal(t, "demo:r0001", d.Progress.RequestID)
+			ids, texts = append(ids, d.Progress.ToolCallID), append(texts, d.Progress.Text)
+		}
+	}
+	require.Equal(t, []string{"call_1", "end"}, ids)
+	require.Equal(t, "apiKey=[removed]", texts[0])
 }
 
 func TestAFailedCallIsAResult(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/pause"
+	"github.com/seed-9ed7edd4/chronicle/internal/stream"
 	"github.com/seed-9ed7edd4/chronicle/internal/tracing"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
@@ -91,7 +92,7 @@ func (g *generation) run(ctx context.Context) (result AttemptResult, err error) 
 		}
 	}()
 	broadcast := g.options.Stream.Broadcast(
-		StreamAttempt{ContextName: g.in.ContextName, RequestID: g.in.RequestID, Number: g.in.Attempt, After: g.in.Through}, g.life.stop)
+		stream.Attempt{ContextName: g.in.ContextName, RequestID: g.in.RequestID, Number: g.in.Attempt, After: g.in.Through}, g.life.stop)
 	defer broadcast.Close()
 	if p, err = g.admit(ctx); err == nil && p.overflow == nil {
 		err = g.life.send(ctx, p)
@@ -101,7 +102,13 @@ func (g *generation) run(ctx context.Context) (result AttemptResult, err error) 
 		return g.end(ctx, p, answered{err: err})
 	}
 	broadcast.SetThrough(throughOf(p.session))
-	return g.guarded(ctx, p, broadcast.Publish), nil
+	return g.guarded(ctx, p, func(d Delta) {
+		if d.IsReasoning {
+			broadcast.PublishReasoning(d.Text)
+		} else {
+			broadcast.Publish(d.Text)
+		}
+	}), nil
 }
 
 // guarded sends the request, with the hooks beside and after the answer, and settles its usage.

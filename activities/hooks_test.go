@@ -208,7 +208,7 @@ func TestAChangedAnswerMustHaveTheResponseFormat(t *testing.T) {
 func TestARefusedAnswerIsNotRecorded(t *testing.T) {
 	model := &caller{answer: activities.Answer{
 		Text: "Let me look", Usage: event.Usage{InputTokens: 7, OutputTokens: 2}, FinishReason: "tool_calls",
-		Calls: []activities.ModelCall{{ID: "call_1", Name: "ask", Arguments: `{"question":"who?"}`}},
+		Calls: []reducer.ToolCall{{ID: "call_1", Name: "ask", Arguments: `{"question":"who?"}`}},
 	}}
 	var seen hook.Response
 	guard := hook.Hook{Name: "guard", After: func(_ context.Context, _ hook.Request, r hook.Response) (hook.Verdict, error) {
@@ -242,7 +242,7 @@ func TestARefusalAfterTheTimeoutIsFinal(t *testing.T) {
 
 // The log contains the beginning of invalid arguments.
 func TestHooksSeeTheErrorOfAnInvalidCall(t *testing.T) {
-	model := &caller{answer: activities.Answer{FinishReason: "tool_calls", Calls: []activities.ModelCall{{ID: "call_1", Name: "ask", Arguments: `I am Ann`}}}}
+	model := &caller{answer: activities.Answer{FinishReason: "tool_calls", Calls: []reducer.ToolCall{{ID: "call_1", Name: "ask", Arguments: `I am Ann`}}}}
 	guard := hook.Hook{Name: "pii", After: func(_ context.Context, _ hook.Request, r hook.Response) (hook.Verdict, error) {
 		if strings.Contains(r.Calls[0].Error, "Ann") {
 			return hook.Refuse("a name"), nil

@@ -18,6 +18,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/stream"
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
@@ -36,27 +37,10 @@ type bank struct {
 	released chan struct{} // receives after each release; nil: none is expected
 	denied   chan struct{} // receives after each denied reservation; nil: nobody waits
 	late     time.Duration // how far the clock is ahead
-	stops    stops         // receives the handler of stop messages; nil: none are sent
+	stream   *stream.Conn  // nil: no stop messages
 	model    *caller       // of the newest attempt
 	wait     chan struct{} // holds answers until it is closed; nil: none
 }
-
-// stops is a stream that passes the handler of stop messages on.
-type stops chan func(activities.Stop)
-
-func (s stops) Broadcast(_ activities.StreamAttempt, onStop func(activities.Stop)) activities.Broadcast {
-	s <- onStop
-	return noDeltas{}
-}
-
-func (stops) Progress(string, event.ToolProgress)                {}
-func (stops) Stop(context.Context, string, activities.Stop) bool { return false }
-
-type noDeltas struct{}
-
-func (noDeltas) SetThrough(string)        {}
-func (noDeltas) Publish(activities.Delta) {}
-func (noDeltas) Close()                   {}
 
 const bankDay = "2026-01-02"
 
@@ -161,11 +145,7 @@ func (b *bank) generate(budgets []activities.LabelBudget, needs, uses int, chang
 	b.mu.Lock()
 	b.model = model
 	b.mu.Unlock()
-	options := activities.Options{Temporal: b, Models: model, Budgets: budgets}
-	if b.stops != nil {
-		options.Stream = b.stops
-	}
-	registered := activities.New(options)
+	registered := activities.New(activities.Options{Temporal: b, Models: model, Budgets: budgets, Stream: b.stream})
 	if b.timeout > 0 {
 		activities.SetReserveTimeout(registered, b.timeout)
 	}
@@ -314,6 +294,23 @@ func TestALostAttemptIsSettledByTheNextOne(t *testing.T) {
 	require.Equal(t, int64(50), b.used(t, "budget:team=support"))
 }
 
+func TestAnAttemptThatWasLostBeforeItsFirstHeartbeatIsSettledByTheNextOne(t *testing.T) {
+	const id, key = "budget:team=support", "demo:r0001/1.1@" + runID
+	for name, heartbeat := range map[string]*activities.Heartbeat{"no heartbeat": nil, "a heartbeat before the reservation": {}} {
+		t.Run(name, func(t *testing.T) {
+			b := newBank(labelled(map[string]string{"team": "support"}))
+			b.ledgers[id] = reducer.Ledger{Day: bankDay, Reserved: map[string]event.Amount{key: {Tokens: 20}}}
+			began := time.Now()
+			b.answers(t, []activities.LabelBudget{limited("team", "", 100)}, 50, 30, func(in *activities.AttemptInput) {
+				in.Attempt, in.Previous = 2, &activities.PreviousAttempt{Outcome: reducer.Lost, Heartbeat: heartbeat}
+			})
+			require.Equal(t, int64(20+30), b.ledgers[id].Used().Tokens, "its worker may be alive")
+			until := b.ledgers[id].Lost[key].Until
+			require.True(t, until.After(began.Add(time.Minute)) && until.Before(began.Add(time.Hour)), until)
+		})
+	}
+}
+
 // A worker that dies leaves its reservation to the next attempt.
 func TestHeartbeatsNameTheReservation(t *testing.T) {
 	b := newBank(labelled(map[string]string{"team": "support"}))
@@ -372,16 +369,19 @@ func TestAnAttemptWaitsForTheReservationOfALostOne(t *testing.T) {
 func TestAnAttemptThatWaitsForABudgetIsWithdrawnForNewInput(t *testing.T) {
 	const id, key = "budget:team=support", "demo:r0001/1@run"
 	b := newBank(labelled(map[string]string{"team": "support"}))
-	b.denied, b.stops = make(chan struct{}, 100), make(stops, 1)
+	b.denied, b.stream = make(chan struct{}, 100), connectNATS(t)
 	b.ledgers[id] = reducer.Ledger{Day: bankDay, Reserved: map[string]event.Amount{key: {Tokens: 80}}}
+	acknowledged := make(chan error, 1)
 	go func() {
 		<-b.denied
-		(<-b.stops)(activities.Stop{RequestID: "demo:r0001", Attempt: 1, Reason: event.ReasonNewUserInput, Unsent: true})
+		stop := stream.Stop{RequestID: "demo:r0001", Attempt: 1, Reason: event.ReasonNewUserInput, Unsent: true}
+		acknowledged <- b.stream.Stop(context.Background(), "demo", stop)
 	}()
 	result, err := b.generate([]activities.LabelBudget{limited("team", "", 100)}, 50, 30, lostWith(activities.Heartbeat{
 		Sent: true, Reservation: key, Deadline: time.Now().Add(time.Hour),
 	}))
 	require.NoError(t, err)
+	require.NoError(t, <-acknowledged)
 	require.Equal(t, reducer.Withdrawn, result.Outcome)
 	require.Equal(t, event.ReasonNewUserInput, result.Reason)
 	require.Nil(t, b.model.ctx, "it was sent")

@@ -11,6 +11,8 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
+
+	"github.com/seed-9ed7edd4/chronicle/internal/stream"
 )
 
 // life sends the heartbeats of an attempt, and cancels the attempt when it must stop: after a stop message, on
@@ -118,7 +120,7 @@ func (l *life) isSent() bool {
 }
 
 // stop cancels the attempt, unless only an unsent one is to stop and it was sent.
-func (l *life) stop(stop Stop) {
+func (l *life) stop(stop stream.Stop) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !stop.Unsent || !l.state.Sent {

@@ -61,14 +61,7 @@ type Answer struct {
 	State        *event.ProviderState // for later requests to the same model; nil: none, or incomplete answer
 	FinishReason string               // of the provider; empty with an error
 	event.Usage                       // of the whole request
-	Calls        []ModelCall          // of a complete answer, in order
-}
-
-// ModelCall is a tool call as the model made it.
-type ModelCall struct {
-	ID        string // from the provider; may be empty or not unique
-	Name      string
-	Arguments string // JSON, unless the model made a mistake
+	Calls        []reducer.ToolCall   // of a complete answer, in order; an ID may be empty or not unique, and Arguments may be invalid
 }
 
 // ModelError says whether another attempt is worthwhile. Timeouts wrap [context.DeadlineExceeded].

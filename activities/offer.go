@@ -149,7 +149,7 @@ type CalledTool struct {
 
 // called resolves the calls of an answer, at most [reducer.MaxCalls]. A mistake of the model becomes
 // the error of the call, which the model reads.
-func (b toolbox) called(ctx context.Context, calls []ModelCall) []CalledTool {
+func (b toolbox) called(ctx context.Context, calls []reducer.ToolCall) []CalledTool {
 	var out []CalledTool
 	room := event.MaxAnswerBytes
 	for _, call := range calls[:min(len(calls), reducer.MaxCalls)] {
@@ -160,7 +160,7 @@ func (b toolbox) called(ctx context.Context, calls []ModelCall) []CalledTool {
 	return out
 }
 
-func (b toolbox) resolve(ctx context.Context, call ModelCall, room int) CalledTool {
+func (b toolbox) resolve(ctx context.Context, call reducer.ToolCall, room int) CalledTool {
 	called := CalledTool{ID: cutText(call.ID, maxCallIDBytes), Name: toolName(call.Name)}
 	mistake := func(format string, args ...any) CalledTool {
 		called.Error = event.Redact(fmt.Sprintf(format, args...), 1000)

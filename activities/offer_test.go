@@ -181,7 +181,7 @@ func TestTooManyBytesOfToolsFailTheRequest(t *testing.T) {
 }
 
 func TestTheToolOfAClientReplacesThatOfTheWorker(t *testing.T) {
-	model := &caller{answer: activities.Answer{FinishReason: "tool_calls", Calls: []activities.ModelCall{{ID: "1", Name: "weather", Arguments: `{}`}}}}
+	model := &caller{answer: activities.Answer{FinishReason: "tool_calls", Calls: []reducer.ToolCall{{ID: "1", Name: "weather", Arguments: `{}`}}}}
 	result, err := answered(t, toolbox{offer: offers}, model, event.SetTools{Tools: event.ToolList{{Pattern: "*"}, {Name: "weather"}}})
 	require.NoError(t, err)
 	require.Len(t, model.request.Tools, 2)
@@ -226,31 +226,31 @@ func TestCallsOfAnAnswerAreResolved(t *testing.T) {
 		},
 	}
 	for name, test := range map[string]struct {
-		call activities.ModelCall
+		call reducer.ToolCall
 		want activities.CalledTool
 	}{
-		"a call":                   {activities.ModelCall{ID: "1", Name: "weather", Arguments: `{"city":"Paris"}`}, activities.CalledTool{ID: "1", Name: "weather", Arguments: json.RawMessage(`{"city":"Paris"}`), TimeoutMs: 2000}},
-		"a rule on the arguments":  {activities.ModelCall{Name: "weather", Arguments: ` {"city": "Rome"}`}, activities.CalledTool{Name: "weather", Arguments: json.RawMessage(`{"city":"Rome"}`), TimeoutMs: 2000, Approve: true}},
-		"a rule on a pattern":      {activities.ModelCall{Name: "files_read"}, activities.CalledTool{Name: "files_read", Arguments: json.RawMessage(`{}`), Approve: true, Idempotent: true, Attempts: 3}},
-		"a rule with a bad schema": {activities.ModelCall{Name: "ask", Arguments: `{"q":1}`}, activities.CalledTool{Name: "ask", Arguments: json.RawMessage(`{"q":1}`), Client: true, Approve: true}},
-		"an unknown tool":          {activities.ModelCall{Name: "rm -rf", Arguments: `{"a":1}`}, activities.CalledTool{Name: "rm_-rf", Arguments: json.RawMessage(`{"a":1}`), Error: `unknown tool "rm_-rf" (available: weather, files_read, ask)`}},
-		"a tool without a name":    {activities.ModelCall{}, activities.CalledTool{Name: "unnamed", Arguments: json.RawMessage(`{}`), Error: `unknown tool "unnamed" (available: weather, files_read, ask)`}},
-		"invalid JSON":             {activities.ModelCall{Name: "weather", Arguments: `{"city"`}, activities.CalledTool{Name: "weather", Arguments: json.RawMessage(`{}`), Error: `invalid arguments: not JSON: unexpected EOF (you wrote: {"city")`}},
-		"no object":                {activities.ModelCall{Name: "weather", Arguments: `["Paris"]`}, activities.CalledTool{Name: "weather", Arguments: json.RawMessage(`{}`), Error: `invalid arguments: want a JSON object (you wrote: ["Paris"])`}},
-		"arguments that do not match": {activities.ModelCall{Name: "weather", Arguments: `{"town":"Paris"}`},
+		"a call":                   {reducer.ToolCall{ID: "1", Name: "weather", Arguments: `{"city":"Paris"}`}, activities.CalledTool{ID: "1", Name: "weather", Arguments: json.RawMessage(`{"city":"Paris"}`), TimeoutMs: 2000}},
+		"a rule on the arguments":  {reducer.ToolCall{Name: "weather", Arguments: ` {"city": "Rome"}`}, activities.CalledTool{Name: "weather", Arguments: json.RawMessage(`{"city":"Rome"}`), TimeoutMs: 2000, Approve: true}},
+		"a rule on a pattern":      {reducer.ToolCall{Name: "files_read"}, activities.CalledTool{Name: "files_read", Arguments: json.RawMessage(`{}`), Approve: true, Idempotent: true, Attempts: 3}},
+		"a rule with a bad schema": {reducer.ToolCall{Name: "ask", Arguments: `{"q":1}`}, activities.CalledTool{Name: "ask", Arguments: json.RawMessage(`{"q":1}`), Client: true, Approve: true}},
+		"an unknown tool":          {reducer.ToolCall{Name: "rm -rf", Arguments: `{"a":1}`}, activities.CalledTool{Name: "rm_-rf", Arguments: json.RawMessage(`{"a":1}`), Error: `unknown tool "rm_-rf" (available: weather, files_read, ask)`}},
+		"a tool without a name":    {reducer.ToolCall{}, activities.CalledTool{Name: "unnamed", Arguments: json.RawMessage(`{}`), Error: `unknown tool "unnamed" (available: weather, files_read, ask)`}},
+		"invalid JSON":             {reducer.ToolCall{Name: "weather", Arguments: `{"city"`}, activities.CalledTool{Name: "weather", Arguments: json.RawMessage(`{}`), Error: `invalid arguments: not JSON: unexpected EOF (you wrote: {"city")`}},
+		"no object":                {reducer.ToolCall{Name: "weather", Arguments: `["Paris"]`}, activities.CalledTool{Name: "weather", Arguments: json.RawMessage(`{}`), Error: `invalid arguments: want a JSON object (you wrote: ["Paris"])`}},
+		"arguments that do not match": {reducer.ToolCall{Name: "weather", Arguments: `{"town":"Paris"}`},
 			activities.CalledTool{Name: "weather", Arguments: json.RawMessage(`{"town":"Paris"}`), Error: `invalid arguments: root: missing property 'city'`}},
-		"a field named like a key": {activities.ModelCall{Name: "weather", Arguments: `{"city":"Paris","api_key":"hunter2"}`},
+		"a field named like a key": {reducer.ToolCall{Name: "weather", Arguments: `{"city":"Paris","api_key":"hunter2"}`},
 			activities.CalledTool{Name: "weather", Arguments: json.RawMessage(`{}`), Error: "invalid arguments: ToolCallEvent.parameters.api_key: a raw key is not allowed (use apiKeyRef, such as env:OPENAI_API_KEY)"}},
-		"deep arguments": {activities.ModelCall{Name: "weather", Arguments: `{"city":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `}`},
+		"deep arguments": {reducer.ToolCall{Name: "weather", Arguments: `{"city":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `}`},
 			activities.CalledTool{Name: "weather", Arguments: json.RawMessage(`{}`), Error: "invalid arguments: the JSON is nested too deep"}},
-		"long arguments": {activities.ModelCall{Name: "weather", Arguments: `{"city":"` + strings.Repeat("x", 300<<10) + `"}`},
+		"long arguments": {reducer.ToolCall{Name: "weather", Arguments: `{"city":"` + strings.Repeat("x", 300<<10) + `"}`},
 			activities.CalledTool{Name: "weather", Arguments: json.RawMessage(`{}`), Error: "invalid arguments: 307211 bytes (at most 262144)"}},
-		"a long id": {activities.ModelCall{ID: strings.Repeat("é", 100), Name: "weather", Arguments: `{"city":"Paris"}`},
+		"a long id": {reducer.ToolCall{ID: strings.Repeat("é", 100), Name: "weather", Arguments: `{"city":"Paris"}`},
 			activities.CalledTool{ID: strings.Repeat("é", 32), Name: "weather", Arguments: json.RawMessage(`{"city":"Paris"}`), TimeoutMs: 2000}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			state := &event.ProviderState{ProviderID: "openai", Model: "m", BaseURL: "https://example.com/v1", Data: json.RawMessage(`{"a":1}`)}
-			model := &caller{answer: activities.Answer{Text: "Let me see.", FinishReason: "tool_calls", Calls: []activities.ModelCall{test.call}, State: state}}
+			model := &caller{answer: activities.Answer{Text: "Let me see.", FinishReason: "tool_calls", Calls: []reducer.ToolCall{test.call}, State: state}}
 			result, err := answered(t, toolbox{offer: offers}, model, config)
 			require.NoError(t, err)
 			require.Equal(t, reducer.Called, result.Outcome)
@@ -271,7 +271,7 @@ func TestACallThatARuleCannotDecideAboutRequiresAnApproval(t *testing.T) {
 		"a schema that leads back to itself": {`{"$dynamicAnchor":"a","$dynamicRef":"#a"}`, `{"list":[]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			model := &caller{answer: activities.Answer{Calls: []activities.ModelCall{{Name: "files_read", Arguments: test.arguments}}}}
+			model := &caller{answer: activities.Answer{Calls: []reducer.ToolCall{{Name: "files_read", Arguments: test.arguments}}}}
 			result, err := answered(t, toolbox{offer: offers}, model, event.SetTools{
 				Tools: event.ToolList{{Pattern: "*"}}, Approve: event.ApprovalRules{{Tool: "mcp:files/*", When: event.Object(test.when)}},
 			})
@@ -307,7 +307,7 @@ func TestACallCannotAvoidARuleByTheSpellingOrRepetitionOfAName(t *testing.T) {
 			activities.CalledTool{Arguments: json.RawMessage(`{"headers":{"PATH":"/"},"pathname":"/"}`), Client: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			model := &caller{answer: activities.Answer{FinishReason: "tool_calls", Calls: []activities.ModelCall{{Name: "remove", Arguments: test.arguments}}}}
+			model := &caller{answer: activities.Answer{FinishReason: "tool_calls", Calls: []reducer.ToolCall{{Name: "remove", Arguments: test.arguments}}}}
 			result, err := answered(t, nil, model, event.SetTools{
 				Tools: event.ToolList{test.tool}, Approve: event.ApprovalRules{{Tool: "remove", When: event.Object(test.when)}},
 			})
@@ -322,7 +322,7 @@ func TestARuleMayNameAToolAsTheLogDoes(t *testing.T) {
 	for pattern, want := range map[string]bool{
 		"mcp:files/read": true, "files_read": true, "files_*": true, "read": false,
 	} {
-		model := &caller{answer: activities.Answer{FinishReason: "tool_calls", Calls: []activities.ModelCall{{Name: "files_read"}}}}
+		model := &caller{answer: activities.Answer{FinishReason: "tool_calls", Calls: []reducer.ToolCall{{Name: "files_read"}}}}
 		result, err := answered(t, toolbox{offer: offers}, model, event.SetTools{
 			Tools: event.ToolList{{Pattern: "mcp:files/*"}}, Approve: event.ApprovalRules{{Tool: pattern}},
 		})
@@ -333,9 +333,9 @@ func TestARuleMayNameAToolAsTheLogDoes(t *testing.T) {
 }
 
 func TestTheCallsOfAnAnswerAreBounded(t *testing.T) {
-	many := make([]activities.ModelCall, reducer.MaxCalls+1)
+	many := make([]reducer.ToolCall, reducer.MaxCalls+1)
 	for i := range many {
-		many[i] = activities.ModelCall{ID: fmt.Sprint(i), Name: "files_read", Arguments: `{"text":"` + strings.Repeat("x", 200<<10) + `"}`}
+		many[i] = reducer.ToolCall{ID: fmt.Sprint(i), Name: "files_read", Arguments: `{"text":"` + strings.Repeat("x", 200<<10) + `"}`}
 	}
 	state := &event.ProviderState{ProviderID: "openai", Model: "m", BaseURL: "https://example.com/v1", Data: json.RawMessage(`{"a":1}`)}
 	result, err := answered(t, toolbox{offer: offers}, &caller{answer: activities.Answer{FinishReason: "tool_calls", Calls: many, State: state}},

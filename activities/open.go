@@ -23,6 +23,8 @@ type OpenInput struct {
 	Unarchived     bool   `json:"unarchived,omitempty"`     // the log of ContinuedRunID is archived later
 	Reset          bool   `json:"reset,omitempty"`          // a reset created the run
 	HasSession     bool   `json:"hasSession,omitempty"`     // the run's history contains the session
+	// PreviousRunID is the run that the memo of a new run names; "": none.
+	PreviousRunID string `json:"previousRunId,omitempty"`
 	// ClaimedStore is the blob store that the memo of a new run names, if it is not that of the worker.
 	ClaimedStore string `json:"claimedStore,omitempty"`
 }
@@ -36,6 +38,9 @@ type OpenResult struct {
 	ForkedFrom    string        `json:"forkedFrom,omitempty"`    // event id, in the first session of a fork; else ""
 	Session       []byte        `json:"session,omitempty"`       // for [wire.Unpack]; empty without a log, and if the run already has the session
 	Rules         reducer.Rules `json:"rules,omitempty"`
+	// Unrecorded are positions after which earlier runs accepted input that no run recorded, oldest first, for
+	// [Activities.Recover].
+	Unrecorded []wire.Taken `json:"unrecorded,omitempty"`
 	// The following are those of [Options].
 	SearchAttributes  bool   `json:"searchAttributes"`
 	DefaultProviderID string `json:"defaultProviderId,omitempty"`
@@ -117,6 +122,9 @@ func (a *Activities) openLog(ctx context.Context, in OpenInput, base string, res
 		result.ForkedFrom = event.FormatID(opened.Origin.ContextName, opened.Origin.At)
 	case eventlog.IsRun(opened.Run.Behind):
 		result.PreviousRunID = opened.Run.Behind
+	}
+	if result.Unrecorded, err = a.log.Unrecorded(ctx, in.ContextName, opened, in.PreviousRunID); err != nil {
+		return err
 	}
 	if len(opened.Events) > 0 {
 		result.Session, err = wire.Pack(reducer.Load(in.ContextName, a.options.Reduce, opened.Events...))

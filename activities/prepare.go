@@ -82,7 +82,7 @@ func (g *generation) resolve(p *prepared) (err error) {
 func (g *generation) newGuard(p prepared) *guard {
 	request := hook.Request{
 		ContextName: g.in.ContextName, RequestID: g.in.RequestID, Attempt: g.in.Attempt, ProviderID: p.providerID, Model: p.modelName,
-		Messages: p.request.Messages, Settings: p.request.Settings, Tools: p.tools.list(), Repair: (*hook.Repair)(g.in.Repair),
+		Messages: p.request.Messages, Settings: p.request.Settings, Tools: p.tools.list(), Repair: g.in.Repair,
 	}
 	if g.in.Compaction != nil {
 		request.Purpose = event.PurposeCompaction

@@ -87,13 +87,13 @@ func TestARepairShowsTheInvalidAnswer(t *testing.T) {
 func TestHooksSeeARepair(t *testing.T) {
 	w := newWorld(t, newSession(inPerson), llmtest.Answer(`{"name":"Ann"}`))
 	w.in.Repair = toRepair
-	var seen []*hook.Repair
+	var seen []*reducer.Repair
 	w.use(hook.Hook{Name: "guard", Before: func(_ context.Context, r hook.Request) (hook.Verdict, error) {
 		seen = append(seen, r.Repair)
 		return hook.Verdict{Change: &hook.Change{HookChange: event.HookChange{Instructions: "Be brief."}}}, nil
 	}})
 	w.generated()
-	require.Equal(t, []*hook.Repair{{Answer: `{"nick":"A"}`, Problem: "root: missing property 'name'"}}, seen)
+	require.Equal(t, []*reducer.Repair{{Answer: `{"nick":"A"}`, Problem: "root: missing property 'name'"}}, seen)
 	require.Equal(t, append([]string{"system: Be brief."}, repaired...), prompt(w.model.Requests()[0]))
 }
 

@@ -8,18 +8,9 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
-
-// Sender sends events to contexts.
-type Sender interface {
-	// Send sends an event, which a context records once per client event id. It returns an
-	// [ErrNotAccepted] if repeating it is useless.
-	Send(ctx context.Context, contextName string, e event.Event) error
-}
-
-// ErrNotAccepted means that the event is invalid, or that the context rejected it.
-var ErrNotAccepted = errors.New("not accepted")
 
 // SendInput is the input of [Activities.Send].
 type SendInput struct {
@@ -28,7 +19,8 @@ type SendInput struct {
 	Event         json.RawMessage `json:"event"`
 }
 
-// Send sends an event to a context, as clients do. An event that is not accepted is not retried.
+// Send sends an event to a context, as other clients do, so that contexts start with the same options. An event that
+// is invalid or rejected is not retried.
 func (a *Activities) Send(ctx context.Context, in SendInput) error {
 	events, err := event.DecodeInput(in.Event)
 	switch {
@@ -38,7 +30,11 @@ func (a *Activities) Send(ctx context.Context, in SendInput) error {
 		return notAccepted(fmt.Errorf("send to context %q: the input has %d events (want one)", in.ContextName, len(events)))
 	}
 	events[0].ClientEventID = in.ClientEventID
-	if err = a.options.Sender.Send(ctx, in.ContextName, events[0]); errors.Is(err, ErrNotAccepted) {
+	to, err := a.options.Client.Open(in.ContextName)
+	if err == nil {
+		_, err = to.Send(ctx, events[0])
+	}
+	if errors.Is(err, client.ErrName) || errors.Is(err, client.ErrRefused) || errors.As(err, new(*event.FieldError)) {
 		return notAccepted(err)
 	}
 	return err

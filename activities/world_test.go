@@ -157,7 +157,7 @@ func (w *world) reset(sessions *activities.Sessions) {
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	w.env = suite.NewTestActivityEnvironment()
 	w.env.RegisterActivity(activities.New(activities.Options{
-		Temporal: w.server, Sessions: sessions, Meters: w.meters, Stream: backend.Stream(w.stream), HandBack: w.handBack, Hooks: w.hooks,
+		Temporal: w.server, Sessions: sessions, Meters: w.meters, Stream: w.stream, HandBack: w.handBack, Hooks: w.hooks,
 		Models: backend.Models(llm.New(llm.Options{
 			Getenv:        func(string) string { return "" },
 			AllowLoopback: true,
@@ -174,20 +174,32 @@ func (w *world) providers() []llm.Provider {
 	return []llm.Provider{{ID: cmp.Or(w.providerID, "openai"), BaseURL: baseurl.MustParse(w.model.URL), ContextWindow: w.window}}
 }
 
+// connectNATS starts NATS.
+func connectNATS(t *testing.T) *stream.Conn {
+	t.Helper()
+	nats, err := natsserver.Start(natsserver.Options{})
+	require.NoError(t, err)
+	t.Cleanup(nats.Shutdown)
+	conn, err := stream.Connect(nats.URL(), stream.Options{})
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	return conn
+}
+
+func subscribe(t *testing.T, conn *stream.Conn) *stream.Subscription {
+	t.Helper()
+	sub, err := conn.Subscribe("demo")
+	require.NoError(t, err)
+	t.Cleanup(sub.Close)
+	return sub
+}
+
 // connect starts NATS and returns a subscription to the deltas.
 func (w *world) connect() *stream.Subscription {
 	w.t.Helper()
-	nats, err := natsserver.Start(natsserver.Options{})
-	require.NoError(w.t, err)
-	w.t.Cleanup(nats.Shutdown)
-	w.stream, err = stream.Connect(nats.URL(), stream.Options{})
-	require.NoError(w.t, err)
-	w.t.Cleanup(w.stream.Close)
-	sub, err := w.stream.Subscribe("demo")
-	require.NoError(w.t, err)
-	w.t.Cleanup(sub.Close)
+	w.stream = connectNATS(w.t)
 	w.reset(nil)
-	return sub
+	return subscribe(w.t, w.stream)
 }
 
 var acts *activities.Activities

@@ -78,6 +78,7 @@ func TestSendAppendsByAnUpdateThatStartsTheContext(t *testing.T) {
 	require.Equal(t, `{"_tag":"UserMessageEvent","clientEventId":"one","content":"<Hello>"}`, dataOf(t, f.updates[0].Args))
 	require.Equal(t, sdkclient.StartWorkflowOptions{
 		ID: "context:demo", TaskQueue: "mine", WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE, Memo: map[string]any{},
 	}, f.start)
 }
 
@@ -164,13 +165,34 @@ func TestSendFallsBackToASignalWithoutAWorker(t *testing.T) {
 	require.Equal(t, "one", ids[1])
 	require.Empty(t, batch[0].ClientEventID, "the caller's events are unchanged")
 
+	options := sdkclient.StartWorkflowOptions{
+		ID: "context:demo", TaskQueue: "mine", WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE, Memo: map[string]any{},
+	}
 	require.Equal(t, []signal{
-		{"context:demo", "event", `{"_tag":"UserMessageEvent","clientEventId":"one","content":"<Hello>"}`,
-			sdkclient.StartWorkflowOptions{ID: "context:demo", TaskQueue: "mine"}},
+		{"context:demo", "event", `{"_tag":"UserMessageEvent","clientEventId":"one","content":"<Hello>"}`, options},
 		{"context:demo", "event", `[{"_tag":"SystemPromptEvent","clientEventId":"` + ids[0] + `","content":"Be brief."},` +
-			`{"_tag":"UserMessageEvent","clientEventId":"one","content":"<Hello>"}]`,
-			sdkclient.StartWorkflowOptions{ID: "context:demo", TaskQueue: "mine"}},
+			`{"_tag":"UserMessageEvent","clientEventId":"one","content":"<Hello>"}]`, options},
 	}, f.signals)
+}
+
+func TestARunThatFollowsAnEndedOneNamesIt(t *testing.T) {
+	for way, update := range map[string]func(sdkclient.UpdateWorkflowOptions) (wire.Appended, error){
+		"update": func(sdkclient.UpdateWorkflowOptions) (wire.Appended, error) { return wire.Appended{}, nil },
+		"signal": nil, // no worker
+	} {
+		t.Run(way, func(t *testing.T) {
+			f := &temporal{ended: "run-0", update: update}
+			_, err := open(t, f).Send(t.Context(), event.New(event.UserMessage{Content: "Hello"}))
+			require.NoError(t, err)
+			started := f.start
+			if update == nil {
+				require.Len(t, f.signals, 1)
+				started = f.signals[0].options
+			}
+			require.Equal(t, map[string]any{wire.MemoPreviousRun: "run-0"}, started.Memo)
+			require.Equal(t, enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE, started.WorkflowIDReusePolicy)
+		})
+	}
 }
 
 var invalidSchema = &event.ResponseFormat{Type: event.FormatJSONSchema, Schema: event.Object(`{"type":"strin"}`)}

@@ -28,7 +28,7 @@ var (
 	// ErrKeyReused is an ErrRefused: an earlier, different input had the idempotency key, see
 	// [event.KeyedIDs].
 	ErrKeyReused    = fmt.Errorf("%w: %s", ErrRefused, event.KeyReused)
-	ErrLost         = errors.New("the run was terminated before it recorded the events (send them again)")
+	ErrLost         = errors.New("the run ended before it recorded the events (after a termination, the next input records them first; after a reset, send them again)")
 	ErrUnanswered   = errors.New("the run was terminated before it answered (send a new message)")
 	ErrNoAttachment = errors.New("attachment not found")
 	ErrNoArchive    = eventlog.ErrNoArchive

@@ -34,8 +34,8 @@ type Receipt struct {
 }
 
 // Send delivers events as one input, accepted or rejected as a whole. It creates the context, or
-// its next session, if needed. When Send returns nil, the input is stored, and only a termination
-// or reset of the run can lose it.
+// its next session, if needed. When Send returns nil, the input is stored, and only a reset of
+// the run can lose it: after a termination, the next run records it.
 //
 // Events without a ClientEventID are assigned one. To repeat a Send with an unknown outcome, use
 // the ids of its receipt; the context deduplicates them among its newest thousand. Events of one
@@ -90,16 +90,20 @@ func (c *Context) Send(ctx context.Context, events ...event.Event) (Receipt, err
 }
 
 func (c *Context) sendUpdate(ctx context.Context, input converter.RawValue) ([]string, error) {
-	t, options := c.client.options.Temporal, c.startOptions(c.storeID(ctx))
-	options.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING
-	handle, err := t.UpdateWithStartWorkflow(ctx, sdkclient.UpdateWithStartWorkflowOptions{
-		StartWorkflowOperation: t.NewWithStartWorkflowOperation(options, wire.WorkflowType),
-		UpdateOptions: sdkclient.UpdateWorkflowOptions{
-			// Random: the server answers a repeated id with the first result, such as a rejection.
-			UpdateID: rand.Text(), WorkflowID: options.ID, UpdateName: wire.UpdateAppend,
-			Args:         []any{input, wire.Sent{Expires: time.Now().Add(updateExpiry)}},
-			WaitForStage: sdkclient.WorkflowUpdateStageCompleted,
-		},
+	t := c.client.options.Temporal
+	var handle sdkclient.WorkflowUpdateHandle
+	err := c.starting(ctx, func(options sdkclient.StartWorkflowOptions) (err error) {
+		options.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING
+		handle, err = t.UpdateWithStartWorkflow(ctx, sdkclient.UpdateWithStartWorkflowOptions{
+			StartWorkflowOperation: t.NewWithStartWorkflowOperation(options, wire.WorkflowType),
+			UpdateOptions: sdkclient.UpdateWorkflowOptions{
+				// Random: the server answers a repeated id with the first result, such as a rejection.
+				UpdateID: rand.Text(), WorkflowID: options.ID, UpdateName: wire.UpdateAppend,
+				Args:         []any{input, wire.Sent{Expires: time.Now().Add(updateExpiry)}},
+				WaitForStage: sdkclient.WorkflowUpdateStageCompleted,
+			},
+		})
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -133,8 +137,10 @@ func (c *Context) sendSignal(ctx context.Context, input converter.RawValue) erro
 	if err := c.checkHistory(ctx, historyBytes(len(input.Payload().GetData()))); err != nil {
 		return err
 	}
-	_, err := c.client.options.Temporal.SignalWithStartWorkflow(ctx, wire.WorkflowID(c.name), wire.SignalEvent, input,
-		c.startOptions(c.storeID(ctx)), wire.WorkflowType)
+	err := c.starting(ctx, func(options sdkclient.StartWorkflowOptions) error {
+		_, err := c.client.options.Temporal.SignalWithStartWorkflow(ctx, options.ID, wire.SignalEvent, input, options, wire.WorkflowType)
+		return err
+	})
 	if isSignalLimit(err) {
 		return &fullError{fmt.Sprintf("%s of %[1]s signals", thousands(maxSignals))}
 	}

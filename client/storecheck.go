@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/golang/groupcache/lru"
+	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
@@ -135,11 +136,26 @@ func (c *Client) hasStore(ctx context.Context, object, want string) (isSame bool
 
 // A worker whose store differs from that in the memo does not open the run.
 func (c *Context) startOptions(storeID string) sdkclient.StartWorkflowOptions {
-	options := sdkclient.StartWorkflowOptions{ID: wire.WorkflowID(c.name), TaskQueue: c.client.options.TaskQueue}
+	options := sdkclient.StartWorkflowOptions{ID: wire.WorkflowID(c.name), TaskQueue: c.client.options.TaskQueue, Memo: map[string]any{}}
 	if storeID != "" {
-		options.Memo = map[string]any{wire.MemoStore: storeID}
+		options.Memo[wire.MemoStore] = storeID
 	}
 	return options
+}
+
+// starting calls start again if the newest run has ended, with options that start another run. Its memo names the one
+// before: the worker that opens it records what the run before accepted and did not record.
+func (c *Context) starting(ctx context.Context, start func(sdkclient.StartWorkflowOptions) error) error {
+	options := c.startOptions(c.storeID(ctx))
+	options.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
+	err := start(options)
+	var ended *serviceerror.WorkflowExecutionAlreadyStarted
+	if !errors.As(err, &ended) {
+		return err
+	}
+	options.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE
+	options.Memo[wire.MemoPreviousRun] = ended.RunId
+	return start(options)
 }
 
 // storeID is "" if it is unconfirmed that client and context share a store.

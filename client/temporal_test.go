@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 
+	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	sdkclient "go.temporal.io/sdk/client"
@@ -15,7 +16,8 @@ import (
 type temporal struct {
 	sdkclient.Client
 	err   error
-	known bool // there is a closed run
+	known bool   // there is a closed run
+	ended string // id of the newest run, which has ended; "": the next input starts none
 	// run describes the newest run; nil: see known.
 	run *workflowservice.DescribeWorkflowExecutionResponse
 	// described counts calls of DescribeWorkflowExecution.
@@ -43,8 +45,19 @@ func (f *temporal) SignalWithStartWorkflow(_ context.Context, workflowID, name s
 	if workflow != wire.WorkflowType {
 		panic(workflow)
 	}
+	if err := f.reused(options); err != nil {
+		return nil, err
+	}
 	f.signals = append(f.signals, signal{workflowID, name, string(input.(converter.RawValue).Payload().GetData()), options})
 	return signaled{}, f.err
+}
+
+// reused returns the error for options that do not follow an ended run.
+func (f *temporal) reused(options sdkclient.StartWorkflowOptions) error {
+	if f.ended == "" || options.WorkflowIDReusePolicy != enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE {
+		return nil
+	}
+	return serviceerror.NewWorkflowExecutionAlreadyStarted("ended", "", f.ended)
 }
 
 // signaled is the run that received a signal.
@@ -67,6 +80,9 @@ func (f *temporal) NewWithStartWorkflowOperation(options sdkclient.StartWorkflow
 }
 
 func (f *temporal) UpdateWithStartWorkflow(_ context.Context, options sdkclient.UpdateWithStartWorkflowOptions) (sdkclient.WorkflowUpdateHandle, error) {
+	if err := f.reused(f.start); err != nil {
+		return nil, err
+	}
 	f.updates = append(f.updates, options.UpdateOptions)
 	switch {
 	case f.err != nil:

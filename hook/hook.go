@@ -77,16 +77,10 @@ type Request struct {
 	// Purpose is [event.PurposeCompaction] if the answer will be a summary that replaces messages, and
 	// empty for an answer to the user.
 	Purpose event.Purpose `json:"purpose,omitempty"`
-	// Repair asks the model to correct an answer that does not match the response format. The model
-	// receives it after the messages. Hooks cannot change it. Nil: none.
-	Repair *Repair `json:"repair,omitempty"`
-}
-
-// Repair is sent to the model as an assistant message with the answer and a user message with the
-// problem.
-type Repair struct {
-	Answer  string `json:"answer,omitempty"` // empty: too long to send
-	Problem string `json:"problem"`          // what is wrong with the answer
+	// Repair asks the model to correct an answer that does not match the response format. The model receives it after
+	// the messages, as an assistant message with the answer and a user message with the problem. Hooks cannot change
+	// it. Nil: none.
+	Repair *reducer.Repair `json:"repair,omitempty"`
 }
 
 // Response is the answer of an attempt.

@@ -19,7 +19,7 @@ type Options struct {
 	// HTTPClient should neither retry nor follow redirects. Nil: [NewHTTPClient].
 	HTTPClient *http.Client
 	Getenv     func(string) string          // for keys of the form env:NAME; nil: [os.Getenv]
-	ReadFile   func(string) ([]byte, error) // for keys of the form file:/path; nil: [os.ReadFile]
+	ReadFile   func(string) ([]byte, error) // for keys of the form file:/path; nil: from the disk
 	// Providers are added to the presets. One with the id of a preset replaces its settings and URL.
 	// Requests still follow the rules of the preset, except for those that apply only at the preset's own URL.
 	Providers []Provider
@@ -149,9 +149,6 @@ func New(o Options) *Adapter {
 	}
 	if a.getenv == nil {
 		a.getenv = os.Getenv
-	}
-	if a.readFile == nil {
-		a.readFile = os.ReadFile
 	}
 	return a
 }

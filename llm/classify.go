@@ -86,11 +86,11 @@ func (t *Target) failResponse(r *errorResponse, e *Error) {
 			e.Message += ": " + body.message
 		}
 	case t.isConfigured && (body.isError || body.isText):
-		e.Message = firstOf(body.message, body.code, body.typ, http.StatusText(e.Status), "the server gives no reason")
+		e.Message = cmp.Or(body.message, body.code, body.typ, http.StatusText(e.Status), "the server gives no reason")
 	case t.isConfigured:
-		e.Message = firstOf(http.StatusText(e.Status), "an error") + ", and the response has no message of a model server"
+		e.Message = cmp.Or(http.StatusText(e.Status), "an error") + ", and the response has no message of a model server"
 	default:
-		e.Message = firstOf(http.StatusText(e.Status), "an error") + "; the response is not shown, since the worker's operator configured no provider for " + t.BaseURL
+		e.Message = cmp.Or(http.StatusText(e.Status), "an error") + "; the response is not shown, since the worker's operator configured no provider for " + t.BaseURL
 	}
 	e.Message = t.clean(e.Message, maxMessage)
 	if advice := t.advice(e); advice != "" {
@@ -232,7 +232,7 @@ func parseErrorBody(data []byte) errorBody {
 	}
 	c := errorBody{
 		code: plainField(fields, codeFields), typ: plainField(fields, typeFields), param: plain(fields.field("param")),
-		message: firstOf(validationErrors(fields.field("detail")), plainField(fields, messageFields)),
+		message: cmp.Or(validationErrors(fields.field("detail")), plainField(fields, messageFields)),
 	}
 	c.isError = c.message != "" || body.field("error") != nil
 	for _, name := range statusFields {

@@ -199,7 +199,7 @@ var configureAdvice = regexp.MustCompile(`--providers|baseUrl is invalid|neither
 func (n *internet) adapter(options llm.Options) *llm.Adapter {
 	options.HTTPClient = n.client
 	options.Getenv = func(name string) string { return keys["env:"+name] }
-	options.ReadFile = func(name string) ([]byte, error) { return []byte(keys["file:"+name]), nil }
+	options.ReadFile = func(name string) ([]byte, error) { return []byte(keys["file:"+name] + "\n"), nil }
 	return llm.New(options)
 }
 
@@ -245,7 +245,8 @@ func TestConfiguredDestinationsAreReached(t *testing.T) {
 	type request struct{ provider, url, ref string }
 	tests := map[string]map[request]received{
 		"nothing": {
-			{"openai", "", ""}:                                             {"https://api.openai.com", "/v1/chat/completions", "key-of-openai"},
+			{"", "", ""}:       {"https://api.openai.com", "/v1/chat/completions", "key-of-openai"},
+			{"openai", "", ""}: {"https://api.openai.com", "/v1/chat/completions", "key-of-openai"},
 			{"openai", "https://api.openai.com/v1/", ""}:                   {"https://api.openai.com", "/v1/chat/completions", "key-of-openai"},
 			{"openai", "", "env:OPENAI_API_KEY"}:                           {"https://api.openai.com", "/v1/chat/completions", "key-of-openai"},
 			{"mine", "https://api.openai.com/v1", "env:OPENAI_API_KEY"}:    {"https://api.openai.com", "/v1/chat/completions", "key-of-openai"},
@@ -254,8 +255,14 @@ func TestConfiguredDestinationsAreReached(t *testing.T) {
 			{"openai", "https://api.mistral.ai/v1", "env:MISTRAL_API_KEY"}: {"https://api.mistral.ai", "/v1/chat/completions", "key-of-mistral"},
 		},
 		"a base URL": {
-			{"openai", "", ""}:                         {"https://proxy.example", "/v1/chat/completions", "key-of-openai"},
+			{"", "", ""}:       {"https://proxy.example", "/v1/chat/completions", "key-of-openai"},
+			{"openai", "", ""}: {"https://proxy.example", "/v1/chat/completions", "key-of-openai"},
 			{"openai", "https://proxy.example/v1", ""}: {"https://proxy.example", "/v1/chat/completions", "key-of-openai"},
+			{"mistral", "", ""}:                        {"https://api.mistral.ai", "/v1/chat/completions", "key-of-mistral"},
+			{"mine", "https://proxy.example/v1", ""}:   {"https://proxy.example", "/v1/chat/completions", ""},
+		},
+		"a base URL without a key": {
+			{"", "", ""}: {"https://proxy.example", "/v1/chat/completions", ""},
 		},
 		"--providers": {
 			{"house", "", ""}:                                               {"https://house.example", "/v1/chat/completions", "key-of-house"},
@@ -283,9 +290,11 @@ func TestConfiguredDestinationsAreReached(t *testing.T) {
 		adapter := n.adapter(operator.options)
 		for request, want := range requests {
 			t.Run(fmt.Sprintf("%s %v", name, request), func(t *testing.T) {
-				target, err := adapter.Resolve(reducer.ProviderConfig{
-					ProviderID: request.provider, Model: "m", BaseURL: request.url, APIKeyRef: request.ref,
-				})
+				config := reducer.ProviderConfig{ProviderID: request.provider, Model: "m", BaseURL: request.url, APIKeyRef: request.ref}
+				if request.provider == "" {
+					config = reducer.Initial().Config.Primary
+				}
+				target, err := adapter.Resolve(config)
 				require.NoError(t, err)
 				_, err = target.Stream(within(t), hello, nil)
 				require.NoError(t, err)

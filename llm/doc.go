@@ -29,7 +29,7 @@
 //   - An error quotes an error response only if it is an error object or a plain text of a preset or a
 //     configured provider. Errors of [KindInvalidAnswer] and [KindToolCall] may quote the answer.
 //   - Requests are valid for the provider, whatever the conversation contains: every tool call has
-//     its result, the system message comes first, no message is empty. Package llmtest/ordering
+//     its result, the system message comes first, no message is empty. Package internal/ordering
 //     checks the rules of the providers. The conversation itself is not modified.
 //   - An attachment that cannot be sent or read is replaced by a note to the model.
 package llm

@@ -75,7 +75,7 @@ type Error struct {
 	// states them with a [KindContextTooLong]; otherwise 0.
 	Window, InputTokens int
 
-	// Problem of a [KindInvalidAnswer], for [Target.Repair]. It is empty if a repair would not help: the answer was cut
+	// Problem of a [KindInvalidAnswer], for [reducer.Repair]. It is empty if a repair would not help: the answer was cut
 	// off, or has too many or too large calls.
 	Problem string
 

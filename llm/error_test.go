@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -15,7 +14,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-func TestErrorResponsesAreClassified(t *testing.T) {
+func TestErrorsAreClassifiedInEveryForm(t *testing.T) {
+	text := llmtest.Chunk(`{"content":"Mind"}`, "")
 	tests := map[string]struct {
 		step      llmtest.Step
 		kind      llm.Kind
@@ -63,6 +63,33 @@ func TestErrorResponsesAreClassified(t *testing.T) {
 		"500 for a long conversation": {step: llmtest.Error(500, "server_error", "the request exceeds the available context size"), kind: llm.KindContextTooLong},
 		"an error that is null":       {step: llmtest.Status(400, `{"error":null}`), kind: llm.KindBadRequest, says: "Bad Request"},
 		"half an error":               {step: llmtest.Status(400, `{"error":{"mess`), kind: llm.KindBadRequest, says: "Bad Request"},
+
+		"a field named error": {
+			llmtest.Raw(sse, `error: {"code":400,"message":"the request (512 tokens) exceeds the available context size (256 tokens)","type":"exceed_context_size_error"}`+"\n\n", llmtest.Done), llm.KindContextTooLong, false, "exceeds the available context size",
+		},
+		"a field named error with a text":     {llmtest.Raw(sse, text, "error: out of memory\n\n"), llm.KindServer, true, "out of memory"},
+		"an event named error with a text":    {llmtest.Raw(sse, text, "event: error\ndata: out of memory\n\n"), llm.KindServer, true, "out of memory"},
+		"an event named error without a name": {llmtest.Raw(sse, "event: error\ndata: {\"message\":\"slow down\",\"code\":429}\n\n"), llm.KindRateLimited, true, "slow down"},
+		"an event named error of many lines":  {llmtest.Raw(sse, "event: error\ndata: {\"error\":\ndata: {\"message\":\"slow down\",\"status_code\":429}}\n\n"), llm.KindRateLimited, true, "slow down"},
+		"an object of the type error":         {llmtest.Raw(sse, text, `data: {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`+"\n\n"), llm.KindServer, true, "Overloaded"},
+		"an object named error":               {llmtest.Raw(sse, `data: {"object":"error","message":"max_tokens is too large","type":"BadRequestError","code":400}`+"\n\n"), llm.KindBadRequest, false, "max_tokens is too large"},
+		"a base_resp, as MiniMax":             {llmtest.Raw("application/json", `{"base_resp":{"status_code":1004,"status_msg":"login fail"}}`), llm.KindServer, true, "login fail"},
+		"an error_code, as Baidu":             {llmtest.Raw("application/json", `{"error_code":336003,"error_msg":"the conversation is too wide"}`), llm.KindServer, true, "the conversation is too wide"},
+		"a detail, as FastAPI":                {llmtest.Status(400, `{"detail":"no such field"}`), llm.KindBadRequest, false, "no such field"},
+		"an error in an array in the stream":  {llmtest.Raw(sse, text, `data: [{"error":{"code":503,"message":"busy","status":"UNAVAILABLE"}}]`+"\n\n"), llm.KindServer, true, "busy"},
+		"a call that Groq cannot parse":       {llmtest.Raw(sse, text, "event: error\n"+`data: {"error":{"message":"no valid call","type":"invalid_request_error","code":"tool_use_failed","status_code":400}}`+"\n\n"), llm.KindMalformed, true, "no valid call"},
+		"such a call with a status":           {llmtest.Status(400, `{"error":{"message":"no valid call","type":"invalid_request_error","code":"tool_use_failed","failed_generation":"<f>"}}`), llm.KindMalformed, true, "no valid call"},
+		"a text":                              {llmtest.Status(400, "top_k is unknown"), llm.KindBadRequest, false, "top_k is unknown"},
+		"a JSON text":                         {llmtest.Status(429, `"slow down"`), llm.KindRateLimited, true, "slow down"},
+		"a text with status 200":              {llmtest.Raw("text/plain", "no model is loaded"), llm.KindTruncated, true, "no model is loaded"},
+		"events of text alone":                {llmtest.Raw(sse, "data: no model is loaded\n\n", llmtest.Done), llm.KindTruncated, true, "no model is loaded"},
+		"a page":                              {llmtest.Status(502, "<html><h1>Bad gateway</h1></html>"), llm.KindServer, true, "the response has no message of a model server"},
+		"an exhausted resource, as Google":    {llmtest.Raw(sse, `data: {"error":{"message":"used up","status":"RESOURCE_EXHAUSTED"}}`+"\n\n"), llm.KindRateLimited, true, "used up"},
+		"an invalid argument, as Google":      {llmtest.Raw(sse, `data: {"error":{"message":"bad part","status":"INVALID_ARGUMENT"}}`+"\n\n"), llm.KindBadRequest, false, "bad part"},
+		"throttling, as Bedrock":              {llmtest.Raw(sse, `data: {"error":{"message":"wait","type":"ThrottlingException"}}`+"\n\n"), llm.KindRateLimited, true, "wait"},
+		"an exceeded quota, as Moonshot":      {llmtest.Error(429, "exceeded_current_quota_error", "recharge"), llm.KindQuota, false, "recharge"},
+		"an overloaded engine, as Moonshot":   {llmtest.Error(429, "engine_overloaded_error", "busy"), llm.KindRateLimited, true, "busy"},
+		"a request too large, as Anthropic":   {llmtest.Raw(sse, `data: {"error":{"message":"big","type":"request_too_large"}}`+"\n\n"), llm.KindContextTooLong, false, "big"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -70,32 +97,7 @@ func TestErrorResponsesAreClassified(t *testing.T) {
 			failed := requireKind(t, test.kind, err)
 			require.Equal(t, test.retryable, failed.Retryable())
 			require.ErrorContains(t, err, test.says)
-			require.NotZero(t, failed.Status)
 		})
-	}
-}
-
-func TestRetryAfterIsReturned(t *testing.T) {
-	model := llmtest.Start(t,
-		llmtest.Error(429, "rate_limit_exceeded", "slow down").RetryAfter("7"),
-		llmtest.Status(503, "").Header("retry-after-ms", "250").RetryAfter("1"),
-		llmtest.Status(503, ""),
-	)
-	for _, want := range []time.Duration{7 * time.Second, 250 * time.Millisecond, 0} {
-		_, err := target(t, model).Stream(within(t), hello, nil)
-		var failed *llm.Error
-		require.ErrorAs(t, err, &failed)
-		require.Equal(t, want, failed.RetryAfter)
-	}
-}
-
-func TestNothingIsRetried(t *testing.T) {
-	// A second request would be unexpected and fail the test.
-	for _, step := range []llmtest.Step{llmtest.Drop(), llmtest.Status(503, ""), llmtest.Raw("text/event-stream")} {
-		model := llmtest.Start(t, step)
-		_, err := target(t, model).Stream(within(t), hello, nil)
-		require.Error(t, err)
-		require.Len(t, model.Requests(), 1)
 	}
 }
 

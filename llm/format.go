@@ -27,12 +27,6 @@ func (t *Target) responseFormat(f event.ResponseFormat) any {
 	}}
 }
 
-// Repair asks the model to correct an invalid answer.
-type Repair struct {
-	Answer  string // the invalid answer; empty if it is too long to send to the model
-	Problem string // see [Error.Problem]
-}
-
 // prompt appends the repair. If the provider does not support the format json_schema, it also adds the
 // schema to the system message.
 func (t *Target) prompt(messages []reducer.Message) []reducer.Message {

@@ -180,6 +180,8 @@ var answers = map[string]struct {
 	"calls with indexes that are text": {[]string{`{"tool_calls":[{"index":"0","id":"a","function":{"name":"time"}},{"index":"1","id":"b","function":{"name":"time"}}]}`, `{"tool_calls":[{"index":"0","function":{"arguments":"{}"}}]}`}, `a:time({}) b:time()`, ""},
 	"a call twice with two indexes":    {[]string{`{"tool_calls":[{"index":0,"id":"a","function":{"name":"time","arguments":"{}"}}]}`, `{"tool_calls":[{"index":1,"id":"a","function":{"name":"time","arguments":"{}"}}]}`}, `a:time({})`, "call_repeated"},
 	"two calls without ids":            {[]string{`{"tool_calls":[{"index":0,"function":{"name":"time","arguments":"{}"}},{"index":1,"function":{"name":"time","arguments":"{}"}}]}`}, `?:time({}) ?:time({})`, "call_id_replaced"},
+	"a call in the deprecated form":    {[]string{`{"function_call":{"name":"weather","arguments":"{"}}`, `{"function_call":{"arguments":"}"}}`}, `?:weather({})`, "call_id_replaced"},
+	"such a call with an object":       {[]string{`{"content":null,"function_call":{"name":"weather","arguments":{}}}`}, `?:weather({})`, "arguments_not_string call_id_replaced"},
 	"a call that is no array":          {[]string{`{"tool_calls":{"index":0,"id":"a","function":{"name":"time","arguments":"{}"}}}`}, `a:time({})`, ""},
 }
 
@@ -393,85 +395,6 @@ func TestFinishReasons(t *testing.T) {
 	})
 }
 
-func TestThinkTagsThatTheTemplateOpens(t *testing.T) {
-	for name, test := range map[string]struct{ content, text, reasoning string }{
-		"an end tag":                  {"Let me see. 5 + 2.\n</think>\n\nSeven.", "Seven.", "Let me see. 5 + 2.\n"},
-		"an end tag at the start":     {"</think>Seven.", "Seven.", ""},
-		"an end tag at the end":       {"Hm</think>", "", "Hm"},
-		"two end tags":                {"Hm</think>Use </think>.", "Use </think>.", "Hm"},
-		"part of an end tag":          {"Hm</thi", "Hm</thi", ""},
-		"tags as a subject":           {"Write <think> before </think>.", "Write <think> before </think>.", ""},
-		"an opening tag after spaces": {"  <think>Hm</think>Seven", "Seven", "Hm"},
-	} {
-		for _, size := range []int{1, 4, 100} {
-			t.Run(fmt.Sprintf("%s in pieces of %d", name, size), func(t *testing.T) {
-				var deltas []string
-				for at := 0; at < len(test.content); at += size {
-					deltas = append(deltas, fmt.Sprintf(`{"content":%q}`, test.content[at:min(at+size, len(test.content))]))
-				}
-				model := llmtest.Start(t, chunks(deltas...))
-				target, err := llm.New(llm.Options{Providers: []llm.Provider{
-					{ID: "house", BaseURL: baseurl.MustParse(model.URL), ThinkTags: true},
-				}}).Resolve(reducer.ProviderConfig{ProviderID: "house", Model: "m"})
-				require.NoError(t, err)
-				var streamed strings.Builder
-				result, err := target.Stream(within(t), hello, func(d llm.Delta) { streamed.WriteString(d.Text) })
-				if test.text == "" {
-					requireKind(t, llm.KindTruncated, err)
-				} else {
-					require.NoError(t, err)
-				}
-				require.Equal(t, []string{test.text, test.reasoning}, []string{result.Text, result.Reasoning})
-				require.Contains(t, streamed.String(), test.text, "the text is streamed before its kind is known")
-			})
-		}
-	}
-}
-
-func TestErrorsOfServersInEveryForm(t *testing.T) {
-	text := llmtest.Chunk(`{"content":"Mind"}`, "")
-	for name, test := range map[string]struct {
-		step      llmtest.Step
-		kind      llm.Kind
-		retryable bool
-		says      string
-	}{
-		"a field named error": {
-			llmtest.Raw(sse, `error: {"code":400,"message":"the request (512 tokens) exceeds the available context size (256 tokens)","type":"exceed_context_size_error"}`+"\n\n", llmtest.Done), llm.KindContextTooLong, false, "exceeds the available context size",
-		},
-		"a field named error with a text":     {llmtest.Raw(sse, text, "error: out of memory\n\n"), llm.KindServer, true, "out of memory"},
-		"an event named error with a text":    {llmtest.Raw(sse, text, "event: error\ndata: out of memory\n\n"), llm.KindServer, true, "out of memory"},
-		"an event named error without a name": {llmtest.Raw(sse, "event: error\ndata: {\"message\":\"slow down\",\"code\":429}\n\n"), llm.KindRateLimited, true, "slow down"},
-		"an event named error of many lines":  {llmtest.Raw(sse, "event: error\ndata: {\"error\":\ndata: {\"message\":\"slow down\",\"status_code\":429}}\n\n"), llm.KindRateLimited, true, "slow down"},
-		"an object of the type error":         {llmtest.Raw(sse, text, `data: {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`+"\n\n"), llm.KindServer, true, "Overloaded"},
-		"an object named error":               {llmtest.Raw(sse, `data: {"object":"error","message":"max_tokens is too large","type":"BadRequestError","code":400}`+"\n\n"), llm.KindBadRequest, false, "max_tokens is too large"},
-		"a base_resp, as MiniMax":             {llmtest.Raw("application/json", `{"base_resp":{"status_code":1004,"status_msg":"login fail"}}`), llm.KindServer, true, "login fail"},
-		"an error_code, as Baidu":             {llmtest.Raw("application/json", `{"error_code":336003,"error_msg":"the conversation is too wide"}`), llm.KindServer, true, "the conversation is too wide"},
-		"a detail, as FastAPI":                {llmtest.Status(400, `{"detail":"no such field"}`), llm.KindBadRequest, false, "no such field"},
-		"an error in an array in the stream":  {llmtest.Raw(sse, text, `data: [{"error":{"code":503,"message":"busy","status":"UNAVAILABLE"}}]`+"\n\n"), llm.KindServer, true, "busy"},
-		"a call that Groq cannot parse":       {llmtest.Raw(sse, text, "event: error\n"+`data: {"error":{"message":"no valid call","type":"invalid_request_error","code":"tool_use_failed","status_code":400}}`+"\n\n"), llm.KindMalformed, true, "no valid call"},
-		"such a call with a status":           {llmtest.Status(400, `{"error":{"message":"no valid call","type":"invalid_request_error","code":"tool_use_failed","failed_generation":"<f>"}}`), llm.KindMalformed, true, "no valid call"},
-		"a text":                              {llmtest.Status(400, "top_k is unknown"), llm.KindBadRequest, false, "top_k is unknown"},
-		"a JSON text":                         {llmtest.Status(429, `"slow down"`), llm.KindRateLimited, true, "slow down"},
-		"a text with status 200":              {llmtest.Raw("text/plain", "no model is loaded"), llm.KindTruncated, true, "no model is loaded"},
-		"events of text alone":                {llmtest.Raw(sse, "data: no model is loaded\n\n", llmtest.Done), llm.KindTruncated, true, "no model is loaded"},
-		"a page":                              {llmtest.Status(502, "<html><h1>Bad gateway</h1></html>"), llm.KindServer, true, "the response has no message of a model server"},
-		"an exhausted resource, as Google":    {llmtest.Raw(sse, `data: {"error":{"message":"used up","status":"RESOURCE_EXHAUSTED"}}`+"\n\n"), llm.KindRateLimited, true, "used up"},
-		"an invalid argument, as Google":      {llmtest.Raw(sse, `data: {"error":{"message":"bad part","status":"INVALID_ARGUMENT"}}`+"\n\n"), llm.KindBadRequest, false, "bad part"},
-		"throttling, as Bedrock":              {llmtest.Raw(sse, `data: {"error":{"message":"wait","type":"ThrottlingException"}}`+"\n\n"), llm.KindRateLimited, true, "wait"},
-		"an exceeded quota, as Moonshot":      {llmtest.Error(429, "exceeded_current_quota_error", "recharge"), llm.KindQuota, false, "recharge"},
-		"an overloaded engine, as Moonshot":   {llmtest.Error(429, "engine_overloaded_error", "busy"), llm.KindRateLimited, true, "busy"},
-		"a request too large, as Anthropic":   {llmtest.Raw(sse, `data: {"error":{"message":"big","type":"request_too_large"}}`+"\n\n"), llm.KindContextTooLong, false, "big"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := target(t, llmtest.Start(t, test.step)).Stream(within(t), hello, nil)
-			failed := requireKind(t, test.kind, err)
-			require.Equal(t, test.retryable, failed.Retryable())
-			require.ErrorContains(t, err, test.says)
-		})
-	}
-}
-
 func TestDelaysAreFoundWhereverTheyStand(t *testing.T) {
 	const google = `{"error":{"code":429,"message":"used up","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"17.5s"}]}}`
 	for name, test := range map[string]struct {
@@ -486,6 +409,8 @@ func TestDelaysAreFoundWhereverTheyStand(t *testing.T) {
 		"not of an error of a server": {llmtest.Error(500, "", "oops").Header("x-ratelimit-reset-requests", "450ms"), "0s"},
 		"in the headers of metadata":  {llmtest.Status(429, `{"error":{"message":"slow down","code":429,"metadata":{"headers":{"X-RateLimit-Reset-Requests":"2s","X-RateLimit-Remaining-Requests":"0"}}}}`), "2s"},
 		"in Retry-After first":        {llmtest.Status(429, google).RetryAfter("3"), "3s"},
+		"in retry-after-ms first":     {llmtest.Status(503, "").Header("retry-after-ms", "250").RetryAfter("1"), "250ms"},
+		"nowhere":                     {llmtest.Status(503, ""), "0s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := target(t, llmtest.Start(t, test.step)).Stream(within(t), hello, nil)
@@ -493,25 +418,6 @@ func TestDelaysAreFoundWhereverTheyStand(t *testing.T) {
 			require.ErrorAs(t, err, &failed)
 			require.Equal(t, test.want, failed.RetryAfter.String())
 		})
-	}
-}
-
-// A sender of events may choose a URL that only the worker can reach, and reads the log.
-func TestAServerThatNobodyConfiguredIsNotQuoted(t *testing.T) {
-	for _, step := range []llmtest.Step{
-		llmtest.Error(400, "invalid", "s3cr3t"), llmtest.Status(400, "s3cr3t"), llmtest.Raw(sse, "data: s3cr3t\n\n"), llmtest.Raw(sse, "error: s3cr3t\n\n"),
-	} {
-		model := llmtest.Start(t, step)
-		target, err := llm.New(llm.Options{AllowLoopback: true}).Resolve(reducer.ProviderConfig{ProviderID: "scripted", BaseURL: model.URL, Model: "m"})
-		require.NoError(t, err)
-		_, err = target.Stream(within(t), hello, nil)
-		require.Error(t, err)
-		require.NotContains(t, err.Error(), "s3cr3t")
-		var failed *llm.Error
-		require.ErrorAs(t, err, &failed)
-		if failed.Kind == llm.KindBadRequest {
-			require.ErrorContains(t, err, "Bad Request; the response is not shown, since the worker's operator configured no provider for "+model.URL)
-		}
 	}
 }
 

@@ -14,9 +14,9 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/event/eventtest"
+	"github.com/seed-9ed7edd4/chronicle/internal/ordering"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
-	"github.com/seed-9ed7edd4/chronicle/llm/llmtest/ordering"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
@@ -449,7 +449,7 @@ func (c *conversation) endSomehow() {
 }
 
 // called resolves a call as the worker does.
-func (c *conversation) called(call llm.Call) reducer.CalledTool {
+func (c *conversation) called(call reducer.ToolCall) reducer.CalledTool {
 	resolved := reducer.CalledTool{ID: call.ID, Name: call.Name, Arguments: json.RawMessage(call.Arguments)}
 	isOffered := slices.ContainsFunc(offered, func(tool llm.Tool) bool { return tool.Name == call.Name })
 	if event.Object(call.Arguments).Fields() == nil || !isOffered {

@@ -129,8 +129,9 @@ func TestProvidersReceiveTheSettingsThatTheySupport(t *testing.T) {
 			want: sampling + penalties + `"max_completion_tokens":5,"reasoning_effort":"none",` + schema + `,"seed":7,"user":"u"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			sent, _ := sentTo(t, reducer.ProviderConfig{ProviderID: test.provider, Model: test.model}, test.settings)
+			sent, request := sentTo(t, reducer.ProviderConfig{ProviderID: test.provider, Model: test.model}, test.settings)
 			require.JSONEq(t, `{`+test.want+`}`, sent)
+			require.Equal(t, test.provider == "mistral", request.StreamOptions == nil)
 		})
 	}
 }

@@ -44,6 +44,9 @@ func TestOtherServersCannotBeReadThroughErrors(t *testing.T) {
 			err := probe(t, model.URL)
 			require.NotContains(t, err.Error(), private)
 			require.Less(t, len(err.Error()), 300)
+			if name == "an error object" || name == "an array of errors" {
+				require.ErrorContains(t, err, "; the response is not shown, since the worker's operator configured no provider for "+model.URL)
+			}
 		})
 	}
 	t.Run("a banner", func(t *testing.T) {

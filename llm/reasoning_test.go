@@ -147,6 +147,14 @@ func TestThinkTagsAreReasoningIfConfigured(t *testing.T) {
 		"twice":                 {"<think>Hm</think>Hello <think>", "Hello <think>", "Hm"},
 		"not quite":             {"<thin", "<thin", ""},
 		"none":                  {"Hello", "Hello", ""},
+
+		// Chat templates can open the tag in the prompt.
+		"an end tag":              {"Let me see. 5 + 2.\n</think>\n\nSeven.", "Seven.", "Let me see. 5 + 2.\n"},
+		"an end tag at the start": {"</think>Seven.", "Seven.", ""},
+		"an end tag at the end":   {"Hm</think>", "", "Hm"},
+		"two end tags":            {"Hm</think>Use </think>.", "Use </think>.", "Hm"},
+		"part of an end tag":      {"Hm</thi", "Hm</thi", ""},
+		"tags as a subject":       {"Write <think> before </think>.", "Write <think> before </think>.", ""},
 	}
 	for name, test := range tests {
 		for _, size := range []int{1, 3, 100} {
@@ -161,7 +169,9 @@ func TestThinkTagsAreReasoningIfConfigured(t *testing.T) {
 						{ID: "house", BaseURL: baseurl.MustParse(model.URL), ThinkTags: isConfigured},
 					}}).Resolve(reducer.ProviderConfig{ProviderID: "house", Model: "m"})
 					require.NoError(t, err)
-					result, err := target.Stream(within(t), hello, nil)
+					var streamed strings.Builder
+					result, err := target.Stream(within(t), hello, func(d llm.Delta) { streamed.WriteString(d.Text) })
+					require.Contains(t, streamed.String(), result.Text, "the text is streamed before its kind is known")
 					if isConfigured && test.text == "" {
 						requireKind(t, llm.KindTruncated, err)
 					} else {

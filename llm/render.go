@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -303,7 +304,7 @@ func (q toolQuirks) wireID(id string, c call) string {
 // wireName returns 1 to 64 letters, digits, _ and -. Some providers also restrict the first character: see toolName.
 func wireName(name string) string {
 	name = notInName.ReplaceAllString(name, "_")
-	return firstOf(name[:min(len(name), 64)], "tool")
+	return cmp.Or(name[:min(len(name), 64)], "tool")
 }
 
 // wireArguments returns a JSON object, which some providers require.

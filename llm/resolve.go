@@ -1,9 +1,7 @@
 package llm
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -11,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/secretref"
 	"github.com/seed-9ed7edd4/chronicle/llm/baseurl"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
@@ -25,7 +24,7 @@ type Target struct {
 	FirstToken, Stall time.Duration
 	Conversation      string                // its id in traces; empty: none
 	Settings          event.RequestSettings // override those of the provider config
-	Repair            *Repair               // the invalid answer to correct; nil: none
+	Repair            *reducer.Repair       // the invalid answer to correct; nil: none
 	MaxOutput         int                   // limits the tokens of the answer if no setting does; 0: the provider's default
 	Tools             []Tool                // that the model may call; without any, no tool settings are sent
 
@@ -170,55 +169,23 @@ func (a *Adapter) MissingKeys() (missing []error) {
 }
 
 func (a *Adapter) key(providerID, ref string) (string, error) {
-	var raw, place string
-	switch kind, name, _ := strings.Cut(ref, ":"); kind {
-	case "":
+	if ref == "" {
 		return "", nil
-	case "env":
-		place = "the environment variable " + name
-		raw = a.getenv(name)
-		if strings.TrimSpace(raw) == "" {
-			return "", configError(providerID,
-				`no API key (set %s for the worker, or choose another provider with "starter set provider")`, name)
-		}
-	case "file":
-		place = "the file " + name
-		data, err := a.readFile(name)
-		if err != nil {
-			return "", configError(providerID, "no API key: the worker cannot read %s: %s", name, reasonOf(err))
-		}
-		raw = string(data)
-		if strings.TrimSpace(raw) == "" {
-			return "", configError(providerID, "no API key: %s is empty", place)
-		}
-	default:
-		return "", configError(providerID, "no API key: the reference is neither env:NAME nor file:/path")
 	}
-	key := strings.TrimSpace(raw)
+	if name, isVariable := strings.CutPrefix(ref, "env:"); isVariable && strings.TrimSpace(a.getenv(name)) == "" {
+		return "", configError(providerID,
+			`no API key (set %s for the worker, or choose another provider with "starter set provider")`, name)
+	}
+	key, err := secretref.Read(ref, a.getenv, a.readFile)
+	if err != nil {
+		return "", configError(providerID, "no API key on the worker: %v", err)
+	}
 	if strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", configError(providerID, "no API key: the content of %s is not a key (want one word of ASCII)", place)
+		return "", configError(providerID, "no API key on the worker: the content of %s is not a key (want one word of ASCII)", ref)
 	}
 	return key, nil
 }
 
-// reasonOf returns why a file could not be read, without its path.
-func reasonOf(err error) string {
-	var pathErr *fs.PathError
-	if errors.As(err, &pathErr) {
-		err = pathErr.Err
-	}
-	return event.Redact(err.Error(), 200)
-}
-
 func configError(providerID, format string, args ...any) error {
 	return &Error{ProviderID: providerID, Kind: KindConfiguration, Message: fmt.Sprintf(format, args...)}
-}
-
-func firstOf(values ...string) string {
-	for _, v := range values {
-		if v != "" {
-			return v
-		}
-	}
-	return ""
 }

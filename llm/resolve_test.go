@@ -13,7 +13,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/llm/baseurl"
-	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
@@ -27,83 +26,6 @@ func serve(t testing.TB, h http.Handler) string {
 
 func env(variables map[string]string) func(string) string {
 	return func(name string) string { return variables[name] }
-}
-
-// notes is a transport that records the URLs and credentials of requests.
-type notes struct{ url, authorization string }
-
-func (n *notes) RoundTrip(r *http.Request) (*http.Response, error) {
-	n.url, n.authorization = r.URL.String(), r.Header.Get("Authorization")
-	return nil, fs.ErrClosed
-}
-
-func TestRequestsHaveTheRightKeyAndURL(t *testing.T) {
-	variables := map[string]string{
-		"OPENAI_API_KEY": "key-of-openai", "MISTRAL_API_KEY": "key-of-mistral",
-		"OFFLINE_KEY": "key-of-offline",
-	}
-	atWork := llm.Defaults{ProviderID: "openai", BaseURL: "https://proxy.example/v1/", Model: "gpt-4o", APIKeyRef: "env:OPENAI_API_KEY"}
-	initial := reducer.Initial().Config.Primary
-	tests := map[string]struct {
-		defaults llm.Defaults
-		config   reducer.ProviderConfig
-		url, key string
-	}{
-		"a new context uses openai": {
-			config: initial, url: "https://api.openai.com/v1", key: "key-of-openai",
-		},
-		"a new context uses the provider of its worker": {
-			defaults: atWork, config: initial, url: "https://proxy.example/v1", key: "key-of-openai",
-		},
-		"a new context uses the model of its worker": {
-			defaults: llm.Defaults{ProviderID: "offline", BaseURL: "http://127.0.0.1:9/v1", Model: "offline-echo"},
-			config:   initial, url: "http://127.0.0.1:9/v1",
-		},
-		"openai in a context has the worker's URL": {
-			defaults: atWork, config: reducer.ProviderConfig{ProviderID: "openai", Model: "m"},
-			url: "https://proxy.example/v1", key: "key-of-openai",
-		},
-		"a context may repeat the worker's URL": {
-			defaults: atWork, config: reducer.ProviderConfig{ProviderID: "openai", Model: "m", BaseURL: "https://proxy.example/v1"},
-			url: "https://proxy.example/v1", key: "key-of-openai",
-		},
-		"a preset has its URL and key": {
-			defaults: atWork, config: reducer.ProviderConfig{ProviderID: "mistral", Model: "m"},
-			url: "https://api.mistral.ai/v1", key: "key-of-mistral",
-		},
-		"a local server requires no key": {
-			config: reducer.ProviderConfig{ProviderID: "ollama", Model: "m"}, url: "http://localhost:11434/v1",
-		},
-		"any other id with an allowed URL": {
-			config: reducer.ProviderConfig{ProviderID: "mine", Model: "m", BaseURL: "http://model.example/v1/"},
-			url:    "http://model.example/v1",
-		},
-		"the key of a worker is not sent to another provider's URL": {
-			defaults: llm.Defaults{ProviderID: "offline", BaseURL: "http://127.0.0.1:9/v1", APIKeyRef: "env:OFFLINE_KEY"},
-			config:   reducer.ProviderConfig{ProviderID: "other", Model: "m", BaseURL: "http://127.0.0.1:9/v1"},
-			url:      "http://127.0.0.1:9/v1",
-		},
-		"a default URL without a key does not get the preset's": {
-			defaults: llm.Defaults{ProviderID: "openai", BaseURL: "http://lmstudio.example/v1"},
-			config:   initial, url: "http://lmstudio.example/v1",
-		},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			sent := &notes{}
-			adapter := llm.New(llm.Options{
-				HTTPClient: &http.Client{Transport: sent}, Getenv: env(variables), Defaults: test.defaults,
-				AllowBaseURLs: modelExample, AllowLoopback: true,
-			})
-			target, err := adapter.Resolve(test.config)
-			require.NoError(t, err)
-			require.Equal(t, test.url, target.BaseURL)
-			_, err = target.Stream(within(t), hello, nil)
-			requireKind(t, llm.KindConnection, err)
-			require.Equal(t, test.url+"/chat/completions", sent.url)
-			require.Equal(t, test.key, strings.TrimPrefix(sent.authorization, "Bearer "))
-		})
-	}
 }
 
 func TestConfigurationErrorsSayWhatToConfigure(t *testing.T) {
@@ -148,15 +70,15 @@ func TestConfigurationErrorsSayWhatToConfigure(t *testing.T) {
 		},
 		"no such file": {
 			config: reducer.ProviderConfig{ProviderID: "file-key", Model: "m"},
-			want:   "file-key: no API key: the worker cannot read /run/secrets/key: file does not exist",
+			want:   "file-key: no API key on the worker: cannot read /run/secrets/key: file does not exist",
 		},
 		"a blank file": {
 			config: reducer.ProviderConfig{ProviderID: "file-blank", Model: "m"},
-			want:   "file-blank: no API key: the file /run/secrets/blank is empty",
+			want:   "file-blank: no API key on the worker: file:/run/secrets/blank is empty or not set",
 		},
 		"an invalid key": {
 			config: reducer.ProviderConfig{ProviderID: "two-lines", Model: "m"},
-			want:   "two-lines: no API key: the content of the environment variable TWO_LINES_API_KEY is not a key (want one word of ASCII)",
+			want:   "two-lines: no API key on the worker: the content of env:TWO_LINES_API_KEY is not a key (want one word of ASCII)",
 		},
 		"a key instead of a reference": {
 			config: reducer.ProviderConfig{ProviderID: "openai", Model: "m", APIKeyRef: "sk-secret"},
@@ -192,19 +114,6 @@ func TestConfigurationErrorsSayWhatToConfigure(t *testing.T) {
 			require.False(t, failed.Retryable())
 		})
 	}
-}
-
-func TestKeyFromAFile(t *testing.T) {
-	model := llmtest.Start(t, llmtest.Answer("Hi"))
-	adapter := llm.New(llm.Options{
-		ReadFile:  func(string) ([]byte, error) { return []byte("from-a-file\n"), nil },
-		Providers: []llm.Provider{{ID: "house", BaseURL: baseurl.MustParse(model.URL), KeyRef: "file:/run/secrets/key"}},
-	})
-	target, err := adapter.Resolve(reducer.ProviderConfig{ProviderID: "house", Model: "m"})
-	require.NoError(t, err)
-	_, err = target.Stream(within(t), hello, nil)
-	require.NoError(t, err)
-	require.Equal(t, "Bearer from-a-file", model.Requests()[0].Header.Get("Authorization"))
 }
 
 func TestDefaultsFromEnv(t *testing.T) {

@@ -22,8 +22,10 @@ type Result struct {
 	// State for later requests to the same target. Nil: none is required, it is invalid or too large, or there
 	// is no complete answer.
 	State *event.ProviderState
-	// Calls of a complete answer, in order, at most [MaxCalls]. Their results belong in the next request.
-	Calls []Call
+	// Calls of a complete answer, in order, at most [MaxCalls]. Their results belong in the next request. An ID is that of
+	// the provider, or else a new one, and unique. A Name is that of a [Tool], and Arguments are JSON, unless the model made
+	// a mistake; a Name always has 1 to 64 of A-Z a-z 0-9 _ -.
+	Calls []reducer.ToolCall
 	// FinishReason is "stop", "tool_calls", "length", "content_filter", or "other" for a reason that is unknown. It is
 	// empty with an error.
 	FinishReason string
@@ -127,7 +129,6 @@ func (t *Target) answer(ctx context.Context, sent conversation, isToolTurn bool,
 	}
 	m := &meter{counter: t.counter, encoding: encodingOf(t.Model), sent: sent, parameters: prompting(parameters), maxOutput: outputLimit(parameters)}
 	t.meter.Store(m)
-	t.counter.load(m.encoding)
 	span, sentAt, isFirst := trace.SpanFromContext(ctx), time.Now(), true
 	resp, err := t.post(ctx, body(parameters, sent.messages))
 	if err != nil {

@@ -29,7 +29,8 @@ const (
 )
 
 // tokenCounter estimates numbers of tokens. It is safe for concurrent use, and uses one CPU, so
-// that counting a long conversation does not delay other answers. A vocabulary stays in memory.
+// that counting a long conversation does not delay other answers. A vocabulary is loaded by the first count, in 0.2 s, and
+// stays in memory.
 // Conversations are sent again and again, so counts of messages are cached, in two generations.
 type tokenCounter struct {
 	seed maphash.Seed
@@ -39,8 +40,6 @@ type tokenCounter struct {
 
 	mu         sync.Mutex // guards young and old, and is held briefly
 	young, old map[countKey]int
-
-	loading sync.Map // the set of encodings that load was called for
 }
 
 type countKey struct {
@@ -164,13 +163,6 @@ func (c *tokenCounter) cached(key countKey) (tokens int, ok bool) {
 		tokens, ok = c.old[key]
 	}
 	return tokens, ok
-}
-
-// load loads a vocabulary in the background, so that the first interruption does not wait for it.
-func (c *tokenCounter) load(e encoding) {
-	if _, isLoading := c.loading.LoadOrStore(e, true); !isLoading {
-		go c.text(e, ".")
-	}
 }
 
 func (c *tokenCounter) text(e encoding, text string) int {

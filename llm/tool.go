@@ -18,15 +18,6 @@ type Tool struct {
 	Parameters  event.Object // JSON Schema of the arguments; empty: no arguments
 }
 
-// Call is a tool call of an answer.
-type Call struct {
-	// ID is that of the provider, or else a new one. It is unique in the answer.
-	ID string
-	// Name is that of a [Tool] unless the model made a mistake; 1 to 64 of A-Z a-z 0-9 _ -.
-	Name      string
-	Arguments string // JSON unless the model made a mistake
-}
-
 // toolQuirks are deviations of a provider from the tool calling of the OpenAI API.
 type toolQuirks struct {
 	none              bool // no tools are offered, and earlier calls are sent as text

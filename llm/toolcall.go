@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
 // Bounds of the tool calls of an answer.
@@ -140,13 +142,13 @@ func (r *callReader) name() string {
 }
 
 // complete returns the calls, and the extra_content and the id of each as the server sent them.
-func (r *callReader) complete(t *Target, quirks *quirkSet) (calls []Call, extras []value, ids []string) {
+func (r *callReader) complete(t *Target, quirks *quirkSet) (calls []reducer.ToolCall, extras []value, ids []string) {
 	taken := map[string]bool{}
-	given := map[Call]bool{} // with the server's id
+	given := map[reducer.ToolCall]bool{} // with the server's id
 	for _, partial := range r.calls {
 		arguments := argumentsIn(t.scrub(repaired(partial.arguments.String(), quirks)), quirks)
 		id := t.scrub(partial.id)
-		call := Call{ID: id, Name: t.calledName(t.scrub(partial.name)), Arguments: arguments}
+		call := reducer.ToolCall{ID: id, Name: t.calledName(t.scrub(partial.name)), Arguments: arguments}
 		if given[call] {
 			quirks.add(quirkRepeatedCall)
 			continue

@@ -14,60 +14,29 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// callFragments are the formats in which servers stream a tool call.
-var callFragments = map[string][]string{
-	"without an index on any fragment": {
-		llmtest.Chunk(`{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"weather","arguments":""}}]}`, ""),
-		llmtest.Chunk(`{"tool_calls":[{"function":{"arguments":"{\"city\":"}}]}`, ""),
-		llmtest.Chunk(`{"tool_calls":[{"function":{"arguments":"\"Rome\"}"}}]}`, ""),
-	},
-	"with an index on each": {
-		llmtest.Chunk(`{"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"weather","arguments":""}}]}`, ""),
-		llmtest.Chunk(`{"tool_calls":[{"index":0,"id":null,"type":null,"function":{"name":null,"arguments":"{\"city\":"}}]}`, ""),
-		llmtest.Chunk(`{"tool_calls":[{"index":0,"function":{"arguments":"\"Rome\"}"}}]}`, ""),
-	},
-	"in one piece": {
-		llmtest.Chunk(`{"content":"","tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"weather","arguments":"{\"city\":\"Rome\"}"}}]}`, ""),
-	},
-	"with incomplete arguments": {
-		llmtest.Chunk(`{"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"weather","arguments":"{\"ci"}}]}`, ""),
-	},
-	"with arguments as an object": {
-		llmtest.Chunk(`{"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"weather","arguments":{"city":"Rome"}}}]}`, ""),
-	},
-	"as a function call with an object": {
-		llmtest.Chunk(`{"content":null,"function_call":{"name":"weather","arguments":{}}}`, ""),
-	},
-	"as a function call, the deprecated form": {
-		llmtest.Chunk(`{"content":null,"function_call":{"name":"weather","arguments":"{\"city\":\"Rome\"}"}}`, ""),
-	},
-}
-
+// A server may call tools that nobody offered, in each of the forms.
 func TestUnexpectedToolCalls(t *testing.T) {
-	const sse = "text/event-stream"
-	for shape, fragments := range callFragments {
+	before, after := llmtest.Chunk(`{"content":"Let me "}`, ""), llmtest.Chunk(`{"content":"look."}`, "")
+	for name, test := range streamedCalls {
 		for _, finish := range []string{"tool_calls", "stop", "length"} {
-			t.Run(shape+", ended by "+finish, func(t *testing.T) {
-				before := llmtest.Chunk(`{"content":"Let me "}`, "")
-				after := llmtest.Chunk(`{"content":"look."}`, "")
-				end := llmtest.Chunk(`{}`, finish)
+			t.Run(name+", ended by "+finish, func(t *testing.T) {
+				calls, end := strings.Join(test.pieces(), ""), llmtest.Chunk(`{}`, finish)
 
-				step := llmtest.Raw(sse, append(append([]string{before}, fragments...), after, end, llmtest.UsageChunk(7, 9), llmtest.Done)...)
+				step := llmtest.Raw(sse, before, calls, after, end, llmtest.UsageChunk(7, 9), llmtest.Done)
 				result, err := target(t, llmtest.Start(t, step)).Stream(within(t), hello, nil)
 				require.NoError(t, err, "the text before and after the calls is the answer")
 				require.Contains(t, result.Quirks, "call_unasked")
 				result.Quirks = nil
 				require.Equal(t, llm.Result{Text: "Let me look.", FinishReason: finish, Usage: event.Usage{InputTokens: 7, OutputTokens: 9}}, result)
 
-				step = llmtest.Raw(sse, append(fragments, end, llmtest.UsageChunk(7, 9), llmtest.Done)...)
+				step = llmtest.Raw(sse, calls, end, llmtest.UsageChunk(7, 9), llmtest.Done)
 				result, err = target(t, llmtest.Start(t, step)).Stream(within(t), hello, nil)
 				failed := requireKind(t, llm.KindToolCall, err)
 				require.False(t, failed.Retryable())
-				require.ErrorContains(t, err, `calls the tool "weather", although no tools were offered`)
+				require.ErrorContains(t, err, ", although no tools were offered")
 				require.Empty(t, result.FinishReason)
 
-				step = llmtest.Raw(sse, append(append([]string{before}, fragments...), end)...).
-					CutAt(len(before) + len(fragments[0]))
+				step = llmtest.Raw(sse, before, calls, end).CutAt(len(before) + len(calls))
 				result, err = target(t, llmtest.Start(t, step)).Stream(within(t), hello, nil)
 				requireKind(t, llm.KindTruncated, err)
 				require.Equal(t, "Let me ", result.Text)
@@ -101,19 +70,29 @@ func TestAnAnswerWithCallsIsComplete(t *testing.T) {
 	require.Equal(t, []llm.Delta{{Text: "Hm", IsReasoning: true}, {Text: "Let me "}, {Text: "look."}}, deltas, "calls are no deltas")
 	require.Equal(t, llm.Result{
 		Text: "Let me look.", Reasoning: "Hm", FinishReason: "tool_calls", Usage: event.Usage{InputTokens: 7, OutputTokens: 4},
-		Calls: []llm.Call{{ID: "c1", Name: "weather", Arguments: `{"city":"Rome"}`}, {ID: "c2", Name: "time", Arguments: `{}`}},
+		Calls: []reducer.ToolCall{{ID: "c1", Name: "weather", Arguments: `{"city":"Rome"}`}, {ID: "c2", Name: "time", Arguments: `{}`}},
 		State: &event.ProviderState{
 			ProviderID: "scripted", Model: "model-1", BaseURL: model.URL, Data: json.RawMessage(`{"reasoning_content":"Hm"}`), CallIDs: []string{"c1", "c2"},
 		},
 	}, result)
 }
 
-// streamedCalls are the pieces of calls as servers send them, with the calls in the form
-// id:name(arguments); a generated id is a question mark.
-var streamedCalls = map[string]struct {
+type callTest struct {
 	deltas []string
 	want   string
-}{
+}
+
+// pieces returns an event for each delta.
+func (c callTest) pieces() (pieces []string) {
+	for _, delta := range c.deltas {
+		pieces = append(pieces, llmtest.Chunk(`{"tool_calls":[{`+delta+`}]}`, ""))
+	}
+	return pieces
+}
+
+// streamedCalls are the pieces of calls as servers send them, with the calls in the form
+// id:name(arguments); a generated id is a question mark.
+var streamedCalls = map[string]callTest{
 	"with indexes, interleaved": {[]string{
 		`"index":0,"id":"a","type":"function","function":{"name":"weather","arguments":""}`, `"index":1,"id":"b","function":{"name":"time","arguments":""}`,
 		`"index":0,"function":{"arguments":"{\"city\":"}`, `"index":1,"function":{"arguments":"{}"}`, `"index":0,"function":{"arguments":"1}"}`,
@@ -152,7 +131,6 @@ var streamedCalls = map[string]struct {
 		`"index":0,"id":"a","function":{"name":"weather","arguments":"{}"}`, `"index":1,"id":"a","function":{"name":"time","arguments":"{}"}`,
 	}, `a:weather({}) ?:time({})`},
 	"with an id that is too long":   {[]string{`"index":0,"id":"` + strings.Repeat("x", 65) + `","function":{"name":"time","arguments":"{}"}`}, `?:time({})`},
-	"with an object":                {[]string{`"index":0,"id":"a","function":{"name":"weather","arguments":{"city":"Rome"}}`}, `a:weather({"city":"Rome"})`},
 	"without arguments":             {[]string{`"index":0,"id":"a","function":{"name":"time"}`}, `a:time()`},
 	"with arguments of null":        {[]string{`"index":0,"id":"a","function":{"name":"time","arguments":null}`}, `a:time()`},
 	"with invalid arguments":        {[]string{`"index":0,"id":"a","function":{"name":"time","arguments":"{now"}`}, `a:time({now)`},
@@ -160,7 +138,7 @@ var streamedCalls = map[string]struct {
 	"without a name":                {[]string{`"index":0,"id":"a","function":{"arguments":"{}"}`}, `a:tool({})`},
 }
 
-func format(calls []llm.Call) string {
+func format(calls []reducer.ToolCall) string {
 	var texts []string
 	for _, call := range calls {
 		id := call.ID
@@ -177,13 +155,9 @@ func TestCallsAreReadInEveryForm(t *testing.T) {
 		for _, isSplit := range []bool{true, false} {
 			for _, finish := range []string{"tool_calls", "stop", "function_call", "eos"} {
 				t.Run(fmt.Sprintf("%s, in one event: %v, ended by %s", name, !isSplit, finish), func(t *testing.T) {
-					var pieces []string
-					if isSplit {
-						for _, delta := range test.deltas {
-							pieces = append(pieces, llmtest.Chunk(`{"tool_calls":[{`+delta+`}]}`, ""))
-						}
-					} else {
-						pieces = append(pieces, llmtest.Chunk(`{"tool_calls":[{`+strings.Join(test.deltas, "},{")+`}]}`, ""))
+					pieces := test.pieces()
+					if !isSplit {
+						pieces = []string{llmtest.Chunk(`{"tool_calls":[{`+strings.Join(test.deltas, "},{")+`}]}`, "")}
 					}
 					model := llmtest.Start(t, llmtest.Raw("text/event-stream", append(pieces, llmtest.Chunk(`{}`, finish), llmtest.Done)...))
 					result, err := withTools(t, model, reducer.ProviderConfig{}).Stream(within(t), hello, nil)
@@ -200,12 +174,6 @@ func TestCallsAreReadInEveryForm(t *testing.T) {
 			}
 		}
 	}
-	t.Run("in the deprecated form", func(t *testing.T) {
-		model := llmtest.Start(t, chunks(`{"function_call":{"name":"weather","arguments":"{"}}`, `{"function_call":{"arguments":"}"}}`))
-		result, err := withTools(t, model, reducer.ProviderConfig{}).Stream(within(t), hello, nil)
-		require.NoError(t, err)
-		require.Equal(t, "?:weather({})", format(result.Calls))
-	})
 }
 
 func TestAnAnswerNeverHasAnIncompleteCall(t *testing.T) {
@@ -231,18 +199,16 @@ func TestAnAnswerNeverHasAnIncompleteCall(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, conversation := range [][]reducer.Message{hello} {
-				result, err := withTools(t, llmtest.Start(t, test.step), reducer.ProviderConfig{}).Stream(within(t), conversation, nil)
-				require.Empty(t, result.Calls)
-				require.Equal(t, []string{test.text, test.finish}, []string{result.Text, result.FinishReason})
-				if test.kind == "" {
-					require.NoError(t, err)
-					return
-				}
-				failed := requireKind(t, test.kind, err)
-				require.ErrorContains(t, err, test.says)
-				require.Empty(t, failed.Problem, "a repair would not help")
+			result, err := withTools(t, llmtest.Start(t, test.step), reducer.ProviderConfig{}).Stream(within(t), hello, nil)
+			require.Empty(t, result.Calls)
+			require.Equal(t, []string{test.text, test.finish}, []string{result.Text, result.FinishReason})
+			if test.kind == "" {
+				require.NoError(t, err)
+				return
 			}
+			failed := requireKind(t, test.kind, err)
+			require.ErrorContains(t, err, test.says)
+			require.Empty(t, failed.Problem, "a repair would not help")
 		})
 	}
 }

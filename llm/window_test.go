@@ -78,7 +78,7 @@ func TestToolsAndSchemasAreInput(t *testing.T) {
 
 func TestARepairIsInput(t *testing.T) {
 	target := resolve(t, reducer.ProviderConfig{ProviderID: "mine", Model: "m", BaseURL: "http://127.0.0.1:1/v1"})
-	target.Repair = &llm.Repair{Answer: strings.Repeat("long ", 1000), Problem: "not JSON"}
+	target.Repair = &reducer.Repair{Answer: strings.Repeat("long ", 1000), Problem: "not JSON"}
 	tokens, err := target.InputTokens(within(t), hello, 2000)
 	require.NoError(t, err)
 	require.Greater(t, tokens, 1000)

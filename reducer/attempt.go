@@ -116,7 +116,7 @@ func (d *decision) recordStart(attempt int, through, providerID, model string) {
 }
 
 // correctProvider records the attempt again if the worker used another provider or model, because its default
-// has changed.
+// has changed. The next attempts are recorded with that default.
 func (d *decision) correctProvider(providerID, model string) {
 	r := d.Request
 	isSame := providerID == r.ProviderID && model == r.Model
@@ -124,6 +124,9 @@ func (d *decision) correctProvider(providerID, model string) {
 		return
 	}
 	d.recordStart(r.Attempt, r.Through, providerID, model)
+	if config := d.Reduced.Config; config.Primary.IsDefault && !(r.Fallback && config.Fallback != nil) {
+		d.Options.DefaultProviderID, d.Options.DefaultModel = providerID, model
+	}
 }
 
 // Maximum bytes of errors of attempts; a truncated error has up to 100 more.

@@ -32,9 +32,7 @@ and show what was approved. The turn of the context then continues. No worker is
 needed.
 
 With --arguments, the call is made with these arguments instead of those of the
-model.
-
-` + exitReference,
+model.`,
 		Example: `  starter approve -n demo
   starter approve -n demo call_1 --arguments '{"path":"notes.txt"}'`,
 		Args: atMostOneArgument,
@@ -52,9 +50,7 @@ func newDenyCommand(a *app) *cobra.Command {
 		Short: "Deny tool calls that wait for an approval",
 		Long: `Deny the tool call with the id CALL, or all calls that wait for an approval, and
 show what was denied. The model receives the denial with its reason as the result
-of the call. No worker is needed.
-
-` + exitReference,
+of the call. No worker is needed.`,
 		Example: `  starter deny -n demo
   starter deny -n demo call_1 --reason "Ask the owner first."`,
 		Args: atMostOneArgument,
@@ -87,11 +83,10 @@ func runDecide(ctx context.Context, o decideOptions, args []string) error {
 			return err
 		}
 	}
-	c, to, err := o.open(ctx, o.name)
+	to, err := o.open(ctx, o.name)
 	if err != nil {
 		return err
 	}
-	defer c.Shutdown()
 	calls, err := waitingCalls(ctx, to, reducer.CallApproval, id)
 	if err != nil {
 		return err

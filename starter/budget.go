@@ -14,8 +14,8 @@ import (
 type budgetOptions struct {
 	setOptions
 	label  string
-	tokens int64
-	cost   float64
+	tokens *int64
+	cost   *float64
 	none   bool
 }
 
@@ -32,15 +32,13 @@ under a budget have at most 4,096 tokens, unless --max-tokens of "set provider" 
 
 Otherwise, show the budget of a context and its usage. With --label, show today's
 usage of a label and its daily budget, which the worker's operator sets. Days are
-in UTC. A worker must be running.
-
-` + exitReference,
+in UTC. A worker must be running.`,
 		Example: `  starter budget -n demo --tokens 100000 --cost 2.50
   starter budget -n demo
   starter budget --label team=support`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
-			body, isSet, err := o.body(command)
+			body, isSet, err := o.body()
 			switch {
 			case err != nil:
 				return err
@@ -56,19 +54,19 @@ in UTC. A worker must be running.
 	flags := command.Flags()
 	flags.StringVarP(&o.name, "name", "n", "", nameUsage)
 	flags.StringVar(&o.label, "label", "", "show the daily budget of a label, `LABEL=VALUE`")
-	flags.Int64Var(&o.tokens, "tokens", 0, "maximum `NUMBER` of input and output tokens, 0 to 1,000,000,000,000 (default: no limit)")
-	flags.Float64Var(&o.cost, "cost", 0, "maximum cost in `USD`, 0 or 0.000001 to 1,000,000,000; requires prices of the models (default: no limit)")
+	int64Field(flags, &o.tokens, "tokens", "maximum `NUMBER` of input and output tokens, 0 to 1,000,000,000,000 (default: no limit)")
+	floatField(flags, &o.cost, "cost", "", "maximum cost in `USD`, 0 or 0.000001 to 1,000,000,000; requires prices of the models (default: no limit)")
 	flags.BoolVar(&o.none, "none", false, "remove the budget")
 	flags.BoolVar(&o.json, "json", false, "print the budget, or the recorded event, as one line of JSON")
 	return command
 }
 
-func (o *budgetOptions) body(command *cobra.Command) (body event.BudgetSet, isSet bool, err error) {
-	ifChanged(command, "tokens", &body.Tokens, &o.tokens)
-	if command.Flags().Changed("cost") {
-		micros, ok := event.MicrosOf(o.cost)
+func (o *budgetOptions) body() (body event.BudgetSet, isSet bool, err error) {
+	body.Tokens = o.tokens
+	if o.cost != nil {
+		micros, ok := event.MicrosOf(*o.cost)
 		if !ok {
-			return body, false, usagef("--cost %v: out of range (0, or 0.000001 to 1,000,000,000)", o.cost)
+			return body, false, usagef("--cost %v: out of range (0, or 0.000001 to 1,000,000,000)", *o.cost)
 		}
 		body.CostMicros = &micros
 	}
@@ -92,11 +90,10 @@ type budget struct {
 }
 
 func showBudget(ctx context.Context, o budgetOptions) error {
-	c, of, err := o.open(ctx, o.name)
+	of, err := o.open(ctx, o.name)
 	if err != nil {
 		return err
 	}
-	defer c.Shutdown()
 	state, err := of.State(ctx)
 	if err != nil {
 		return err
@@ -118,7 +115,6 @@ func showLabelBudget(ctx context.Context, o budgetOptions) error {
 	if err != nil {
 		return err
 	}
-	defer c.Shutdown()
 	label, value, _ := strings.Cut(o.label, "=")
 	state, err := c.LabelBudget(ctx, label, value)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 
 // load returns the session of a context from its log. Unlike a query of the state, it needs no
 // worker.
-func load(ctx context.Context, of logReader) (reducer.Session, error) {
+func load(ctx context.Context, of conversation) (reducer.Session, error) {
 	log, err := readLog(ctx, of)
 	if err != nil {
 		return reducer.Session{}, err
@@ -51,7 +51,7 @@ func isClients(tools *event.SetTools, name string) bool {
 
 // waitingCalls returns the calls in a state, or the one with the id. The error lists the calls in the
 // state.
-func waitingCalls(ctx context.Context, of logReader, state reducer.CallState, id string) ([]reducer.Call, error) {
+func waitingCalls(ctx context.Context, of conversation, state reducer.CallState, id string) ([]reducer.Call, error) {
 	s, err := load(ctx, of)
 	if err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func idsOf(calls []reducer.Call) string {
 }
 
 // record sends events that start no turn and returns them as recorded.
-func (a *app) record(ctx context.Context, to asker, events []event.Event) ([]event.Event, error) {
+func (a *app) record(ctx context.Context, to conversation, events []event.Event) ([]event.Event, error) {
 	var recorded []event.Event
 	for e, err := range a.turn(ctx, to, events) {
 		if err != nil {

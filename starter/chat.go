@@ -39,7 +39,7 @@ is not a terminal, each answer appears when it is complete.
 
 Lines that begin with a slash and a word are commands:
 
-` + chat.Help + "\n\n" + exitReference,
+` + chat.Help,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return runChat(command.Context(), o) },
 	}
@@ -48,16 +48,15 @@ Lines that begin with a slash and a word are commands:
 }
 
 func runChat(ctx context.Context, o chatOptions) error {
-	c, with, err := o.open(ctx, o.name)
+	with, err := o.open(ctx, o.name)
 	if err != nil {
 		return err
 	}
-	defer c.Shutdown()
 	if o.outTerminal {
-		o.noteNotLive(c)
+		o.noteNotLive()
 	}
 	if !o.inTerminal || !o.outTerminal {
-		return o.pipe(ctx, c, with)
+		return o.pipe(ctx, with)
 	}
 	past, err := pastOf(ctx, with)
 	if err != nil {
@@ -67,11 +66,11 @@ func runChat(ctx context.Context, o chatOptions) error {
 		Context: with, Past: past, Style: show.Style{Color: o.color}, Width: o.width, Height: o.height, Attach: attach,
 		TaskQueue: o.taskQueue(), User: os.Getenv("USER"), Program: o.program(), EndsAll: os.Getenv(variableEndsAll) != "",
 		Switch: func(ctx context.Context, command chat.Command) (chat.Context, []event.Event, error) {
-			return o.switchTo(ctx, c, command)
+			return o.switchTo(ctx, command)
 		},
 		Contexts: func(ctx context.Context) (string, error) {
 			var table strings.Builder
-			err := o.contexts(ctx, c, &table)
+			err := o.contexts(ctx, &table)
 			return strings.TrimRight(table.String(), "\n"), err
 		},
 	})
@@ -82,7 +81,7 @@ func runChat(ctx context.Context, o chatOptions) error {
 const variableEndsAll = "CHRONICLE_ENDS_WITH_COMMAND"
 
 // switchTo opens the context of a command /switch, which exists, or /new, which does not.
-func (o chatOptions) switchTo(ctx context.Context, c contextClient, command chat.Command) (conversation, []event.Event, error) {
+func (o chatOptions) switchTo(ctx context.Context, command chat.Command) (conversation, []event.Event, error) {
 	name, isNew := command.Argument, command.Name == "new"
 	if name == "" && isNew {
 		name = "chat-" + time.Now().Format("20060102-150405")
@@ -93,7 +92,7 @@ func (o chatOptions) switchTo(ctx context.Context, c contextClient, command chat
 	if err := event.ValidateContextName(name); err != nil {
 		return nil, nil, err
 	}
-	to, err := c.Open(name)
+	to, err := o.client.Open(name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -112,9 +111,9 @@ func (o chatOptions) switchTo(ctx context.Context, c contextClient, command chat
 const maxContexts = 20
 
 // contexts prints the first contexts of the list.
-func (o chatOptions) contexts(ctx context.Context, c contextClient, w io.Writer) error {
+func (o chatOptions) contexts(ctx context.Context, w io.Writer) error {
 	var summaries []client.Summary
-	for summary, err := range c.List(ctx, "") {
+	for summary, err := range o.client.List(ctx, "") {
 		if err != nil {
 			return err
 		}
@@ -132,7 +131,7 @@ func (o chatOptions) contexts(ctx context.Context, c contextClient, w io.Writer)
 }
 
 // pastOf returns no events if the context does not exist.
-func pastOf(ctx context.Context, with logReader) ([]event.Event, error) {
+func pastOf(ctx context.Context, with conversation) ([]event.Event, error) {
 	var past []event.Event
 	for e, err := range with.Events(ctx, "") {
 		if errors.Is(err, client.ErrNoContext) {
@@ -146,7 +145,7 @@ func pastOf(ctx context.Context, with logReader) ([]event.Event, error) {
 	return past, nil
 }
 
-func (o chatOptions) pipe(ctx context.Context, c contextClient, with conversation) error {
+func (o chatOptions) pipe(ctx context.Context, with conversation) error {
 	var attachments []event.Event
 	var unanswered error
 	failures := 0
@@ -168,11 +167,11 @@ func (o chatOptions) pipe(ctx context.Context, c contextClient, with conversatio
 				return o.failed(ctx, failures, unanswered)
 			case "new", "switch":
 				var to conversation
-				if to, _, err = o.switchTo(ctx, c, command); err == nil {
+				if to, _, err = o.switchTo(ctx, command); err == nil {
 					with = to
 				}
 			case "contexts":
-				err = o.contexts(ctx, c, o.out)
+				err = o.contexts(ctx, o.out)
 			default:
 				attached, err = o.runCommand(ctx, with, command)
 				attachments = append(attachments, attached...)

@@ -19,9 +19,7 @@ func newCloseCommand(a *app) *cobra.Command {
 		Short: "End the session of a context",
 		Long: `End the session of a context, after interrupting a running answer. The command
 does not wait for the end. The log remains, and the next message starts a new
-session that continues it.
-
-` + exitReference,
+session that continues it.`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return runClose(command.Context(), o) },
 	}
@@ -31,11 +29,10 @@ session that continues it.
 }
 
 func runClose(ctx context.Context, o closeOptions) error {
-	c, to, err := o.open(ctx, o.name)
+	to, err := o.open(ctx, o.name)
 	if err != nil {
 		return err
 	}
-	defer c.Shutdown()
 	if err := to.Close(ctx, o.reason); err != nil {
 		return err
 	}

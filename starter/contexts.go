@@ -28,15 +28,18 @@ type contextClient interface {
 	Shutdown()
 }
 
-// conversation is the part of [client.Context] that the commands use. A function that needs less
-// takes one of its parts.
+// conversation is the part of [client.Context] that the commands use.
 type conversation interface {
-	logReader
-	asker
-	scriptTarget
-	scheduler
+	Name() string
+	TaskQueue(ctx context.Context) (string, error)
+	Send(ctx context.Context, events ...event.Event) (client.Receipt, error)
+	Ask(ctx context.Context, events ...event.Event) iter.Seq2[event.Event, error]
+	UnattendedSince(ctx context.Context) (time.Time, error)
+	Delivery(ctx context.Context, clientEventIDs ...string) (client.Delivery, error)
+	Events(ctx context.Context, from string) iter.Seq2[event.Event, error]
 	EventsAndWaiting(ctx context.Context, from string, waiting func(client.Waiting)) iter.Seq2[event.Event, error]
 	RunEvents(ctx context.Context, runID, from string) iter.Seq2[event.Event, error]
+	Follow(ctx context.Context, options client.FollowOptions) iter.Seq2[event.Event, error]
 	State(ctx context.Context) (wire.State, error)
 	Interrupt(ctx context.Context) error
 	Close(ctx context.Context, reason string) error
@@ -45,35 +48,6 @@ type conversation interface {
 	Fork(ctx context.Context, eventID, newName string) error
 	Blob(ctx context.Context, ref string) ([]byte, error)
 	Attachment(ctx context.Context, id string) (event.FileAttachment, error)
-}
-
-type logReader interface {
-	Name() string
-	Events(ctx context.Context, from string) iter.Seq2[event.Event, error]
-}
-
-type sender interface {
-	Name() string
-	Send(ctx context.Context, events ...event.Event) (client.Receipt, error)
-	TaskQueue(ctx context.Context) (string, error)
-}
-
-// asker also waits for the answer.
-type asker interface {
-	sender
-	Ask(ctx context.Context, events ...event.Event) iter.Seq2[event.Event, error]
-	UnattendedSince(ctx context.Context) (time.Time, error)
-}
-
-// scriptTarget is a context that receives the inputs of a script, and whose log shows which ones it has.
-type scriptTarget interface {
-	sender
-	logReader
-	Follow(ctx context.Context, options client.FollowOptions) iter.Seq2[event.Event, error]
-	Delivery(ctx context.Context, clientEventIDs ...string) (client.Delivery, error)
-}
-
-type scheduler interface {
 	Schedule(ctx context.Context, s client.Schedule) (client.Schedule, error)
 	PauseSchedule(ctx context.Context, id string) error
 	ResumeSchedule(ctx context.Context, id string) error
@@ -100,13 +74,16 @@ func dialClient(ctx context.Context, config client.Config) (contextClient, error
 
 const dialTimeout = 5 * time.Second
 
-// The caller shuts the client down.
+// connect sets the client of the command, which [execute] shuts down.
 func (a *app) connect(ctx context.Context) (contextClient, error) {
 	dialCtx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	c, err := a.dial(dialCtx, a.clientConfig())
 	if err != nil && ctx.Err() == nil && errors.Is(dialCtx.Err(), context.DeadlineExceeded) {
 		return nil, fmt.Errorf("%w: no answer within %s", client.ErrUnreachable, dialTimeout)
+	}
+	if err == nil {
+		a.client = c
 	}
 	return c, err
 }
@@ -126,21 +103,16 @@ func (a *app) clientConfig() client.Config {
 	return config
 }
 
-// The caller shuts the client down.
-func (a *app) open(ctx context.Context, name string) (contextClient, conversation, error) {
+// open connects and opens a context.
+func (a *app) open(ctx context.Context, name string) (conversation, error) {
 	if err := checkName(name); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	c, err := a.connect(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	opened, err := c.Open(name)
-	if err != nil {
-		c.Shutdown()
-		return nil, nil, err
-	}
-	return c, opened, nil
+	return c.Open(name)
 }
 
 func checkName(name string) error {
@@ -162,7 +134,7 @@ func input(body event.Body) (event.Event, error) {
 	return e, nil
 }
 
-func readLog(ctx context.Context, of logReader) (log []event.Event, err error) {
+func readLog(ctx context.Context, of conversation) (log []event.Event, err error) {
 	for e, err := range of.Events(ctx, "") {
 		if err != nil {
 			return nil, err

@@ -33,9 +33,7 @@ and what to do.
 The command starts workflows and writes a blob, and deletes them.
 
 The exit code is 0 if there are no errors, even if there are warnings; 1 if there are
-errors; and 4 if Temporal is unreachable.
-
-` + exitReference,
+errors; and 4 if Temporal is unreachable.`,
 		Example: `  starter doctor
   starter doctor --call
   starter doctor --json | jq -r 'select(.severity == "error") | .measured'`,

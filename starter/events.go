@@ -33,9 +33,7 @@ func newEventsCommand(a *app) *cobra.Command {
 worker is needed.
 
 With --follow, show new events as they are recorded, until Ctrl-C. If the context
-does not exist yet, wait for it.
-
-` + exitReference,
+does not exist yet, wait for it.`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return runEvents(command.Context(), o) },
 	}
@@ -61,11 +59,10 @@ func runEvents(ctx context.Context, o eventsOptions) error {
 	case o.from != "" && (event.Counter(o.from) == 0 || !strings.HasPrefix(o.from, o.name+":")):
 		return usagef("--from %q: want the id of an event of this context, like %s", o.from, event.FormatID(o.name, 1))
 	}
-	c, log, err := o.open(ctx, o.name)
+	log, err := o.open(ctx, o.name)
 	if err != nil {
 		return err
 	}
-	defer c.Shutdown()
 	if o.run != "" {
 		return o.print(log.RunEvents(ctx, o.run, o.from))
 	}
@@ -73,7 +70,7 @@ func runEvents(ctx context.Context, o eventsOptions) error {
 		return o.print(o.readLog(ctx, log, o.from))
 	}
 	if o.deltas {
-		o.noteNotLive(c)
+		o.noteNotLive()
 	}
 	if err := o.print(o.followLog(ctx, log, client.FollowOptions{From: o.from, Deltas: o.deltas})); err != nil {
 		return err

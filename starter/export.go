@@ -43,9 +43,7 @@ func newExportCommand(a *app) *cobra.Command {
 The output contains the attached files and, in JSONL, the tool results that the
 blob store keeps. Files by URL, or on the disk of a worker, remain references. If
 bytes are missing in the blob store, or the event has metadata named blobRef or
-blob, the export is completed with references to them, and the command fails.
-
-` + exitReference,
+blob, the export is completed with references to them, and the command fails.`,
 		Example: `  starter export -n demo -o demo.jsonl
   starter export -n demo --format openai | jq .messages`,
 		Args: noArguments,
@@ -70,11 +68,10 @@ func runExport(ctx context.Context, o exportOptions) error {
 	if err := checkOutput(o.file); err != nil {
 		return err
 	}
-	c, from, err := o.open(ctx, o.name)
+	from, err := o.open(ctx, o.name)
 	if err != nil {
 		return err
 	}
-	defer c.Shutdown()
 	log := o.readLog(ctx, from, "")
 	var bytes chat.Blobs
 	if !o.noAttachments {

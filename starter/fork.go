@@ -29,9 +29,7 @@ event. Afterwards the two contexts are independent. The log is not copied: the
 new context refers to the archive of the other one, so --blob-url must name the
 blob store of the workers.
 
-In the new context, an answer that was running at the event is interrupted.
-
-` + exitReference,
+In the new context, an answer that was running at the event is interrupted.`,
 		Example: `  starter fork -n demo --at demo:0012 --as demo-2`,
 		Args:    noArguments,
 		RunE:    func(command *cobra.Command, _ []string) error { return runFork(command.Context(), o) },
@@ -59,11 +57,10 @@ func runFork(ctx context.Context, o forkOptions) error {
 	if err := checkNewName(o.name, o.as); err != nil {
 		return err
 	}
-	c, from, err := o.open(ctx, o.name)
+	from, err := o.open(ctx, o.name)
 	if err != nil {
 		return err
 	}
-	defer c.Shutdown()
 	err = from.Fork(ctx, o.at, o.as)
 	if errors.Is(err, client.ErrNoEvent) {
 		return fmt.Errorf("%w (list the events with \"%s events -n %s\")", err, o.program(), o.name)

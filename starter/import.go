@@ -38,9 +38,7 @@ OpenAI Chat Completions API: {"messages":[{"role":"user","content":"Hello"}]}.
 The log is written to the archive, so --blob-url must name the blob store of the
 workers, which also receives the attached files. A log with references to bytes
 that neither the file nor the blob store has is not imported, unless you add
---allow-missing. The new context waits for its next message.
-
-` + exitReference,
+--allow-missing. The new context waits for its next message.`,
 		Example: `  starter import -n demo demo.jsonl
   jq '{messages}' request.json | starter import -n demo -`,
 		Args: oneArgument("FILE"),
@@ -71,11 +69,10 @@ func runImport(ctx context.Context, o importOptions) error {
 		return err
 	}
 	defer file.Close()
-	c, to, err := o.open(ctx, o.name)
+	to, err := o.open(ctx, o.name)
 	if err != nil {
 		return err
 	}
-	defer c.Shutdown()
 	done, err := to.Import(ctx, o.read(file), client.ImportOptions{AllowMissing: o.allowMissing})
 	if err != nil {
 		return err

@@ -54,9 +54,7 @@ anything is recorded:
 Ingesting a log again, or a longer version of it, adds only events that are new.
 Lines of new types are counted in a note, and broken ones recorded as warnings.
 Probable API keys are removed. Outputs longer than about 1 MiB are truncated in
-the middle, with a marker.
-
-` + exitReference,
+the middle, with a marker.`,
 		Example: `  droid exec --output-format stream-json "Fix the tests" | starter ingest -n fix
   starter ingest -n fix --follow ~/.claude/projects/-home-ada-app/SESSION.jsonl`,
 		Args: atMostOneArgument,
@@ -116,11 +114,10 @@ func runIngest(ctx context.Context, o ingestOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	c, to, err := o.open(ctx, o.name)
+	to, err := o.open(ctx, o.name)
 	if err != nil {
 		return err
 	}
-	defer c.Shutdown()
 	known, _, err := clientEventIDs(ctx, to)
 	if err != nil {
 		return err
@@ -175,7 +172,7 @@ func (o ingestOptions) check(file *os.File) error {
 
 // clientEventIDs returns the counters of all recorded events by their client event ids, and the id
 // of the newest event, "" without a log. The context itself deduplicates only by the newest thousand.
-func clientEventIDs(ctx context.Context, of logReader) (counters map[string]int, last string, err error) {
+func clientEventIDs(ctx context.Context, of conversation) (counters map[string]int, last string, err error) {
 	counters = map[string]int{}
 	for e, err := range of.Events(ctx, "") {
 		if errors.Is(err, client.ErrNoContext) {
@@ -216,7 +213,7 @@ const (
 type ingestion struct {
 	ingestOptions
 	ingested
-	to    sender
+	to    conversation
 	known map[string]int
 	// batch holds the events to send next, and size the bytes of their JSON.
 	batch []event.Event

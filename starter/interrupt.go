@@ -24,9 +24,7 @@ func newInterruptCommand(a *app) *cobra.Command {
 		Short: "Interrupt the running answer of a context",
 		Long: `Interrupt the running answer of a context and keep its text. Without a running
 answer this has no effect. The command does not wait until the answer has
-stopped.
-
-` + exitReference,
+stopped.`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return runInterrupt(command.Context(), o) },
 	}
@@ -35,11 +33,10 @@ stopped.
 }
 
 func runInterrupt(ctx context.Context, o interruptOptions) error {
-	c, to, err := o.open(ctx, o.name)
+	to, err := o.open(ctx, o.name)
 	if err != nil {
 		return err
 	}
-	defer c.Shutdown()
 	query, cancel := context.WithTimeout(ctx, stateTimeout)
 	defer cancel()
 	state, unknown := to.State(query)

@@ -30,9 +30,7 @@ func newListCommand(a *app) *cobra.Command {
 		Long: `List the contexts of the namespace: first the open ones, most recently started
 first, then the closed ones, most recently ended first. The start is that of the
 newest Temporal run. The list is eventually consistent: changes appear after
-about a second.
-
-` + exitReference,
+about a second.`,
 		Example: `  starter list --query 'ContextStatus = "waiting"'
   starter list --query 'ContextTurns > 10' --json`,
 		Args: noArguments,
@@ -49,7 +47,6 @@ func runList(ctx context.Context, o listOptions) error {
 	if err != nil {
 		return err
 	}
-	defer c.Shutdown()
 	if o.json {
 		for summary, err := range c.List(ctx, o.query) {
 			if err != nil {

@@ -34,9 +34,7 @@ func newRerunCommand(a *app) *cobra.Command {
 tools and, with --system, the system prompt. It has no tools, so that no call is
 made again. Send it the same user messages, one after the other, and show both
 answers to each: in two columns on a terminal, as a Markdown table otherwise, or
-with --json as one object per turn, followed by the totals.
-
-` + exitReference,
+with --json as one object per turn, followed by the totals.`,
 		Example: `  starter rerun -n demo --as demo-mini --provider openai --model gpt-4o-mini
   starter rerun -n demo --at demo:0012 --as demo-brief --provider openai --model gpt-4o --system "Be brief."`,
 		Args: noArguments,
@@ -87,16 +85,15 @@ func runRerun(ctx context.Context, o rerunOptions) error {
 	if err != nil {
 		return nameFlags(err)
 	}
-	c, from, err := o.open(ctx, o.name)
+	from, err := o.open(ctx, o.name)
 	if err != nil {
 		return err
 	}
-	defer c.Shutdown()
 	questions, err := o.questions(ctx, from)
 	if err != nil {
 		return err
 	}
-	to, err := c.Open(o.as)
+	to, err := o.client.Open(o.as)
 	if err != nil {
 		return err
 	}
@@ -123,7 +120,7 @@ func (o rerunOptions) settings() ([]event.Event, error) {
 	return settings, nil
 }
 
-func (o rerunOptions) questions(ctx context.Context, from logReader) ([]question, error) {
+func (o rerunOptions) questions(ctx context.Context, from conversation) ([]question, error) {
 	log, err := readLog(ctx, from)
 	if err != nil {
 		return nil, err
@@ -149,7 +146,7 @@ func (o rerunOptions) questions(ctx context.Context, from logReader) ([]question
 	return questions, nil
 }
 
-func mustBeNew(ctx context.Context, c logReader) error {
+func mustBeNew(ctx context.Context, c conversation) error {
 	for _, err := range c.Events(ctx, "") {
 		if errors.Is(err, client.ErrNoContext) {
 			return nil
@@ -162,7 +159,7 @@ func mustBeNew(ctx context.Context, c logReader) error {
 	return fmt.Errorf("rerun as context %s: %w", c.Name(), client.ErrExists)
 }
 
-func (o rerunOptions) compare(ctx context.Context, to asker, questions []question) error {
+func (o rerunOptions) compare(ctx context.Context, to conversation, questions []question) error {
 	if !o.json && !o.outTerminal {
 		fmt.Fprintf(o.out, "| turn | question | %s | %s |\n|---|---|---|---|\n", o.name, o.as)
 	}
@@ -192,7 +189,7 @@ func (o rerunOptions) compare(ctx context.Context, to asker, questions []questio
 	return nil
 }
 
-func (o rerunOptions) askAgain(ctx context.Context, to asker, q question) (reply, error) {
+func (o rerunOptions) askAgain(ctx context.Context, to conversation, q question) (reply, error) {
 	asked := -1
 	var log []event.Event
 	for e, err := range o.turn(ctx, to, q.inputs) {

@@ -24,9 +24,7 @@ func newResultCommand(a *app) *cobra.Command {
 		Long: `Send the result of the tool call with the id CALL. The tool must be one that a
 client declared, see "starter tools". The turn of the context then continues. The
 result is JSON: an argument, a file with @FILE, or standard input with -. No
-worker is needed.
-
-` + exitReference,
+worker is needed.`,
 		Example: `  starter result -n demo call_1 '{"answer":"yes"}'
   starter result -n demo call_1 '"The user is away."' --error
   jq -c . rows.json | starter result -n demo call_1 -`,
@@ -63,11 +61,10 @@ func runResult(ctx context.Context, o resultOptions, call, text string) error {
 	if err != nil {
 		return err
 	}
-	c, to, err := o.open(ctx, o.name)
+	to, err := o.open(ctx, o.name)
 	if err != nil {
 		return err
 	}
-	defer c.Shutdown()
 	if _, err := waitingCalls(ctx, to, reducer.CallClient, call); err != nil {
 		return err
 	}

@@ -36,7 +36,8 @@ type app struct {
 	log        *zap.Logger // of the gateway; nil: another command
 	config     *config.Config
 	// dial connects. Cancelling ctx ends the attempt, not the connection.
-	dial func(ctx context.Context, config client.Config) (contextClient, error)
+	dial   func(ctx context.Context, config client.Config) (contextClient, error)
+	client contextClient // that the command has dialed; nil: none
 	// examine runs the checks of "starter doctor". Nil: [examine].
 	examine func(ctx context.Context, config client.Config, call bool) (iter.Seq[doctor.Finding], error)
 	// self is the name that the program was called by. Empty: "starter".
@@ -59,6 +60,9 @@ func execute(ctx context.Context, a *app, args []string) int {
 	root := newRootCommand(a)
 	root.SetArgs(args)
 	command, err := root.ExecuteContextC(ctx)
+	if a.client != nil {
+		a.client.Shutdown()
+	}
 	if a.endTrace != nil {
 		a.endTrace(err)
 	}
@@ -188,7 +192,16 @@ overrides the TOML profile of the temporal command.
 		newExportCommand(a), newImportCommand(a), newIngestCommand(a), newVerifyCommand(a), newForkCommand(a), newRerunCommand(a),
 		newServeCommand(a, gateway.FlagSet), newDoctorCommand(a),
 	)
+	referToExitCodes(root)
 	return root
+}
+
+// referToExitCodes ends the help of each subcommand with the reference to that of the root.
+func referToExitCodes(command *cobra.Command) {
+	for _, c := range command.Commands() {
+		c.Long += "\n\n" + exitReference
+		referToExitCodes(c)
+	}
 }
 
 // errPrinted ends a command after --print-config.
@@ -252,9 +265,9 @@ func (a *app) printJSON(value any) error {
 }
 
 // noteNotLive prints a note if the client receives no live deltas.
-func (a *app) noteNotLive(c contextClient) {
-	switch err := c.LiveError(); {
-	case c.Live():
+func (a *app) noteNotLive() {
+	switch err := a.client.LiveError(); {
+	case a.client.Live():
 	case err != nil:
 		a.note("no live deltas (see --nats-url): %v; each answer appears when it is complete", err)
 	default:

@@ -39,9 +39,7 @@ While no worker runs, the first message waits and later ones are skipped. Messag
 that are due while Temporal is down are sent up to an hour late.
 
 A cron expression has the fields MINUTE HOUR DAY MONTH WEEKDAY [YEAR], or is
-@hourly, @daily, @weekly, @monthly or @yearly.
-
-` + exitReference,
+@hourly, @daily, @weekly, @monthly or @yearly.`,
 		Example: `  starter schedule -n demo --cron "0 9 * * MON-FRI" --timezone Europe/Berlin -m "Plan my day."
   starter schedule -n demo --id news --every 6h -m "What is new?"
   starter schedule list -n demo
@@ -59,11 +57,11 @@ A cron expression has the fields MINUTE HOUR DAY MONTH WEEKDAY [YEAR], or is
 	o.idFlag(command)
 	command.AddCommand(newScheduleListCommand(a),
 		newScheduleChangeCommand(a, "pause", "Pause a schedule", `Stop the messages of a schedule until "starter schedule resume".`,
-			"paused", scheduler.PauseSchedule),
+			"paused", conversation.PauseSchedule),
 		newScheduleChangeCommand(a, "resume", "Resume a paused schedule", "Resume a paused schedule. Messages that were due during the\npause are not sent.",
-			"resumed", scheduler.ResumeSchedule),
+			"resumed", conversation.ResumeSchedule),
 		newScheduleChangeCommand(a, "delete", "Delete a schedule", "Delete a schedule. The context remains.",
-			"deleted", scheduler.DeleteSchedule))
+			"deleted", conversation.DeleteSchedule))
 	return command
 }
 
@@ -94,11 +92,10 @@ func runSchedule(command *cobra.Command, o scheduleOptions) error {
 	if _, err := input(o.schedule.Message); err != nil {
 		return err
 	}
-	c, to, err := o.open(command.Context(), o.name)
+	to, err := o.open(command.Context(), o.name)
 	if err != nil {
 		return err
 	}
-	defer c.Shutdown()
 	s, err := to.Schedule(command.Context(), o.schedule)
 	isUnknown := errors.Is(err, client.ErrNextUnknown)
 	if err != nil && !isUnknown {
@@ -169,9 +166,7 @@ func newScheduleListCommand(a *app) *cobra.Command {
 		Use:   "list [-n NAME] [--json]",
 		Short: "List the schedules",
 		Long: `List the schedules of a context, or of all contexts of the namespace. A new
-schedule appears after about a second.
-
-` + exitReference,
+schedule appears after about a second.`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return runScheduleList(command, o) },
 	}
@@ -191,7 +186,6 @@ func runScheduleList(command *cobra.Command, o scheduleOptions) error {
 	if err != nil {
 		return err
 	}
-	defer c.Shutdown()
 	var found []client.Schedule
 	for s, err := range c.Schedules(ctx, o.name) {
 		if err != nil {
@@ -219,19 +213,18 @@ func runScheduleList(command *cobra.Command, o scheduleOptions) error {
 	return table.Flush()
 }
 
-func newScheduleChangeCommand(a *app, verb, short, long, done string, change func(scheduler, context.Context, string) error) *cobra.Command {
+func newScheduleChangeCommand(a *app, verb, short, long, done string, change func(conversation, context.Context, string) error) *cobra.Command {
 	o := &scheduleOptions{app: a}
 	command := &cobra.Command{
 		Use:   verb + " -n NAME [--id ID]",
 		Short: short,
-		Long:  long + "\n\n" + exitReference,
+		Long:  long,
 		Args:  noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
-			c, to, err := o.open(command.Context(), o.name)
+			to, err := o.open(command.Context(), o.name)
 			if err != nil {
 				return err
 			}
-			defer c.Shutdown()
 			if err := change(to, command.Context(), o.id); err != nil {
 				return scheduleFlags(err)
 			}

@@ -51,9 +51,7 @@ Events are deduplicated by clientEventId: a repeated line adds nothing to the
 log, and the event recorded first is printed.
 
 Invalid lines are reported on standard error and skipped; the exit code is then
-1.
-
-` + exitReference,
+1.`,
 		Example: `  echo '{"_tag":"UserMessage","content":"Hello"}' | starter script -n demo --deltas`,
 		Args:    noArguments,
 		RunE:    func(command *cobra.Command, _ []string) error { return runScript(command.Context(), o) },
@@ -64,13 +62,12 @@ Invalid lines are reported on standard error and skipped; the exit code is then
 }
 
 func runScript(ctx context.Context, o scriptOptions) error {
-	c, to, err := o.open(ctx, o.name)
+	to, err := o.open(ctx, o.name)
 	if err != nil {
 		return err
 	}
-	defer c.Shutdown()
 	if o.deltas {
-		o.noteNotLive(c)
+		o.noteNotLive()
 	}
 	recorded, from, err := clientEventIDs(ctx, to)
 	if err != nil {
@@ -87,7 +84,7 @@ func runScript(ctx context.Context, o scriptOptions) error {
 // event.
 type script struct {
 	scriptOptions
-	to scriptTarget
+	to conversation
 
 	lines, bad int
 	inputEnded bool

@@ -37,9 +37,7 @@ generated, otherwise when it is complete. The context is created if it does not
 exist. Without -m the message is read from standard input.
 
 The delivery policy of the context decides what happens to a running answer, see
-"starter set policy". Ctrl-C stops the wait, not the answer.
-
-` + exitReference,
+"starter set policy". Ctrl-C stops the wait, not the answer.`,
 		Example: `  starter send -n demo -m "What is in this picture?" --attach cat.png
   git diff | starter send -n review
   starter send -n demo -m "Hello" --json --deltas | jq .`,
@@ -77,16 +75,15 @@ func runSend(ctx context.Context, o sendOptions) error {
 	if err != nil {
 		return err
 	}
-	c, to, err := o.open(ctx, o.name)
+	to, err := o.open(ctx, o.name)
 	if err != nil {
 		return err
 	}
-	defer c.Shutdown()
 	if o.noWait {
 		return o.deliver(ctx, to, events)
 	}
 	if o.deltas || !o.json && o.outTerminal {
-		o.noteNotLive(c)
+		o.noteNotLive()
 	}
 	turn := observedTurn{conversation: to}
 	if o.json {
@@ -195,7 +192,7 @@ type delivered struct {
 	client.Receipt
 }
 
-func (o sendOptions) deliver(ctx context.Context, to sender, events []event.Event) error {
+func (o sendOptions) deliver(ctx context.Context, to conversation, events []event.Event) error {
 	all := delivered{ContextName: to.Name()}
 	for _, input := range chat.Inputs(events) {
 		sent, err := to.Send(ctx, input...)
@@ -216,7 +213,7 @@ func (o sendOptions) deliver(ctx context.Context, to sender, events []event.Even
 	return nil
 }
 
-func (o sendOptions) printTurn(ctx context.Context, to asker, events []event.Event) error {
+func (o sendOptions) printTurn(ctx context.Context, to conversation, events []event.Event) error {
 	var end event.Body
 	for e, err := range o.turn(ctx, to, events) {
 		if err != nil {

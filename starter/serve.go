@@ -45,9 +45,7 @@ When it accepts requests, the command prints one line,
 reads the file of --config again and applies the log level.
 
 With --check, do not serve: ask the gateway at --listen whether it is ready, and
-exit with 0 if it is. Use it as the health check of the container.
-
-` + exitReference,
+exit with 0 if it is. Use it as the health check of the container.`,
 		Example: `  starter serve
   starter serve --listen 127.0.0.1:9000 --host chronicle.example --trust-proxy 127.0.0.1`,
 		Args: noArguments,
@@ -120,7 +118,6 @@ func (a *app) runServe(ctx context.Context, proxies []netip.Prefix) error {
 	if err != nil {
 		return err
 	}
-	defer c.Shutdown()
 	a.warnAboutAccess(log)
 	if !c.Live() {
 		log.Warn("no live deltas (see --nats-url): each answer appears when it is complete", zap.Error(c.LiveError()))

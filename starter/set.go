@@ -27,9 +27,7 @@ func newSetCommand(a *app) *cobra.Command {
 		Short: "Change the settings of a context",
 		Long: `Change a setting of a context: add an event to its log, and show the event as
 recorded. A setting takes effect with the next request. The context is created
-if it does not exist.
-
-` + exitReference,
+if it does not exist.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return usagef("setting: missing (want provider, request, retry, timeout, policy, compaction or system)")
@@ -51,11 +49,10 @@ func runSet(ctx context.Context, o setOptions, body event.Body) error {
 	if err != nil {
 		return nameFlags(err)
 	}
-	c, to, err := o.open(ctx, o.name)
+	to, err := o.open(ctx, o.name)
 	if err != nil {
 		return err
 	}
-	defer c.Shutdown()
 	recorded, err := o.set(ctx, to, setting)
 	if err != nil {
 		return err
@@ -66,7 +63,7 @@ func runSet(ctx context.Context, o setOptions, body event.Body) error {
 	return o.printEvent(recorded, o.json)
 }
 
-func (a *app) set(ctx context.Context, to asker, setting event.Event) (event.Event, error) {
+func (a *app) set(ctx context.Context, to conversation, setting event.Event) (event.Event, error) {
 	for e, err := range a.turn(ctx, to, []event.Event{setting}) {
 		if err != nil {
 			return event.Event{}, err
@@ -174,19 +171,3 @@ var camelHump = regexp.MustCompile(`[A-Z]`)
 // isFirst reports whether an event is the first that a client sent to its context; only
 // SessionStarted may precede it.
 func isFirst(e event.Event) bool { return event.Counter(e.ID) <= 2 }
-
-// optionalMilliseconds returns nil if the flag is not set.
-func optionalMilliseconds(command *cobra.Command, flag string, d time.Duration) (*int64, error) {
-	if !command.Flags().Changed(flag) {
-		return nil, nil
-	}
-	ms, err := wholeMilliseconds("--"+flag, d)
-	return &ms, err
-}
-
-func wholeMilliseconds(what string, d time.Duration) (int64, error) {
-	if d%time.Millisecond != 0 {
-		return 0, usagef("%s %s: want whole milliseconds", what, d)
-	}
-	return d.Milliseconds(), nil
-}

@@ -9,7 +9,7 @@ import (
 )
 
 func newSetCompactionCommand(o *setOptions) *cobra.Command {
-	var trigger, target int
+	var body event.SetCompaction
 	var isOff bool
 	strategies := words(event.Strategy("").Values())
 	command := &cobra.Command{
@@ -22,14 +22,11 @@ strategies are tried in order:
 
 ` + effectsUsage[event.Strategy]() + `
 The command sets all fields. Without strategies, they are drop_tool_results and
-summarise, as in new contexts; --reset returns to the settings of new contexts.
-
-` + exitReference,
+summarise, as in new contexts; --reset returns to the settings of new contexts.`,
 		Example: `  starter set compaction drop_tool_results truncate -n demo --trigger 90
   starter set compaction -n demo --off`,
 		ValidArgs: strategies,
 		RunE: func(command *cobra.Command, args []string) error {
-			var body event.SetCompaction
 			for _, arg := range args {
 				if !slices.Contains(strategies, arg) {
 					return usagef("STRATEGY %q: want %s", arg, oneOf(strategies))
@@ -39,20 +36,18 @@ summarise, as in new contexts; --reset returns to the settings of new contexts.
 			if isOff && len(args) > 0 {
 				return usagef("--off: cannot be used with strategies")
 			}
-			if flags := command.Flags(); isOff && (flags.Changed("trigger") || flags.Changed("target")) {
+			if isOff && (body.TriggerPercent != nil || body.TargetPercent != nil) {
 				return usagef("--off: cannot be used with --trigger or --target")
 			}
 			if isOff {
 				body.Strategies = []event.Strategy{}
 			}
-			ifChanged(command, "trigger", &body.TriggerPercent, &trigger)
-			ifChanged(command, "target", &body.TargetPercent, &target)
 			return runSet(command.Context(), *o, body)
 		},
 	}
 	flags := command.Flags()
-	flags.IntVar(&trigger, "trigger", 80, "`PERCENT` of the window that a request may fill, 10 to 100")
-	flags.IntVar(&target, "target", 0, "`PERCENT` that a compacted request fills at most, less than the trigger (default: five eighths of the trigger)")
+	intField(flags, &body.TriggerPercent, "trigger", "80", "`PERCENT` of the window that a request may fill, 10 to 100")
+	intField(flags, &body.TargetPercent, "target", "", "`PERCENT` that a compacted request fills at most, less than the trigger (default: five eighths of the trigger)")
 	flags.BoolVar(&isOff, "off", false, "never shorten the conversation")
 	resetFlag(command)
 	return command

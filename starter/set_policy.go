@@ -3,7 +3,6 @@ package main
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -11,7 +10,7 @@ import (
 )
 
 func newSetPolicyCommand(o *setOptions) *cobra.Command {
-	var quietPeriod, maxWait time.Duration
+	var body event.SetDeliveryPolicy
 	policies := words(event.Policy("").Values())
 	wanted := oneOf(policies)
 	command := &cobra.Command{
@@ -22,37 +21,27 @@ and how long input is debounced before a request is sent. Omitted values stay
 unchanged.
 
 ` + effectsUsage[event.Policy]() + `
-Durations have a unit, as in 10ms or 1s, and are whole milliseconds.
-
-` + exitReference,
+Durations have a unit, as in 10ms or 1s, and are whole milliseconds.`,
 		Example: `  starter set policy queue -n demo
   starter set policy -n demo --quiet-period 300ms --max-wait 2s`,
 		Args:      atMostOneArgument,
 		ValidArgs: policies,
 		RunE: func(command *cobra.Command, args []string) error {
-			var body event.SetDeliveryPolicy
 			if len(args) > 0 {
 				if !slices.Contains(command.ValidArgs, args[0]) {
 					return usagef("policy %q: want %s", args[0], wanted)
 				}
 				body.Policy = event.Policy(args[0])
-			} else if !command.Flags().Changed("quiet-period") && !command.Flags().Changed("max-wait") {
+			} else if body.QuietPeriodMs == nil && body.MaxWaitMs == nil {
 				return usagef("policy: missing (want %s, or --quiet-period or --max-wait)", wanted)
-			}
-			var err error
-			if body.QuietPeriodMs, err = optionalMilliseconds(command, "quiet-period", quietPeriod); err != nil {
-				return err
-			}
-			if body.MaxWaitMs, err = optionalMilliseconds(command, "max-wait", maxWait); err != nil {
-				return err
 			}
 			return runSet(command.Context(), *o, body)
 		},
 	}
 	flags := command.Flags()
-	flags.DurationVar(&quietPeriod, "quiet-period", 0,
+	millisecondsField(flags, &body.QuietPeriodMs, "quiet-period", "",
 		"time without new input before a request is sent, 0s (at once) to 1m (new contexts: 10ms)")
-	flags.DurationVar(&maxWait, "max-wait", 0,
+	millisecondsField(flags, &body.MaxWaitMs, "max-wait", "",
 		"maximum wait while input keeps arriving, 0s to 1m (new contexts: 500ms)")
 	return command
 }

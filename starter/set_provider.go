@@ -11,8 +11,6 @@ import (
 
 func newSetProviderCommand(o *setOptions) *cobra.Command {
 	var body event.SetProviderConfig
-	var temperature float64
-	var maxTokens int
 	command := &cobra.Command{
 		Use:   "provider -n NAME --provider ID --model MODEL | --default [flags]",
 		Short: "Set the provider and the model, or the fallback",
@@ -25,19 +23,11 @@ keys, see "worker --help", --providers and --allow-base-url. Requests to any
 other provider fail.
 
 With --default, the context returns to the default provider of the worker or,
-with --fallback, to no fallback.
-
-` + exitReference,
+with --fallback, to no fallback.`,
 		Example: `  starter set provider -n demo --provider openai --model gpt-4o
   starter set provider -n demo --provider local --model llama3.2 --base-url http://127.0.0.1:11434/v1 --fallback`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if command.Flags().Changed("temperature") {
-				body.Temperature = &temperature
-			}
-			if command.Flags().Changed("max-tokens") {
-				body.MaxTokens = &maxTokens
-			}
 			if err := runSet(command.Context(), *o, body); err != nil {
 				return err
 			}
@@ -50,9 +40,9 @@ with --fallback, to no fallback.
 	}
 	providerFlags(command, &body)
 	flags := command.Flags()
-	flags.Float64Var(&temperature, "temperature", 0,
+	floatField(flags, &body.Temperature, "temperature", "",
 		"sampling temperature, a `NUMBER` from 0 to 2 (default: the provider's)")
-	flags.IntVar(&maxTokens, "max-tokens", 0, "maximum length of an answer in `TOKENS`, 1 to 10,000,000 (default: the provider's)")
+	intField(flags, &body.MaxTokens, "max-tokens", "", "maximum length of an answer in `TOKENS`, 1 to 10,000,000 (default: the provider's)")
 	flags.BoolVar(&body.TextOnly, "text-only", false, "the model accepts no images or files; replace them by a note")
 	flags.BoolVar(&body.UseDefault, "default", false, "return to the default provider of the worker, or, with --fallback, to no fallback")
 	flags.BoolVar(&body.AsFallback, "fallback", false, "set the fallback and leave the primary provider as it is")

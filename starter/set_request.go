@@ -12,17 +12,12 @@ import (
 )
 
 type requestFlags struct {
-	temperature, topP                 float64
-	frequencyPenalty, presencePenalty float64
-	maxTokens                         int
-	seed                              int64
-	stop, labels                      []string
-	effort, reasoning                 string
-	schemaFile, schemaName            string
-	strict, jsonObject                bool
-	toolChoice                        string
-	parallel                          bool
-	extra                             string
+	settings                      event.RequestSettings
+	labels                        []string
+	effort, reasoning, toolChoice string
+	schemaFile, schemaName        string
+	strict, jsonObject            bool
+	extra                         string
 }
 
 func newSetRequestCommand(o *setOptions) *cobra.Command {
@@ -34,34 +29,31 @@ func newSetRequestCommand(o *setOptions) *cobra.Command {
 flag resets its setting to the provider's default, --reset all of them. "starter
 send --settings" overrides them for one message.
 
-Settings that the provider does not support are not sent to it.
-
-` + exitReference,
+Settings that the provider does not support are not sent to it.`,
 		Example: `  starter set request -n demo --top-p 0.9 --stop END --label user=u-17
   starter set request -n demo --response-schema person.json --reasoning-effort low
   starter set request -n demo --tool-choice required --parallel-tool-calls=false
   starter set request -n demo --extra '{"top_k":40}'`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
-			settings, err := f.settings(command)
-			if err != nil {
+			if err := f.complete(command); err != nil {
 				return err
 			}
-			return runSet(command.Context(), *o, event.SetRequestSettings(settings))
+			return runSet(command.Context(), *o, event.SetRequestSettings(f.settings))
 		},
 	}
-	flags := command.Flags()
-	flags.Float64Var(&f.temperature, "temperature", 0, "sampling temperature, a `NUMBER` from 0 to 2; overrides \"set provider\"")
-	flags.IntVar(&f.maxTokens, "max-tokens", 0, "maximum length of an answer in `TOKENS`, 1 to 10,000,000; overrides \"set provider\"")
-	flags.Float64Var(&f.topP, "top-p", 0, "nucleus sampling, a `NUMBER` from 0 to 1")
-	flags.StringArrayVar(&f.stop, "stop", nil, "stop sequence, a `TEXT` before which the answer ends; may be repeated up to 4 times")
-	flags.Int64Var(&f.seed, "seed", 0, "sampling seed, an `INTEGER`")
-	flags.Float64Var(&f.frequencyPenalty, "frequency-penalty", 0, "penalty for frequent tokens, a `NUMBER` from -2 to 2")
-	flags.Float64Var(&f.presencePenalty, "presence-penalty", 0, "penalty for tokens that already occurred, a `NUMBER` from -2 to 2")
+	flags, s := command.Flags(), &f.settings
+	floatField(flags, &s.Temperature, "temperature", "", "sampling temperature, a `NUMBER` from 0 to 2; overrides \"set provider\"")
+	intField(flags, &s.MaxTokens, "max-tokens", "", "maximum length of an answer in `TOKENS`, 1 to 10,000,000; overrides \"set provider\"")
+	floatField(flags, &s.TopP, "top-p", "", "nucleus sampling, a `NUMBER` from 0 to 1")
+	flags.StringArrayVar(&s.Stop, "stop", nil, "stop sequence, a `TEXT` before which the answer ends; may be repeated up to 4 times")
+	int64Field(flags, &s.Seed, "seed", "sampling seed, an `INTEGER`")
+	floatField(flags, &s.FrequencyPenalty, "frequency-penalty", "", "penalty for frequent tokens, a `NUMBER` from -2 to 2")
+	floatField(flags, &s.PresencePenalty, "presence-penalty", "", "penalty for tokens that already occurred, a `NUMBER` from -2 to 2")
 	flags.StringVar(&f.effort, "reasoning-effort", "", "reasoning `EFFORT`: "+oneOf(words(event.ReasoningEffort("").Values()))+"; not every model supports every value")
 	flags.StringVar(&f.reasoning, "reasoning", "", "`AMOUNT` of reasoning to keep: summary (up to 16 KiB), full (up to 256 KiB) or off (default: summary)")
 	flags.StringVar(&f.toolChoice, "tool-choice", "", "`CHOICE` of tools in the first step of a turn: auto, none, required, or the name of a tool")
-	flags.BoolVar(&f.parallel, "parallel-tool-calls", false, "whether an answer may have several tool calls, true or false")
+	boolField(flags, &s.ParallelToolCalls, "parallel-tool-calls", "whether an answer may have several tool calls, true or false")
 	flags.BoolVar(&f.jsonObject, "json-object", false, "answer with a JSON object")
 	flags.StringVar(&f.schemaFile, "response-schema", "", "answer with JSON that matches the JSON Schema in `FILE`, at most 32 KiB")
 	flags.StringVar(&f.schemaName, "schema-name", "", "`NAME` of the schema for the provider (default: answer)")
@@ -72,41 +64,36 @@ Settings that the provider does not support are not sent to it.
 	return command
 }
 
-func (f *requestFlags) settings(command *cobra.Command) (s event.RequestSettings, err error) {
-	ifChanged(command, "temperature", &s.Temperature, &f.temperature)
-	ifChanged(command, "max-tokens", &s.MaxTokens, &f.maxTokens)
-	ifChanged(command, "top-p", &s.TopP, &f.topP)
-	ifChanged(command, "seed", &s.Seed, &f.seed)
-	ifChanged(command, "frequency-penalty", &s.FrequencyPenalty, &f.frequencyPenalty)
-	ifChanged(command, "presence-penalty", &s.PresencePenalty, &f.presencePenalty)
-	ifChanged(command, "parallel-tool-calls", &s.ParallelToolCalls, &f.parallel)
+// complete sets the settings that are not numbers or texts.
+func (f *requestFlags) complete(command *cobra.Command) (err error) {
+	s := &f.settings
 	switch {
 	case f.toolChoice != "":
 		s.ToolChoice = event.ToolChoiceOf(f.toolChoice)
 	case command.Flags().Changed("tool-choice"):
-		return s, usagef("--tool-choice: want auto, none, required, or the name of a tool")
+		return usagef("--tool-choice: want auto, none, required, or the name of a tool")
 	}
-	s.Stop, s.ReasoningEffort, s.Reasoning = f.stop, event.ReasoningEffort(f.effort), event.Reasoning(f.reasoning)
+	s.ReasoningEffort, s.Reasoning = event.ReasoningEffort(f.effort), event.Reasoning(f.reasoning)
 	if f.extra != "" {
 		if err := json.Unmarshal([]byte(f.extra), &s.Extra); err != nil {
-			return s, usagef("--extra: want a JSON object")
+			return usagef("--extra: want a JSON object")
 		}
 	}
 	for _, label := range f.labels {
 		name, value, ok := strings.Cut(label, "=")
 		if !ok {
-			return s, usagef("--label %q: want NAME=VALUE", label)
+			return usagef("--label %q: want NAME=VALUE", label)
 		}
 		if s.Labels == nil {
 			s.Labels = map[string]string{}
 		}
 		if _, isSet := s.Labels[name]; isSet {
-			return s, usagef("--label %q: the name is set twice", label)
+			return usagef("--label %q: the name is set twice", label)
 		}
 		s.Labels[name] = value
 	}
 	s.ResponseFormat, err = f.responseFormat()
-	return s, err
+	return err
 }
 
 func (f *requestFlags) responseFormat() (*event.ResponseFormat, error) {
@@ -135,13 +122,6 @@ func (f *requestFlags) responseFormat() (*event.ResponseFormat, error) {
 		return nil, usagef("--response-schema %s: want a JSON object", f.schemaFile)
 	}
 	return format, nil
-}
-
-// ifChanged sets a field to the value of a flag that is set.
-func ifChanged[T any](command *cobra.Command, flag string, field **T, value *T) {
-	if command.Flags().Changed(flag) {
-		*field = value
-	}
 }
 
 // parseSettings decodes the JSON of request settings.

@@ -11,9 +11,7 @@ func newSetSystemCommand(o *setOptions) *cobra.Command {
 		Use:   "system TEXT -n NAME",
 		Short: "Set or remove the system prompt",
 		Long: `Set the system prompt, which tells the model how to answer. TEXT replaces the
-previous prompt; an empty TEXT removes it.
-
-` + exitReference,
+previous prompt; an empty TEXT removes it.`,
 		Example: `  starter set system "Answer in one sentence." -n demo
   starter set system "" -n demo`,
 		Args: oneArgument("TEXT"),

@@ -20,9 +20,7 @@ func newStateCommand(a *app) *cobra.Command {
 		Use:   "state -n NAME [--json]",
 		Short: "Show the status, settings and messages of a context",
 		Long: `Show the status, settings and messages of a context. Long messages are shortened
-to one line, except with --json. A worker must be running.
-
-` + exitReference,
+to one line, except with --json. A worker must be running.`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return runState(command.Context(), o) },
 	}
@@ -32,11 +30,10 @@ to one line, except with --json. A worker must be running.
 }
 
 func runState(ctx context.Context, o stateOptions) error {
-	c, of, err := o.open(ctx, o.name)
+	of, err := o.open(ctx, o.name)
 	if err != nil {
 		return err
 	}
-	defer c.Shutdown()
 	state, err := of.State(ctx)
 	if err != nil {
 		return err

@@ -1,10 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,11 +15,11 @@ import (
 
 type toolsOptions struct {
 	setOptions
-	set                           string
-	approve, clientTools          []string
-	maxSteps, parallel, maxRepeat int
-	expiry                        time.Duration
-	none                          bool
+	set                            string
+	approve, clientTools           []string
+	maxSteps, parallel, maxRepeats *int
+	expiryMs                       *int64
+	none                           bool
 }
 
 func newToolsCommand(a *app) *cobra.Command {
@@ -39,9 +39,7 @@ A client's tool is declared with --client-tool as an object with name, descripti
 and parameters, a JSON Schema. Its calls wait until a client sends the result, see
 "starter result".
 
-Calls of tools that match --approve wait for "starter approve" or "starter deny".
-
-` + exitReference,
+Calls of tools that match --approve wait for "starter approve" or "starter deny".`,
 		Example: `  starter tools -n demo fetch 'mcp:files/*' --approve 'mcp:files/write_*'
   starter tools -n demo --client-tool @ask_user.json --expiry 1h
   starter tools -n demo --set '{"tools":["fetch"],"approve":[{"tool":"fetch","when":{"required":["body"]}}]}'
@@ -50,7 +48,7 @@ Calls of tools that match --approve wait for "starter approve" or "starter deny"
 			if len(args) == 0 && !changesTools(command) {
 				return showTools(command.Context(), o)
 			}
-			body, err := o.body(command, args)
+			body, err := o.body(args)
 			if err != nil {
 				return err
 			}
@@ -63,10 +61,10 @@ Calls of tools that match --approve wait for "starter approve" or "starter deny"
 	flags.StringVar(&o.set, "set", "", "the fields of a SetToolsEvent: a `JSON` object, @FILE, or - for standard input; other flags override them")
 	flags.StringArrayVar(&o.approve, "approve", nil, "require an approval for calls of tools that match this `PATTERN`; may be repeated")
 	flags.StringArrayVar(&o.clientTools, "client-tool", nil, "declare a client's tool: a `JSON` object, @FILE, or - for standard input; may be repeated")
-	flags.IntVar(&o.maxSteps, "max-steps", 0, fmt.Sprintf("maximum `NUMBER` of answers with tool calls per turn, 1 to %d (default: %d)", event.MaxMaxSteps, limits.MaxSteps))
-	flags.IntVar(&o.parallel, "parallel", 0, fmt.Sprintf("maximum `NUMBER` of calls that run at the same time, 1 to %d (default: %d)", event.MaxParallel, limits.Parallel))
-	flags.IntVar(&o.maxRepeat, "max-repeats", 0, fmt.Sprintf("execute fewer than `NUMBER` identical calls in a turn, 2 to %d (default: %d)", event.MaxMaxRepeats, limits.MaxRepeats))
-	flags.DurationVar(&o.expiry, "expiry", 0, "how long a call waits for an approval or a client's result, a `DURATION` from 1s to 720h (default: 24h)")
+	intField(flags, &o.maxSteps, "max-steps", "", fmt.Sprintf("maximum `NUMBER` of answers with tool calls per turn, 1 to %d (default: %d)", event.MaxMaxSteps, limits.MaxSteps))
+	intField(flags, &o.parallel, "parallel", "", fmt.Sprintf("maximum `NUMBER` of calls that run at the same time, 1 to %d (default: %d)", event.MaxParallel, limits.Parallel))
+	intField(flags, &o.maxRepeats, "max-repeats", "", fmt.Sprintf("execute fewer than `NUMBER` identical calls in a turn, 2 to %d (default: %d)", event.MaxMaxRepeats, limits.MaxRepeats))
+	millisecondsField(flags, &o.expiryMs, "expiry", "", "how long a call waits for an approval or a client's result, a `DURATION` from 1s to 720h (default: 24h)")
 	flags.BoolVar(&o.none, "none", false, "remove all tools")
 	flags.BoolVar(&o.json, "json", false, "print the tools, or the recorded event, as one line of JSON")
 	return command
@@ -81,7 +79,7 @@ func changesTools(command *cobra.Command) bool {
 	return false
 }
 
-func (o *toolsOptions) body(command *cobra.Command, names []string) (body event.SetTools, err error) {
+func (o *toolsOptions) body(names []string) (body event.SetTools, err error) {
 	if o.set != "" {
 		if err := o.decode("--set", `an object like '{"tools":["fetch"]}'`, o.set, &body); err != nil {
 			return body, err
@@ -104,14 +102,8 @@ func (o *toolsOptions) body(command *cobra.Command, names []string) (body event.
 	for _, pattern := range o.approve {
 		body.Approve = append(body.Approve, event.ApprovalRule{Tool: pattern})
 	}
-	ifChanged(command, "max-steps", &body.MaxSteps, &o.maxSteps)
-	ifChanged(command, "parallel", &body.Parallel, &o.parallel)
-	ifChanged(command, "max-repeats", &body.MaxRepeats, &o.maxRepeat)
-	if command.Flags().Changed("expiry") {
-		if body.ExpiryMs, err = optionalMilliseconds(command, "expiry", o.expiry); err != nil {
-			return body, err
-		}
-	}
+	body.MaxSteps, body.Parallel = cmp.Or(o.maxSteps, body.MaxSteps), cmp.Or(o.parallel, body.Parallel)
+	body.MaxRepeats, body.ExpiryMs = cmp.Or(o.maxRepeats, body.MaxRepeats), cmp.Or(o.expiryMs, body.ExpiryMs)
 	switch {
 	case o.none && len(body.Tools) > 0:
 		return body, usagef("--none: cannot be used with tools")
@@ -148,11 +140,10 @@ type tools struct {
 }
 
 func showTools(ctx context.Context, o toolsOptions) error {
-	c, of, err := o.open(ctx, o.name)
+	of, err := o.open(ctx, o.name)
 	if err != nil {
 		return err
 	}
-	defer c.Shutdown()
 	session, err := load(ctx, of)
 	if err != nil {
 		return err

@@ -19,7 +19,7 @@ const noticeAfter = 5 * time.Second
 
 // turn sends events and yields the events of their turn. Attachments that exceed the limit of
 // one input are sent ahead.
-func (a *app) turn(ctx context.Context, to asker, events []event.Event) iter.Seq2[event.Event, error] {
+func (a *app) turn(ctx context.Context, to conversation, events []event.Event) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		inputs := chat.Inputs(events)
 		last := len(inputs) - 1
@@ -41,7 +41,7 @@ func (a *app) turn(ctx context.Context, to asker, events []event.Event) iter.Seq
 	}
 }
 
-func (a *app) noticeNoWorker(to sender) (stop func()) {
+func (a *app) noticeNoWorker(to conversation) (stop func()) {
 	return a.later(func(ctx context.Context) {
 		queue := a.taskQueueOf(ctx, to)
 		if ctx.Err() == nil {
@@ -54,7 +54,7 @@ const maxProbeInterval = time.Minute
 
 // noticeUnattended prints a notice if two probes find the same work without a worker: right after an attempt, the
 // next one waits for a moment, too. The longer a worker takes, the rarer the probes.
-func (a *app) noticeUnattended(to asker) (stop func()) {
+func (a *app) noticeUnattended(to conversation) (stop func()) {
 	return a.later(func(ctx context.Context) {
 		shortest := cmp.Or(a.noticeAfter, noticeAfter) / 2
 		interval, probed := shortest, time.Time{}
@@ -99,7 +99,7 @@ func (a *app) later(notice func(ctx context.Context)) (stop func()) {
 const describeTimeout = 2 * time.Second
 
 // taskQueueOf returns the task queue of a context, or that of the configuration if Temporal does not tell.
-func (a *app) taskQueueOf(ctx context.Context, of sender) string {
+func (a *app) taskQueueOf(ctx context.Context, of conversation) string {
 	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
 	queue, err := of.TaskQueue(ctx)
@@ -142,7 +142,7 @@ func (a *app) followLog(ctx context.Context, of conversation, options client.Fol
 	}
 }
 
-func (a *app) noteUnrecorded(ctx context.Context, of sender) {
+func (a *app) noteUnrecorded(ctx context.Context, of conversation) {
 	queue := a.taskQueueOf(ctx, of)
 	if ctx.Err() == nil {
 		a.note("the newest input of context %s is %s", of.Name(), show.NoWorkerYet(queue))

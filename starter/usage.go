@@ -36,9 +36,7 @@ contexts. No worker is needed.
 A ~ marks sums with tokens that a worker counted because the provider reported
 none. Costs use the operator's prices at the end of each attempt; a + means that
 the price of some attempts is unknown. Days are in UTC. The usage of a fork starts
-at the fork. The attempts in an imported log are counted again.
-
-` + exitReference,
+at the fork. The attempts in an imported log are counted again.`,
 		Example: `  starter usage -n demo
   starter usage --by model
   starter usage --by day --json`,
@@ -68,7 +66,6 @@ func runUsage(ctx context.Context, o usageOptions) error {
 	if err != nil {
 		return err
 	}
-	defer c.Shutdown()
 	table := usage.New(by)
 	names := []string{o.name}
 	if !o.isNamed {

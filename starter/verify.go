@@ -23,9 +23,7 @@ func newVerifyCommand(a *app) *cobra.Command {
 		Short: "Validate the stored log of a context",
 		Long: `Read the complete log of a context, in the archive and in the Temporal
 histories, with the files and tool results in the blob store, and report missing
-or damaged parts. The command changes nothing and needs no worker.
-
-` + exitReference,
+or damaged parts. The command changes nothing and needs no worker.`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return runVerify(command.Context(), o) },
 	}
@@ -35,11 +33,10 @@ or damaged parts. The command changes nothing and needs no worker.
 }
 
 func runVerify(ctx context.Context, o verifyOptions) error {
-	c, of, err := o.open(ctx, o.name)
+	of, err := o.open(ctx, o.name)
 	if err != nil {
 		return err
 	}
-	defer c.Shutdown()
 	found, err := of.Verify(ctx)
 	if err != nil {
 		return err

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	exact "github.com/segmentio/encoding/json"
-
 	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/schema"
@@ -74,8 +72,7 @@ func New[In, Out any](name, description string, function func(ctx context.Contex
 		maxResult: DefaultMaxResult,
 		call: func(ctx context.Context, arguments json.RawMessage) (any, error) {
 			var in In
-			// Names match exactly, as in approval rules; encoding/json would ignore their case.
-			if _, err := exact.Parse(arguments, &in, exact.DontMatchCaseInsensitiveStructFields); err != nil {
+			if err := json.Unmarshal(arguments, &in); err != nil {
 				return nil, fmt.Errorf("invalid arguments: %w", err)
 			}
 			return function(ctx, in)
@@ -85,15 +82,17 @@ func New[In, Out any](name, description string, function func(ctx context.Contex
 	for _, option := range options {
 		option(&t)
 	}
-	var err error
+	inferred, err := parametersOf(reflect.TypeFor[In]())
 	if t.spec.Parameters == nil {
-		t.spec.Parameters, err = parametersOf(reflect.TypeFor[In]())
+		t.spec.Parameters = inferred
+	} else if err != nil {
+		inferred, err = t.spec.Parameters, nil
 	}
 	if err == nil {
 		err = t.validate()
 	}
 	if err == nil {
-		t.schema, err = compile(t.spec.Parameters)
+		t.schema, err = compile(t.spec.Parameters, inferred)
 	}
 	if err != nil {
 		return Tool{}, fmt.Errorf("tool %q: %w", name, err)
@@ -141,11 +140,11 @@ func (t Tool) validate() error {
 
 // argumentsSchema checks arguments. It is safe for concurrent use.
 type argumentsSchema struct {
-	mu     sync.Mutex
-	schema *schema.Schema
+	mu            sync.Mutex
+	schema, names *schema.Schema // names declares the fields that the function reads
 }
 
-func compile(parameters event.Object) (*argumentsSchema, error) {
+func compile(parameters, inferred event.Object) (*argumentsSchema, error) {
 	if err := schema.IsObject(string(parameters)); err != nil {
 		return nil, fmt.Errorf("parameters: %w", err)
 	}
@@ -153,15 +152,22 @@ func compile(parameters event.Object) (*argumentsSchema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("parameters: invalid JSON Schema: %w", err)
 	}
-	return &argumentsSchema{schema: compiled}, nil
+	names, err := schema.CompileParameters(inferred)
+	if err != nil {
+		return nil, fmt.Errorf("input type: %w", err)
+	}
+	return &argumentsSchema{schema: compiled, names: names}, nil
 }
 
 func (s *argumentsSchema) check(arguments json.RawMessage) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	err := s.schema.Check(string(arguments))
-	if err == nil {
-		err = s.schema.CheckNames(string(arguments))
+	// Names match exactly, as in approval rules; encoding/json would ignore their case.
+	for _, declared := range []*schema.Schema{s.schema, s.names} {
+		if err == nil {
+			err = declared.CheckNames(string(arguments))
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("invalid arguments: %w", err)

@@ -166,7 +166,8 @@ func TestAToolReceivesNoFieldByAnotherSpelling(t *testing.T) {
 		want      activities.ToolCallResult
 	}{
 		{open, `{"path":"a","options":{"force":true}}`, activities.ToolCallResult{Value: json.RawMessage(`{"path":"a","options":{"force":true}}`)}},
-		{open, `{"PATH":"a","Path":"a","pat\u0068":"b","options":{"Force":true}}`, activities.ToolCallResult{Value: json.RawMessage(`{"path":"b","options":{"force":false}}`)}},
+		{open, `{"Path":"a","pat\u0068":"b"}`, activities.ToolCallResult{IsError: true, Error: json.RawMessage(`"invalid arguments: /Path: unknown field (want path)"`)}},
+		{open, `{"options":{"Force":true}}`, activities.ToolCallResult{IsError: true, Error: json.RawMessage(`"invalid arguments: /options/Force: unknown field (want force)"`)}},
 		{closed, `{"PATH":"a"}`, activities.ToolCallResult{IsError: true, Error: json.RawMessage(`"invalid arguments: /PATH: unknown field (want path)"`)}},
 		{closed, `{"options":{"force":true,"\u017force":1,"Force":true}}`, activities.ToolCallResult{IsError: true, Error: json.RawMessage(`"invalid arguments: /options/Force: unknown field (want force)"`)}},
 	} {

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/gofrs/flock"
 	"go.temporal.io/sdk/client"
 	"go.uber.org/zap"
 
@@ -31,7 +30,7 @@ type local struct {
 	endpoints
 	dataDir  string
 	log      *zap.Logger
-	lock     *flock.Flock
+	lock     *os.File
 	logFile  *os.File
 	nats     *natsserver.Server
 	model    *http.Server
@@ -165,7 +164,7 @@ func (l *local) stop() error {
 		errs = append(errs, l.log.Sync(), l.logFile.Close())
 	}
 	if l.lock != nil {
-		errs = append(errs, l.lock.Unlock())
+		errs = append(errs, l.lock.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -2,12 +2,12 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
-	"github.com/google/uuid"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
@@ -26,12 +26,8 @@ const readyTimeout = 90 * time.Second
 
 const readyRetryInterval = 250 * time.Millisecond
 
-// readyName is the type of the workflow and its activity, and the name of its update.
+// readyName is the type of the workflow and its activity.
 const readyName = "Ready"
-
-// readyLinger keeps the workflow open until its starter deletes it. The server deletes an open
-// workflow at once, but a closed one only after a periodic flush, every 30 seconds.
-const readyLinger = 10 * time.Second
 
 type readyInput struct {
 	SearchAttributes bool `json:"searchAttributes"`
@@ -55,13 +51,7 @@ func (p *probe) register(w worker.Registry, part contexts.Part) {
 }
 
 func readyWorkflow(ctx workflow.Context, in readyInput) error {
-	tried, ended := workflow.NewFuture(ctx)
-	err := workflow.SetUpdateHandler(ctx, readyName, func(ctx workflow.Context) error { return tried.Get(ctx, nil) })
-	if err != nil {
-		return err
-	}
-	ended.SetError(try(ctx, in))
-	return workflow.Sleep(ctx, readyLinger)
+	return doctor.Linger(ctx, func(ctx workflow.Context) (any, error) { return nil, try(ctx, in) })
 }
 
 func try(ctx workflow.Context, in readyInput) error {
@@ -120,7 +110,10 @@ func await(ctx context.Context, c client.Client, namespace, taskQueue string, in
 	ticker := time.NewTicker(readyRetryInterval)
 	defer ticker.Stop()
 	for {
-		err := attempt(ctx, c, namespace, taskQueue, in)
+		options := client.StartWorkflowOptions{
+			ID: "ready:" + rand.Text(), TaskQueue: taskQueue, WorkflowExecutionTimeout: readyTimeout, StaticSummary: "readiness check of a worker",
+		}
+		err := doctor.ResultOf(ctx, c, namespace, options, readyName, nil, in)
 		if err == nil {
 			return nil
 		}
@@ -136,31 +129,4 @@ func await(ctx context.Context, c client.Client, namespace, taskQueue string, in
 		}
 		return fmt.Errorf("contexts on task queue %q cannot answer: %w", taskQueue, err)
 	}
-}
-
-func attempt(ctx context.Context, c client.Client, namespace, taskQueue string, in readyInput) error {
-	run, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID:                       "ready:" + uuid.NewString(),
-		TaskQueue:                taskQueue,
-		WorkflowExecutionTimeout: readyTimeout,
-		StaticSummary:            "readiness check of a worker",
-	}, readyName, in)
-	if err != nil {
-		return err
-	}
-	defer doctor.Delete(ctx, c, namespace, run)
-	return outcome(ctx, c, run)
-}
-
-func outcome(ctx context.Context, c client.Client, run client.WorkflowRun) error {
-	update, err := c.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
-		WorkflowID:   run.GetID(),
-		RunID:        run.GetRunID(),
-		UpdateName:   readyName,
-		WaitForStage: client.WorkflowUpdateStageCompleted,
-	})
-	if err != nil {
-		return err
-	}
-	return update.Get(ctx, nil)
 }

@@ -170,7 +170,7 @@ func TestTwoWorkersCannotShareADataDirectory(t *testing.T) {
 	dir := t.TempDir()
 	lock, err := devserver.Lock(dir)
 	require.NoError(t, err)
-	defer lock.Unlock()
+	defer lock.Close()
 	second := dev(t, dir)
 	require.Equal(t, 1, second.exit())
 	require.Contains(t, second.stderr.String(), "in use by another process")

@@ -38,7 +38,7 @@ func (r *run) append(ctx workflow.Context, in converter.RawValue, sent wire.Sent
 	}
 	a := &pendingAppend{events: events, size: proto.Size(in.Payload()), sent: r.expiryOf(sent)}
 	r.inbox.updated++
-	r.inbox.put(signal{name: wire.SignalEvent, append: a, trace: received(ctx)})
+	r.inbox.put(signal{name: wire.SignalEvent, append: a, trace: received(ctx), origin: wire.Taken{Signals: r.inbox.signalled}})
 	isRecorded := func() bool { return a.isRecorded }
 	if workflow.Await(ctx, isRecorded) != nil && r.session.EventCount > 0 {
 		// The workflow was cancelled, but still records its input, so the update waits for the ids.
@@ -67,7 +67,8 @@ func (r *run) validateAppend(ctx workflow.Context, in converter.RawValue, sent w
 // expiryOf returns no expiry in a run that a reset created: there, Temporal delivers again what the previous run
 // accepted, and no sender repeats it.
 func (r *run) expiryOf(sent wire.Sent) wire.Sent {
-	if info := workflow.GetInfo(r.ctx); info.OriginalRunID != info.WorkflowExecution.RunID {
+	info := workflow.GetInfo(r.ctx)
+	if info.OriginalRunID != "" && info.OriginalRunID != info.WorkflowExecution.RunID { // "": in the SDK's test environment
 		return wire.Sent{}
 	}
 	return sent

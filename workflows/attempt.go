@@ -116,9 +116,7 @@ func (r *run) stopAttempt(stop reducer.StopAttempt) {
 		RetryPolicy:            &temporal.RetryPolicy{MaximumAttempts: 1},
 	})
 	var isAcknowledged bool
-	err := workflow.ExecuteLocalActivity(ctx, acts.Stop, activities.StopInput{ContextName: r.name, Stop: activities.Stop{
-		RequestID: stop.RequestID, Attempt: stop.Attempt, Reason: stop.Reason, Unsent: stop.Unsent,
-	}}).Get(ctx, &isAcknowledged)
+	err := workflow.ExecuteLocalActivity(ctx, acts.Stop, activities.StopInput{ContextName: r.name, Stop: stop}).Get(ctx, &isAcknowledged)
 	if (err != nil || !isAcknowledged) && !stop.Unsent {
 		r.attempt.cancel()
 	}

@@ -179,7 +179,7 @@ func TestAnInterruptStopsTheAttempt(t *testing.T) {
 		return activities.AttemptResult{Outcome: reducer.Interrupted, Reason: event.ReasonCancelled, Text: "Hel"}, nil
 	})
 	w.OnActivity(acts.Stop, mock.Anything, activities.StopInput{
-		ContextName: "demo", Stop: activities.Stop{RequestID: "demo:r0001", Attempt: 1, Reason: event.ReasonCancelled},
+		ContextName: "demo", Stop: reducer.StopAttempt{RequestID: "demo:r0001", Attempt: 1, Reason: event.ReasonCancelled},
 	}).Return(func(context.Context, activities.StopInput) (bool, error) {
 		close(stopped)
 		return true, nil
@@ -228,7 +228,7 @@ func TestAnUnacknowledgedConditionalStopDoesNotCancelTheActivity(t *testing.T) {
 		}
 		return answers("One")(ctx, in)
 	})
-	w.OnActivity(acts.Stop, mock.Anything, activities.StopInput{ContextName: "demo", Stop: activities.Stop{
+	w.OnActivity(acts.Stop, mock.Anything, activities.StopInput{ContextName: "demo", Stop: reducer.StopAttempt{
 		RequestID: "demo:r0001", Attempt: 1, Reason: event.ReasonNewUserInput, Unsent: true,
 	}}).Return(func(context.Context, activities.StopInput) (bool, error) {
 		close(asked)

@@ -93,6 +93,7 @@ type run struct {
 	task         task
 	pending      pending
 	appends      appends
+	taken        taken
 	attempt      attempt
 	ended        *endedAttempt // nil: none
 	calls        toolCalls
@@ -205,6 +206,7 @@ func (r *run) receive() {
 	for r.hasInput() && r.pending.bytes < maxTaskBytes && r.task.work < maxTaskWork && !r.leavesInbox() && r.load() {
 		r.task.work += 1 + len(r.session.Reduced.Messages)/messagesPerWork
 		in := r.inbox.take()
+		r.taken.now = &in.origin
 		if in.append.expire(r.now()) {
 			r.appends.pending = append(r.appends.pending, in.append)
 			continue
@@ -280,7 +282,7 @@ func (r *run) perform() error {
 func (r *run) recordPending() {
 	if len(r.pending.events) > 0 {
 		r.updatedAt = r.pending.events[len(r.pending.events)-1].Timestamp
-		record(r.ctx, r.pending.events, r.register)
+		record(r.ctx, r.pending.events, r.taken.next(), r.register)
 		r.logEvents(r.pending.events)
 		r.observeTask()
 		r.task.recorded += r.pending.bytes

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -138,6 +139,9 @@ type continuedSignal struct {
 	Name     string `json:"name"`
 	Payloads []byte `json:"payloads,omitempty"`
 	Trace    string `json:"trace,omitempty"` // traceparent of the sender
+	// Origin is the position after the input, and Unrecorded is as in [signal].
+	Origin     wire.Taken `json:"origin,omitzero"`
+	Unrecorded bool       `json:"unrecorded,omitempty"`
 }
 
 // decodeContinuation returns nil for a run that continues no other.
@@ -174,7 +178,8 @@ func (r *run) continuation(limit limit) continuation {
 		if err != nil {
 			panic(fmt.Sprintf("encode signal %s: %v", s.name, err))
 		}
-		c.Inbox = append(c.Inbox, continuedSignal{s.name, data, s.trace})
+		s.origin.RunID = cmp.Or(s.origin.RunID, workflow.GetInfo(r.ctx).WorkflowExecution.RunID)
+		c.Inbox = append(c.Inbox, continuedSignal{s.name, data, s.trace, s.origin, s.isUnrecorded})
 	}
 	return c
 }
@@ -209,18 +214,16 @@ func (r *run) restore(c *continuation) error {
 	} else {
 		r.archived.complete = r.position()
 	}
-	after := r.inbox.signals
-	r.inbox.signals, r.inbox.size = nil, 0
+	var continued []signal
 	for _, s := range c.Inbox {
 		payloads := &commonpb.Payloads{}
 		if err := proto.Unmarshal(s.Payloads, payloads); err != nil {
 			panic(fmt.Sprintf("decode signal %s of the previous run: %v", s.Name, err))
 		}
-		r.inbox.put(signal{name: s.Name, payloads: payloads, trace: s.Trace})
+		continued = append(continued, signal{name: s.Name, payloads: payloads, trace: s.Trace, origin: s.Origin, isUnrecorded: s.Unrecorded})
 	}
-	for _, s := range after {
-		r.inbox.put(s)
-	}
+	r.inbox.putFirst(continued...)
+	r.beginTaking(len(continued) > 0)
 	r.apply(reducer.Continued{At: r.now(), Scheduled: c.Scheduled, NotStarted: c.NotStarted, Options: r.options()})
 	return nil
 }

@@ -41,4 +41,4 @@ func pendingEvents(events []event.Event) (out []pendingEvent) {
 
 func Fitting(events []event.Event) int       { return fitting(pendingEvents(events)) }
 func SizeOf(e event.Event) int               { return newPendingEvent(e).size() }
-func RecordJSON(events []event.Event) []byte { return recordJSON(pendingEvents(events)) }
+func RecordJSON(events []event.Event) []byte { return recordJSON(pendingEvents(events), nil) }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/internal/references"
 	"github.com/seed-9ed7edd4/chronicle/internal/tracing/intercept"
+	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 )
 
 // signal is an undecoded signal or update. Temporal's signal channels do not preserve the order
@@ -23,7 +24,10 @@ type signal struct {
 	loaded  *commonpb.Payloads
 	problem error
 	append  *pendingAppend // nil for a signal
-	trace   string         // traceparent of the sender; empty: none
+	origin  wire.Taken     // the position after the input
+	// isUnrecorded: this is not an input, but stands for those that the run of origin accepted after it, see recover.go.
+	isUnrecorded bool
+	trace        string // traceparent of the sender; empty: none
 }
 
 func (s signal) size() int {
@@ -54,6 +58,14 @@ func (b *inbox) hasUpdate() bool {
 func (b *inbox) put(s signal) {
 	b.signals = append(b.signals, s)
 	b.size += s.size()
+}
+
+// putFirst puts older input before that in the inbox.
+func (b *inbox) putFirst(older ...signal) {
+	b.signals = append(older, b.signals...)
+	for _, s := range older {
+		b.size += s.size()
+	}
 }
 
 func (b *inbox) take() signal {
@@ -97,6 +109,6 @@ func (i *signalInterceptor) HandleSignal(ctx workflow.Context, in *interceptor.H
 		return i.Next.HandleSignal(ctx, in)
 	}
 	i.inbox.signalled++
-	i.inbox.put(signal{name: in.SignalName, payloads: in.Arg, trace: intercept.Received(ctx)})
+	i.inbox.put(signal{name: in.SignalName, payloads: in.Arg, trace: intercept.Received(ctx), origin: wire.Taken{Signals: i.inbox.signalled}})
 	return nil
 }

@@ -27,6 +27,8 @@ func (r *run) hasInput() bool {
 func (r *run) load() bool {
 	oldest := &r.inbox.signals[0]
 	switch {
+	case oldest.isUnrecorded:
+		return r.recoverInput() && !r.inbox.empty() && r.load()
 	case !oldest.isReference():
 		return true
 	case len(oldest.payloads.GetPayloads()) != 1:

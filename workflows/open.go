@@ -18,6 +18,7 @@ func (r *run) open() error {
 		return err
 	}
 	r.archived.complete = r.position()
+	r.takeUnrecorded()
 	r.observeTask()
 	r.apply(reducer.Opened{
 		At: r.now(), PreviousRunID: r.opened.PreviousRunID, ForkedFrom: r.opened.ForkedFrom,
@@ -42,6 +43,9 @@ func (r *run) begin(in activities.OpenInput) error {
 		r.checkStore(id)
 	case r.storeID != "" && id != r.storeID:
 		in.ClaimedStore = id // anyone can start a context with any memo
+	}
+	if info.ContinuedExecutionRunID == "" {
+		in.PreviousRunID = wire.PreviousRunOf(info.Memo)
 	}
 	ctx := opening(r.traced(r.ctx))
 	var result activities.OpenResult

@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -32,19 +33,23 @@ func newPendingEvent(e event.Event) pendingEvent {
 func (p pendingEvent) size() int { return len(p.json) + len(",") }
 
 // record writes events to SideEffect markers, each of which contains a [wire.Record]. It calls
-// register before each marker, with the counter of the newest recorded event.
-func record(ctx workflow.Context, events []pendingEvent, register func(after int)) {
+// register before each marker, with the counter of the newest recorded event. The last marker contains taken.
+func record(ctx workflow.Context, events []pendingEvent, taken *wire.Taken, register func(after int)) {
 	for len(events) > 0 {
 		register(event.Counter(events[0].ID) - 1)
 		n := fitting(events)
-		recordOne(ctx, events[:n])
+		if n == len(events) {
+			recordOne(ctx, events, taken)
+		} else {
+			recordOne(ctx, events[:n], nil)
+		}
 		events = events[n:]
 	}
 }
 
-func recordOne(ctx workflow.Context, events []pendingEvent) {
+func recordOne(ctx workflow.Context, events []pendingEvent, taken *wire.Taken) {
 	options := workflow.SideEffectOptions{Summary: summary(events)}
-	value := workflow.SideEffectWithOptions(ctx, options, func(workflow.Context) any { return wire.Payload(recordJSON(events)) })
+	value := workflow.SideEffectWithOptions(ctx, options, func(workflow.Context) any { return wire.Payload(recordJSON(events, taken)) })
 	if !workflow.IsReplaying(ctx) {
 		return
 	}
@@ -66,7 +71,7 @@ func recordOne(ctx workflow.Context, events []pendingEvent) {
 
 const wantMatchingCode = " (run a worker with the code that recorded the log)"
 
-func recordJSON(events []pendingEvent) []byte {
+func recordJSON(events []pendingEvent, taken *wire.Taken) []byte {
 	var data bytes.Buffer
 	data.WriteString(`{"events":[`)
 	for i, e := range events {
@@ -75,7 +80,16 @@ func recordJSON(events []pendingEvent) []byte {
 		}
 		data.Write(e.json)
 	}
-	data.WriteString("]}")
+	data.WriteByte(']')
+	if taken != nil {
+		position, err := json.Marshal(taken)
+		if err != nil {
+			panic(fmt.Sprintf("encode a position: %v", err))
+		}
+		data.WriteString(`,"taken":`)
+		data.Write(position)
+	}
+	data.WriteByte('}')
 	return data.Bytes()
 }
 

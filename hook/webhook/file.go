@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/hook"
+	"github.com/seed-9ed7edd4/chronicle/internal/secretref"
 	"github.com/seed-9ed7edd4/chronicle/internal/tomlfile"
 )
 
@@ -113,28 +114,20 @@ func (o Options) hookOf(t table) (h hook.Hook, err error) {
 	if t.Retries < 0 || t.Retries > maxRetries {
 		return h, fmt.Errorf("retries: want 0 to %d, got %d", maxRetries, t.Retries)
 	}
-	h = hook.Hook{Name: t.Name, Beside: t.Beside, OnFailure: hook.OnFailure(t.OnFailure)}
-	if !slices.Contains([]string{"", "open", "closed"}, t.OnFailure) {
-		return h, fmt.Errorf(`on_failure: want "closed" or "open", got %q`, t.OnFailure)
+	for _, field := range []struct{ name, value, usual, other string }{
+		{"on_failure", t.OnFailure, "closed", "open"}, {"deltas", t.Deltas, "show", "withhold"}, {"from", t.From, "new", "start"},
+	} {
+		if !slices.Contains([]string{"", field.usual, field.other}, field.value) {
+			return h, fmt.Errorf("%s: want %q or %q, got %q", field.name, field.usual, field.other, field.value)
+		}
 	}
-	switch t.Deltas {
-	case "", "show":
-	case "withhold":
-		h.Withhold = true
-	default:
-		return h, fmt.Errorf(`deltas: want "show" or "withhold", got %q`, t.Deltas)
+	h = hook.Hook{
+		Name: t.Name, Beside: t.Beside, OnFailure: hook.OnFailure(t.OnFailure), Withhold: t.Deltas == "withhold", FromStart: t.From == "start",
 	}
 	if t.Timeout != "" {
 		if h.Timeout, err = time.ParseDuration(t.Timeout); err != nil || h.Timeout <= 0 || h.Timeout > maxTimeout {
 			return h, fmt.Errorf("timeout: want a duration like 5s, at most %v, got %q", maxTimeout, t.Timeout)
 		}
-	}
-	switch t.From {
-	case "", "new":
-	case "start":
-		h.FromStart = true
-	default:
-		return h, fmt.Errorf(`from: want "new" or "start", got %q`, t.From)
 	}
 	if t.SkipAfter != "" {
 		if h.SkipAfter, err = time.ParseDuration(t.SkipAfter); err != nil || h.SkipAfter <= 0 {
@@ -201,21 +194,9 @@ const minKeyBytes = 24
 
 // signer reads the secret that ref names: whsec_ and a key in base64.
 func (o Options) signer(ref string) (*standardwebhooks.Webhook, error) {
-	if ref == "" || event.ValidateAPIKeyRef(ref) != nil {
-		return nil, errors.New("want env:NAME or file:/absolute/path (where the worker finds the secret, never the secret itself)")
-	}
-	kind, place, _ := strings.Cut(ref, ":")
-	secret := o.Getenv(place)
-	if kind == "file" {
-		data, err := os.ReadFile(place)
-		if err != nil {
-			return nil, err
-		}
-		secret = string(data)
-	}
-	secret = strings.TrimSpace(secret)
-	if secret == "" {
-		return nil, fmt.Errorf("%s is empty", ref)
+	secret, err := secretref.Read(ref, o.Getenv, nil)
+	if err != nil {
+		return nil, err
 	}
 	signer, err := standardwebhooks.NewWebhook(secret)
 	if err != nil || len(strings.TrimPrefix(secret, "whsec_")) < minKeyBytes*4/3 {

@@ -1,6 +1,5 @@
-// Package backend implements the interfaces of package activities: models with package llm, the
-// stream with package stream, and the sender with package client. It keeps go-openai and NATS out of
-// the dependencies of activities and workflows.
+// Package backend implements the models of package activities with package llm. It keeps go-openai out of the
+// dependencies of activities and workflows.
 package backend
 
 import (
@@ -9,7 +8,6 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/internal/stream"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
@@ -37,7 +35,7 @@ func (m model) Check(r activities.ModelRequest) error {
 
 func (m model) prepare(r activities.ModelRequest) {
 	m.target.Conversation, m.target.FirstToken, m.target.Stall = r.Conversation, r.FirstToken, r.Stall
-	m.target.Settings, m.target.Repair = r.Settings, (*llm.Repair)(r.Repair)
+	m.target.Settings, m.target.Repair = r.Settings, r.Repair
 	m.target.MaxOutput, m.target.Tools = r.MaxOutput, nil
 	for _, tool := range r.Tools {
 		m.target.Tools = append(m.target.Tools, llm.Tool(tool))
@@ -57,10 +55,7 @@ func (m model) Stream(ctx context.Context, r activities.ModelRequest, onDelta fu
 		}
 	}
 	answer := activities.Answer{
-		Text: result.Text, Reasoning: result.Reasoning, State: result.State, FinishReason: result.FinishReason, Usage: result.Usage,
-	}
-	for _, call := range result.Calls {
-		answer.Calls = append(answer.Calls, activities.ModelCall(call))
+		Text: result.Text, Reasoning: result.Reasoning, State: result.State, FinishReason: result.FinishReason, Usage: result.Usage, Calls: result.Calls,
 	}
 	return answer, err
 }
@@ -94,37 +89,4 @@ func modelError(err error) error {
 		Kind: string(failed.Kind), Failure: failed.Kind.Failure(), Retryable: failed.Retryable(), Suspects: failed.Suspects, RetryAfter: failed.RetryAfter,
 		Window: failed.Window, InputTokens: failed.InputTokens, Err: err,
 	}
-}
-
-// Stream sends messages through a connection to NATS. It returns nil if conn is nil.
-func Stream(conn *stream.Conn) activities.Stream {
-	if conn == nil {
-		return nil
-	}
-	return nats{conn}
-}
-
-type nats struct{ conn *stream.Conn }
-
-func (n nats) Broadcast(attempt activities.StreamAttempt, onStop func(activities.Stop)) activities.Broadcast {
-	return broadcast{n.conn.Broadcast(stream.Attempt(attempt), func(stop stream.Stop) { onStop(activities.Stop(stop)) })}
-}
-
-func (n nats) Progress(contextName string, progress event.ToolProgress) {
-	n.conn.PublishProgress(contextName, progress)
-}
-
-type broadcast struct{ *stream.Broadcast }
-
-func (b broadcast) Publish(d activities.Delta) {
-	if d.IsReasoning {
-		b.PublishReasoning(d.Text)
-	} else {
-		b.Broadcast.Publish(d.Text)
-	}
-}
-
-func (n nats) Stop(ctx context.Context, contextName string, stop activities.Stop) bool {
-	// An error means that no worker acknowledged it.
-	return n.conn.Stop(ctx, contextName, stream.Stop(stop)) == nil
 }

@@ -22,7 +22,7 @@ type Config struct {
 	path      string
 	tables    []*Table // of the program
 	others    []*Table // of other programs: the file may have their keys, too
-	file      *file    // nil: none
+	file      *file    // without a path: none
 	origins   map[*pflag.Flag]Origin
 	values    map[string]string // of flags after Load, by key
 	ignored   []string          // flags whose variables and keys have no effect
@@ -35,7 +35,7 @@ var Parts = []string{"price_version", "providers", "budgets", "hooks"}
 // New returns the configuration of a program with the settings in tables. The file may also have the
 // settings of other programs.
 func New(tables []*Table, others ...*Table) *Config {
-	return &Config{tables: tables, others: others}
+	return &Config{tables: tables, others: others, file: &file{}}
 }
 
 // AddFlags adds --config and --print-config.
@@ -47,7 +47,7 @@ func (c *Config) AddFlags(flags *pflag.FlagSet) {
 // Load reads the file, and sets the flags that are not on the command line from the environment and
 // the file, except for the ignored ones. Errors are usage errors.
 func (c *Config) Load(getenv func(string) string, ignored ...string) error {
-	c.origins, c.values, c.ignored = map[*pflag.Flag]Origin{}, map[string]string{}, ignored
+	c.origins, c.values, c.ignored, c.file = map[*pflag.Flag]Origin{}, map[string]string{}, ignored, &file{}
 	from := "--config"
 	path := c.path
 	if path == "" {
@@ -58,7 +58,7 @@ func (c *Config) Load(getenv func(string) string, ignored ...string) error {
 		if c.file, err = readFile(path); err != nil {
 			return fmt.Errorf("%s: %w", from, err)
 		}
-		if err := c.file.check(slices.Concat(c.tables, c.others)); err != nil {
+		if err := c.file.settle(slices.Concat(c.tables, c.others)); err != nil {
 			return err
 		}
 	}
@@ -99,7 +99,7 @@ func (c *Config) resolve(t *Table, getenv func(string) string) (err error) {
 	best := c.origin(t, getenv)
 	t.VisitAll(func(f *pflag.Flag) {
 		origin := Origin{}
-		value, isInFile := c.file.value(t.name, keyOf(f.Name))
+		value, isInFile := c.file.values[t.Key(f.Name)]
 		variable := t.env[f.Name]
 		isAlternative := t.alternatives[f.Name]
 		switch {
@@ -187,16 +187,13 @@ func (c *Config) IsGiven(flag string) bool {
 
 // Text returns the path and the text of the file; empty without one.
 func (c *Config) Text() (path, text string) {
-	if c.file == nil {
-		return "", ""
-	}
 	return c.file.path, c.file.text
 }
 
 // CheckOnce returns an error if the file sets a flag that names another file, such as worker.hooks, and
 // also has one of the keys that the other file has.
 func (c *Config) CheckOnce(flag string, keys ...string) error {
-	if c.file == nil || c.Label(flag) == "--"+flag {
+	if c.Label(flag) == "--"+flag {
 		return nil
 	}
 	for _, key := range keys {
@@ -215,9 +212,7 @@ func (c *Config) Differences(other *Config) (keys []string) {
 		}
 	}
 	for _, part := range Parts {
-		a, _ := c.file.value("", part)
-		b, _ := other.file.value("", part)
-		if !reflect.DeepEqual(a, b) {
+		if !reflect.DeepEqual(c.file.tree[part], other.file.tree[part]) {
 			keys = append(keys, part)
 		}
 	}

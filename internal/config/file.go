@@ -19,6 +19,7 @@ import (
 type file struct {
 	path, text string
 	tree       map[string]any
+	values     map[string]any // of settings, by key, like worker.json; set by settle
 }
 
 func readFile(path string) (*file, error) {
@@ -30,78 +31,62 @@ func readFile(path string) (*file, error) {
 	return f, tomlfile.Decode(path, f.text, &f.tree)
 }
 
-// value returns the value of a key in a table. A nil file has no keys.
-func (f *file) value(table, key string) (value any, isKnown bool) {
-	if f == nil {
-		return nil, false
-	}
-	keys := f.tree
-	if table != "" {
-		keys, _ = f.tree[table].(map[string]any)
-	}
-	value, isKnown = keys[key]
-	return value, isKnown
-}
-
-// check returns an error for the first key that is unknown or has a value of the wrong type. It ignores
-// the content of [Parts]. The first table is that of the top level.
-func (f *file) check(tables []*Table) error {
+// settle finds the values of the settings in tables, the first of which is that of the top level. The error is that of
+// the first key that is unknown or has a value of the wrong type. The content of [Parts] is ignored.
+func (f *file) settle(tables []*Table) error {
+	f.values = map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(f.tree)) {
-		if slices.Contains(Parts, name) {
-			continue
+		keys, isTable := f.tree[name].(map[string]any)
+		switch {
+		case slices.Contains(Parts, name):
+		case !slices.ContainsFunc(tables[1:], func(t *Table) bool { return t.name == name }):
+			f.values[name] = f.tree[name]
+		case !isTable:
+			return fmt.Errorf("%s: %s: want a table, got %s", f.path, name, tomlfile.Kind(f.tree[name]))
+		default:
+			for key, value := range keys {
+				f.values[name+"."+key] = value
+			}
 		}
-		if err := checkKey(name, f.tree[name], tables); err != nil {
-			return fmt.Errorf("%s: %w", f.path, err)
+	}
+	flags := map[string]*pflag.Flag{}
+	for _, t := range tables {
+		t.VisitAll(func(flag *pflag.Flag) { flags[t.Key(flag.Name)] = flag })
+	}
+	for _, key := range slices.Sorted(maps.Keys(f.values)) {
+		flag := flags[key]
+		if flag == nil {
+			return fmt.Errorf("%s: unknown key %q %s", f.path, key, suggest(key, tables))
+		}
+		if err := checkType(flag, f.values[key]); err != nil {
+			return fmt.Errorf("%s: %s%w", f.path, key, err)
 		}
 	}
 	return nil
 }
 
-// checkKey checks a key of the top level: that of a flag or of a table.
-func checkKey(name string, value any, tables []*Table) error {
-	i := slices.IndexFunc(tables[1:], func(t *Table) bool { return t.name == name })
-	if i < 0 {
-		return tables[0].checkKey(name, value, tables)
+// suggest suggests the same key of another table, or one of the same table that resembles it.
+func suggest(key string, tables []*Table) string {
+	table, name, isInTable := strings.Cut(key, ".")
+	if !isInTable {
+		table, name = "", key
 	}
-	keys, isTable := value.(map[string]any)
-	if !isTable {
-		return fmt.Errorf("%s: want a table, got %s", name, tomlfile.Kind(value))
-	}
-	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		if err := tables[1+i].checkKey(key, keys[key], tables); err != nil {
-			return err
+	var known []string
+	for _, t := range tables {
+		if f := t.Lookup(strings.ReplaceAll(name, "_", "-")); f != nil {
+			return fmt.Sprintf("(did you mean %q?)", t.Key(f.Name))
+		}
+		if t.name == table {
+			t.VisitAll(func(f *pflag.Flag) { known = append(known, t.Key(f.Name)) })
 		}
 	}
-	return nil
-}
-
-func (t *Table) checkKey(name string, value any, all []*Table) error {
-	flag := t.withKey(name)
-	if flag == nil {
-		return t.unknownKey(name, all)
-	}
-	if err := checkType(flag, value); err != nil {
-		return fmt.Errorf("%s%w", t.Key(flag.Name), err)
-	}
-	return nil
-}
-
-// unknownKey suggests the same key of another table, or one that resembles it.
-func (t *Table) unknownKey(name string, all []*Table) error {
-	path := strings.TrimPrefix(t.name+"."+name, ".")
-	for _, other := range all {
-		if f := other.withKey(keyOf(name)); f != nil {
-			return fmt.Errorf("unknown key %q (did you mean %q?)", path, other.Key(f.Name))
-		}
-	}
-	known := t.keys()
-	if t.name == "" {
+	if table == "" {
 		known = append(known, Parts...)
-		for _, table := range all[1:] {
-			known = append(known, table.name)
+		for _, t := range tables[1:] {
+			known = append(known, t.name)
 		}
 	}
-	return fmt.Errorf("unknown key %q %s", path, event.Suggest(path, known...))
+	return event.Suggest(key, known...)
 }
 
 // checkType returns an error unless a value is valid for a flag. The caller prefixes the error with the key.

@@ -85,9 +85,6 @@ func isTable(value any) bool {
 
 // printPart prints those parts of the file whose values are selected.
 func (c *Config) printPart(b *bytes.Buffer, isSelected func(any) bool) {
-	if c.file == nil {
-		return
-	}
 	selected := map[string]any{}
 	for _, part := range Parts {
 		if value, ok := c.file.tree[part]; ok && isSelected(value) && !slices.Contains(c.omitted, part) {

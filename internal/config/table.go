@@ -44,17 +44,3 @@ func (t *Table) Key(flag string) string {
 }
 
 func keyOf(flag string) string { return strings.ReplaceAll(flag, "-", "_") }
-
-// keys returns the keys of the table, in order.
-func (t *Table) keys() (keys []string) {
-	t.VisitAll(func(f *pflag.Flag) { keys = append(keys, t.Key(f.Name)) })
-	return keys
-}
-
-// withKey returns the flag with a key, or nil.
-func (t *Table) withKey(key string) *pflag.Flag {
-	if strings.Contains(key, "-") {
-		return nil
-	}
-	return t.Lookup(strings.ReplaceAll(key, "_", "-"))
-}

@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 func hold(dir string) {
 	lock, err := devserver.Lock(dir)
 	exitOn(err)
-	defer lock.Unlock()
+	defer lock.Close()
 	command, err := devserver.Find(context.Background(), nil)
 	exitOn(err)
 	server, err := devserver.Start(context.Background(), devserver.Options{Command: command, DataDir: dir})
@@ -220,7 +220,7 @@ func TestAKilledParentLeavesNeitherServerNorLock(t *testing.T) {
 	requireSilence(t, address)
 	lock, err := devserver.Lock(dir)
 	require.NoError(t, err)
-	require.NoError(t, lock.Unlock())
+	require.NoError(t, lock.Close())
 }
 
 // requireSilence waits until nothing listens on an address.

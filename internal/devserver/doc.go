@@ -6,7 +6,7 @@
 //	server, err := devserver.Start(ctx, devserver.Options{Command: command, DataDir: ".chronicle"})
 //	…                       // server.Address(), server.UIURL()
 //	err = server.Stop()
-//	err = lock.Unlock()
+//	err = lock.Close()
 //
 // Guarantees:
 //   - Start returns when the namespace and the Web UI are ready, or with an error

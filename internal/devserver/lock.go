@@ -5,25 +5,28 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-
-	"github.com/gofrs/flock"
+	"syscall"
 )
 
 var ErrLocked = errors.New("in use by another process")
 
 // Lock creates the directory if needed. The error is [ErrLocked] if another process holds the lock.
-// Unlock, the end of the process, or the garbage collection of the returned value releases it.
-func Lock(dataDir string) (*flock.Flock, error) {
+// Closing the file, the end of the process, or the garbage collection of the file releases it.
+func Lock(dataDir string) (*os.File, error) {
 	if err := os.MkdirAll(dataDir, 0o700); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
-	lock := flock.New(filepath.Join(dataDir, "lock"), flock.SetPermissions(0o600))
-	locked, err := lock.TryLock()
+	file, err := os.OpenFile(filepath.Join(dataDir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock data directory: %w", err)
 	}
-	if !locked {
-		return nil, fmt.Errorf("data directory %s: %w", dataDir, ErrLocked)
+	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		err = ErrLocked
 	}
-	return lock, nil
+	if err != nil {
+		_ = file.Close()
+		return nil, fmt.Errorf("data directory %s: %w", dataDir, err)
+	}
+	return file, nil
 }

@@ -46,7 +46,7 @@ func (d *Deployment) skew(ctx context.Context) (skew time.Duration, err error) {
 	if err != nil {
 		return 0, err
 	}
-	defer Delete(ctx, d.temporal, d.Namespace, run)
+	defer discard(ctx, d.temporal, d.Namespace, run)
 	described, err := d.temporal.DescribeWorkflowExecution(ctx, run.GetID(), run.GetRunID())
 	if err != nil {
 		return 0, err

@@ -2,9 +2,9 @@ package doctor
 
 import (
 	"context"
+	"crypto/rand"
 	"time"
 
-	"github.com/google/uuid"
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	sdkclient "go.temporal.io/sdk/client"
@@ -12,44 +12,28 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// workflowName is the type of the doctor's workflows, and the name of their update.
-const workflowName = "Doctor"
-
 const (
+	workflowName = "Doctor"
+	// updateName is the name of the update that returns the result of a workflow that [Linger] runs.
+	updateName = "result"
 	// maxLife bounds a workflow whose doctor was killed before it deleted the workflow.
 	maxLife = time.Minute
 	// deletionTimeout is the part of a check's timeout that remains for the deletion.
 	deletionTimeout = 3 * time.Second
 )
 
-// body is a workflow function.
-type body func(workflow.Context) ([]Finding, error)
-
 // execute runs a workflow with a worker of its own in this process, and returns its result.
-// The workflow stays open until it is deleted, because the server deletes an open one at once, but a
-// closed one only after a while.
-func (d *Deployment) execute(ctx context.Context, run body) (found []Finding, err error) {
+func (d *Deployment) execute(ctx context.Context, run func(workflow.Context) ([]Finding, error)) (found []Finding, err error) {
 	ctx, cancel := shortened(ctx)
 	defer cancel()
-	queue := "doctor/" + uuid.NewString()
+	queue := "doctor/" + rand.Text()
 	w := worker.New(d.temporal, queue, worker.Options{})
-	w.RegisterWorkflowWithOptions(lingering(run), workflow.RegisterOptions{Name: workflowName})
+	w.RegisterWorkflowWithOptions(func(ctx workflow.Context) error { return Linger(ctx, run) }, workflow.RegisterOptions{Name: workflowName})
 	if err := w.Start(); err != nil {
 		return nil, err
 	}
 	defer w.Stop()
-	started, err := d.temporal.ExecuteWorkflow(ctx, startOptions(queue), workflowName)
-	if err != nil {
-		return nil, err
-	}
-	defer Delete(ctx, d.temporal, d.Namespace, started)
-	update, err := d.temporal.UpdateWorkflow(ctx, sdkclient.UpdateWorkflowOptions{
-		WorkflowID: started.GetID(), RunID: started.GetRunID(), UpdateName: workflowName, WaitForStage: sdkclient.WorkflowUpdateStageCompleted,
-	})
-	if err != nil {
-		return nil, err
-	}
-	err = update.Get(ctx, &found)
+	err = ResultOf(ctx, d.temporal, d.Namespace, startOptions(queue), workflowName, &found)
 	return found, err
 }
 
@@ -64,29 +48,44 @@ func shortened(ctx context.Context) (context.Context, context.CancelFunc) {
 
 func startOptions(queue string) sdkclient.StartWorkflowOptions {
 	return sdkclient.StartWorkflowOptions{
-		ID: "doctor:" + uuid.NewString(), TaskQueue: queue, WorkflowExecutionTimeout: maxLife, StaticSummary: "check of a deployment",
+		ID: "doctor:" + rand.Text(), TaskQueue: queue, WorkflowExecutionTimeout: maxLife, StaticSummary: "check of a deployment",
 	}
 }
 
-// lingering returns a workflow that ends when it is deleted.
-func lingering(run body) func(workflow.Context) error {
-	return func(ctx workflow.Context) error {
-		result, settable := workflow.NewFuture(ctx)
-		err := workflow.SetUpdateHandler(ctx, workflowName, func(ctx workflow.Context) (found []Finding, err error) {
-			err = result.Get(ctx, &found)
-			return found, err
-		})
-		if err != nil {
-			return err
-		}
-		settable.Set(run(ctx))
-		return workflow.Await(ctx, func() bool { return false })
+// Linger is the body of a workflow for [ResultOf]: it ends when it is deleted. The server deletes an open workflow at
+// once, but a closed one only after a while.
+func Linger[T any](ctx workflow.Context, run func(workflow.Context) (T, error)) error {
+	result, settable := workflow.NewFuture(ctx)
+	err := workflow.SetUpdateHandler(ctx, updateName, func(ctx workflow.Context) (value T, err error) {
+		err = result.Get(ctx, &value)
+		return value, err
+	})
+	if err != nil {
+		return err
 	}
+	settable.Set(run(ctx))
+	return workflow.Await(ctx, func() bool { return false })
 }
 
-// Delete deletes a workflow, even after ctx is done, so that lists do not show it. Without the
-// permission, the workflow times out and stays until the retention ends.
-func Delete(ctx context.Context, c sdkclient.Client, namespace string, run sdkclient.WorkflowRun) {
+// ResultOf starts a workflow that lingers, decodes its result, and deletes it.
+func ResultOf(ctx context.Context, c sdkclient.Client, namespace string, options sdkclient.StartWorkflowOptions, name string, result any, input ...any) error {
+	started, err := c.ExecuteWorkflow(ctx, options, name, input...)
+	if err != nil {
+		return err
+	}
+	defer discard(ctx, c, namespace, started)
+	update, err := c.UpdateWorkflow(ctx, sdkclient.UpdateWorkflowOptions{
+		WorkflowID: started.GetID(), RunID: started.GetRunID(), UpdateName: updateName, WaitForStage: sdkclient.WorkflowUpdateStageCompleted,
+	})
+	if err != nil {
+		return err
+	}
+	return update.Get(ctx, result)
+}
+
+// discard deletes a workflow, even after ctx is done, so that lists do not show it. Without the permission, the
+// workflow times out and stays until the retention ends.
+func discard(ctx context.Context, c sdkclient.Client, namespace string, run sdkclient.WorkflowRun) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deletionTimeout)
 	defer cancel()
 	_, _ = c.WorkflowService().DeleteWorkflowExecution(ctx, &workflowservice.DeleteWorkflowExecutionRequest{

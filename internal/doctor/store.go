@@ -3,10 +3,9 @@ package doctor
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/blobs"
 )
@@ -53,7 +52,7 @@ func (d *Deployment) access(ctx context.Context) Result {
 
 // probe returns the slowest step, or the one that failed. It deletes its blob if it can.
 func probe(ctx context.Context, store *blobs.Store) (slowest time.Duration, at string, err error) {
-	name, data := probeFolder+"doctor-"+uuid.NewString()+".json", []byte("{}")
+	name, data := probeFolder+"doctor-"+rand.Text()+".json", []byte("{}")
 	isDeleted := false
 	defer func() {
 		if !isDeleted {

@@ -20,23 +20,27 @@ func Decode(h *historypb.HistoryEvent) ([]event.Event, error) {
 }
 
 func (l *Log) decode(ctx context.Context, h *historypb.HistoryEvent) ([]event.Event, error) {
+	record, err := l.record(ctx, h)
+	return record.Events, err
+}
+
+// record returns the zero record for an entry that is not a marker with one.
+func (l *Log) record(ctx context.Context, h *historypb.HistoryEvent) (record wire.Record, err error) {
 	marker := h.GetMarkerRecordedEventAttributes()
 	payloads := marker.GetDetails()[wire.MarkerData]
 	if marker.GetMarkerName() != wire.MarkerName || payloads == nil {
-		return nil, nil
+		return record, nil
 	}
-	var err error
 	if l.archive != nil {
 		payloads, err = l.archive.Store().Inline(ctx, payloads)
 	} else if slices.ContainsFunc(payloads.GetPayloads(), references.Is) {
-		return nil, fmt.Errorf("history event %d is in a blob store: %w", h.GetEventId(), ErrNoArchive)
+		return record, fmt.Errorf("history event %d is in a blob store: %w", h.GetEventId(), ErrNoArchive)
 	}
-	var record wire.Record
 	if err == nil {
 		err = converter.GetDefaultDataConverter().FromPayloads(payloads, &record)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("decode the record of history event %d: %w", h.GetEventId(), err)
+		return record, fmt.Errorf("decode the record of history event %d: %w", h.GetEventId(), err)
 	}
-	return record.Events, nil
+	return record, nil
 }

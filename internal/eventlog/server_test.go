@@ -82,6 +82,7 @@ type server struct {
 type run struct {
 	id      string
 	history []*historypb.HistoryEvent
+	status  enumspb.WorkflowExecutionStatus
 	// isDeleted is set after the retention period.
 	isDeleted bool
 	// onEnd is called when a follower reaches the end of the run.
@@ -130,7 +131,7 @@ func (s *server) DescribeWorkflowExecution(_ context.Context, workflowID, runID 
 		return nil, serviceerror.NewNotFound("no such workflow")
 	}
 	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
-		Execution: &commonpb.WorkflowExecution{RunId: r.id}, HistoryLength: int64(len(r.history)),
+		Execution: &commonpb.WorkflowExecution{RunId: r.id}, HistoryLength: int64(len(r.history)), Status: r.status,
 	}}, nil
 }
 

@@ -40,7 +40,7 @@ func TestThePercentageFollowsTheLiveHeap(t *testing.T) {
 }
 
 func TestPercentOf(t *testing.T) {
-	for live, want := range map[uint64]int{0: 3200, 1 << 20: 3200, 4 << 20: 3200, 8 << 20: 1600, 64 << 20: 200, 128 << 20: 100, 1 << 30: 100} {
+	for live, want := range map[uint64]int{0: 1600, 1 << 20: 1600, 4 << 20: 1600, 8 << 20: 800, 32 << 20: 200, 64 << 20: 100, 1 << 30: 100} {
 		require.Equal(t, want, gc.PercentOf(live), live)
 	}
 }

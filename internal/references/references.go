@@ -10,6 +10,7 @@
 package references
 
 import (
+	"bytes"
 	"context"
 
 	commonpb "go.temporal.io/api/common/v1"
@@ -21,7 +22,9 @@ import (
 	updatepb "go.temporal.io/api/update/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/converter"
-	"google.golang.org/grpc"
+	"google.golang.org/grpc/encoding"
+	grpcproto "google.golang.org/grpc/encoding/proto"
+	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -57,15 +60,27 @@ func Active(inert []byte) *commonpb.Payload {
 	}}
 }
 
-// Interceptor makes references in the responses of a Temporal server inert, and omits what a cached workflow has
-// recorded itself, see omitRecorded. A worker needs it as a dial option of its client.
-func Interceptor(ctx context.Context, method string, req, response any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-	err := invoke(ctx, method, req, response, cc, opts...)
-	if message, ok := response.(proto.Message); ok && err == nil {
-		omitRecorded(message)
-		err = MakeInert(ctx, message)
+// Codec decodes the responses of a Temporal server, makes references in them inert, and omits what a cached workflow
+// has recorded itself, see omitRecorded. The client of a worker needs it.
+func Codec() encoding.CodecV2 { return codec{encoding.GetCodecV2(grpcproto.Name)} }
+
+type codec struct{ encoding.CodecV2 }
+
+// Unmarshal visits the payloads only if the encoded response has what references contain. A visit costs a worker more
+// than everything else that it does to receive a response, and hardly any response has a reference.
+func (c codec) Unmarshal(data mem.BufferSlice, response any) error {
+	buffer := data.MaterializeToBuffer(mem.DefaultBufferPool())
+	defer buffer.Free()
+	if err := c.CodecV2.Unmarshal(mem.BufferSlice{buffer}, response); err != nil {
+		return err
 	}
-	return err
+	message := response.(proto.Message)
+	omitRecorded(message)
+	encoded := buffer.ReadOnlyData()
+	if !bytes.Contains(encoded, []byte(messageType)) && !bytes.Contains(encoded, []byte(encodingLegacy)) {
+		return nil
+	}
+	return MakeInert(context.Background(), message)
 }
 
 // omitRecorded empties the SideEffect markers in a workflow task whose history continues that of a cached workflow.
@@ -111,16 +126,21 @@ func MakeInert(ctx context.Context, message proto.Message) error {
 			if ctx.Value(outside{}) == nil {
 				return payloads, nil
 			}
-			for i, payload := range payloads {
-				if Is(payload) {
-					payloads[i] = &commonpb.Payload{Data: payload.GetData(), Metadata: map[string][]byte{
-						converter.MetadataEncoding: []byte(encodingInert),
-					}}
-				}
-			}
+			MakeAllInert(payloads)
 			return payloads, nil
 		},
 	})
+}
+
+// MakeAllInert makes the references among payloads inert.
+func MakeAllInert(payloads []*commonpb.Payload) {
+	for i, payload := range payloads {
+		if Is(payload) {
+			payloads[i] = &commonpb.Payload{Data: payload.GetData(), Metadata: map[string][]byte{
+				converter.MetadataEncoding: []byte(encodingInert),
+			}}
+		}
+	}
 }
 
 // outside is the key of a context in which payloads come from outside.

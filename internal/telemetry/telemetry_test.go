@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 	collector "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
 	tracecollector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
@@ -101,7 +100,7 @@ func TestNoLabelOfTemporalHasTheIDOfAProcess(t *testing.T) {
 	exported, err := telemetry.Start(context.Background(), telemetry.Options{Listen: "127.0.0.1:0", Getenv: environment(nil)})
 	require.NoError(t, err)
 	defer exported.Close()
-	for _, process := range []string{uuid.NewString(), uuid.NewString()} {
+	for _, process := range []string{"0b8f4c6a-1d73-4952-8c1e-57d1e0a2c49b", "8f36a1c2-59e0-4d7b-b2f4-3c6d9e8a7b10"} {
 		handler := exported.TemporalMetrics().WithTags(map[string]string{"namespace": "default"})
 		handler.WithTags(map[string]string{"task_queue": "commands/" + process}).Counter("temporal_request").Inc(1)
 	}

@@ -7,9 +7,14 @@ import (
 
 // StoreOf returns the identity of the blob store in a workflow memo; "" for none, and for anything but a string,
 // which no worker writes.
-func StoreOf(memo *commonpb.Memo) string {
+func StoreOf(memo *commonpb.Memo) string { return idIn(memo, MemoStore) }
+
+// PreviousRunOf returns the run that [MemoPreviousRun] of a workflow memo names; "" for none.
+func PreviousRunOf(memo *commonpb.Memo) string { return idIn(memo, MemoPreviousRun) }
+
+func idIn(memo *commonpb.Memo, key string) string {
 	var id string
-	if err := converter.GetDefaultDataConverter().FromPayload(memo.GetFields()[MemoStore], &id); err != nil {
+	if err := converter.GetDefaultDataConverter().FromPayload(memo.GetFields()[key], &id); err != nil {
 		return ""
 	}
 	return id

@@ -58,6 +58,10 @@ const (
 // MemoStore is the key of the blob store's identity in workflow memos and namespace data.
 const MemoStore = "chronicle-store"
 
+// MemoPreviousRun is the key of the run before the one that a client started, in the memo of the latter. Temporal's
+// history does not name it, and a run that no worker opened is in no archive.
+const MemoPreviousRun = "chronicle-previous-run"
+
 const workflowIDPrefix = "context:"
 
 // WorkflowID returns the id of a context's workflow: context:demo.

@@ -17,6 +17,16 @@ const (
 // Record is the content of a marker: events appended to the log.
 type Record struct {
 	Events []event.Event `json:"events"`
+	// Taken is how far the run had processed its input with these events. Nil: as far as the record before says, or, in
+	// the first record of a run, input of earlier runs came first.
+	Taken *Taken `json:"taken,omitempty"`
+}
+
+// Taken is a position in the input that runs of a context accepted: after a number of the signals of a run, in the
+// order of its history. The updates before the next signal may have been processed, too.
+type Taken struct {
+	RunID   string `json:"runId,omitempty"` // "": the run itself
+	Signals int    `json:"signals"`
 }
 
 // Close is the optional input of [SignalClose].

@@ -5,10 +5,11 @@ import (
 	"io"
 	"iter"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
-	"github.com/charmbracelet/colorprofile"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -65,10 +66,10 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, config Config) error 
 		return err
 	}
 	defer func() { _, _ = io.WriteString(out, hideScreen) }()
-	// Without WithColorProfile, bubbletea detects the colors. Within tmux, it runs "tmux info" for that since
-	// https://github.com/charmbracelet/colorprofile/pull/24. No option turns off only that command.
+	// With TMUX, bubbletea runs "tmux info" to detect the colors, which the screen does not use.
+	environment := slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "TMUX=") })
 	program := tea.NewProgram(New(ctx, out, config), tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(silent),
-		tea.WithoutSignalHandler(), tea.WithColorProfile(colorprofile.ANSI))
+		tea.WithoutSignalHandler(), tea.WithEnvironment(environment))
 	_, err := program.Run()
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -6,24 +6,17 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	historypb "go.temporal.io/api/history/v1"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 	"github.com/seed-9ed7edd4/chronicle/test/rig"
 )
 
-// actionPrice is the list price of a million actions of Temporal Cloud in dollars, for the first five million of a
-// month: see https://docs.temporal.io/cloud/pricing.
-const actionPrice = 50
-
-// unseenActions are the types of actions that a history does not show.
-var unseenActions = map[string]bool{"grpc_QueryWorkflow": true, "grpc_RecordActivityTaskHeartbeat": true, "activity_retry": true}
-
-// actions counts the actions that Temporal Cloud bills for turns, tool calls and contexts, and the history of
-// turns. The server counts actions. The histories must show the same, except for unseenActions.
+// actions measures the actions that Temporal Cloud bills for turns, tool calls and contexts, which the server counts, and
+// the history of turns.
 func actions(r *runner) error {
 	const calls = 10
 	dir, err := toolFiles(calls)
@@ -64,42 +57,30 @@ func actions(r *runner) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", step.name, err)
 		}
-		if step.isTurn && m.shown != m.seen {
-			return fmt.Errorf("%s: the histories show %d actions, but the server counted %v", step.name, m.shown, m.counted)
-		}
 		if step.name == "" {
 			continue
 		}
 		var kinds []string
 		for _, kind := range slices.Sorted(maps.Keys(m.counted)) {
-			kinds = append(kinds, fmt.Sprintf("%s %s", number(float64(m.counted[kind])/float64(len(talkers))), kind))
+			each := float64(m.counted[kind]) / float64(len(talkers))
+			kinds = append(kinds, fmt.Sprintf("%s %s", number(each), kind))
+			perContext[step.name] += each
 		}
-		perContext[step.name] = float64(m.seen+m.unseen) / float64(len(talkers))
-		r.addActions(step.name, perContext[step.name]).Note = strings.Join(kinds, ", ")
+		r.report.add("actions_"+step.name, "actions", samples{perContext[step.name]}).Note = strings.Join(kinds, ", ")
 		if step.isTurn {
 			r.report.add("history_events_"+step.name, "events", m.entries)
 			r.report.add("history_bytes_"+step.name, "bytes", m.bytes)
-			r.report.add("history_raw_bytes_"+step.name, "bytes", m.raw)
 		}
 	}
-	r.addActions("tool_call", (perContext["tool_turn"]-perContext["short_turn"])/calls)
+	r.report.add("actions_tool_call", "actions", samples{(perContext["tool_turn"] - perContext["short_turn"]) / calls})
 	return r.replaceWorker()
-}
-
-func (r *runner) addActions(of string, n float64) *metric {
-	m := r.report.add("actions_"+of, "actions", samples{n})
-	r.report.add(fmt.Sprintf("dollars_per_million_%ss", of), "$", samples{n * actionPrice})
-	return m
 }
 
 // measurement is what a step cost all contexts.
 type measurement struct {
-	counted      map[string]int // actions by type
-	seen, unseen int            // their sums
-	shown        int            // actions in the histories
-	entries      samples        // of the history, per context
-	bytes        samples        // of the history without the messages and answers, per context
-	raw          samples        // of the history with them
+	counted map[string]int // actions by type
+	entries samples        // of the history, per context
+	bytes   samples        // of the history without the messages and answers, per context
 }
 
 func (r *runner) measureActions(talkers []*talker, do func(t *talker) error) (m measurement, err error) {
@@ -115,18 +96,11 @@ func (r *runner) measureActions(talkers []*talker, do func(t *talker) error) (m 
 			}
 		}
 	}
-	errs := make(chan error, len(talkers))
-	var doing sync.WaitGroup
+	var doing errgroup.Group
 	for _, t := range talkers {
-		doing.Go(func() {
-			if err := do(t); err != nil {
-				errs <- err
-			}
-		})
+		doing.Go(func() error { return do(t) })
 	}
-	doing.Wait()
-	close(errs)
-	if err := <-errs; err != nil {
+	if err := doing.Wait(); err != nil {
 		return m, err
 	}
 	after, err := r.settledActions()
@@ -137,11 +111,6 @@ func (r *runner) measureActions(talkers []*talker, do func(t *talker) error) (m 
 	for kind, n := range after {
 		if n -= before[kind]; n > 0 {
 			m.counted[kind] = n
-			if unseenActions[kind] {
-				m.unseen += n
-			} else {
-				m.seen += n
-			}
 		}
 	}
 	for i, t := range talkers {
@@ -157,10 +126,8 @@ func (r *runner) measureActions(talkers []*talker, do func(t *talker) error) (m 
 		if err != nil {
 			return m, err
 		}
-		m.shown += actionsOf(added)
 		m.entries = append(m.entries, float64(len(added)))
 		m.bytes = append(m.bytes, float64(overhead))
-		m.raw = append(m.raw, float64(sizeOf(added)))
 	}
 	return m, nil
 }

@@ -10,63 +10,81 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/test/rig"
 )
 
-// side is one of the two that crowd compares.
+// side is one of the two that crowd compares. The samples are of rounds.
 type side struct {
-	name   string // prefix of metrics
-	talker func(name string) *talker
-	worker int // process id
-	rate   samples
-	signal samples
-	delta  samples
-	cpu    map[string]*samples // ms per turn, by process
+	name    string // prefix of metrics
+	talkers []*talker
+	worker  int // process id
+	turns   int // so far, of each talker
+	rate    samples
+	signal  samples             // of turns
+	delta   samples             // of deltas
+	cpu     map[string]*samples // ms per turn, by process
 }
 
-// crowd alternates rounds of 50 bare loops and of 50 contexts that talk concurrently from their first message on.
-// The second round of a pair tends to be slower, so their order alternates, too.
+// crowd alternates short rounds of 50 bare loops and of 50 contexts that talk concurrently, and compares the rounds of a
+// pair, since the speed of a shared machine changes within seconds. The second round of a pair tends to be slower, so
+// their order alternates, too. The first turns, which open the contexts and fill caches, are not measured.
 func crowd(r *runner) error {
-	const contexts = 50
-	turns := r.times(10)
-	order := []*side{
-		{name: "bare_", talker: r.bareLoop, worker: r.Bare.PID()},
-		{name: "", talker: r.context, worker: r.worker.PID()},
+	const contexts, warmUp, turns = 50, 2, 3
+	bare, ours := &side{name: "bare_", worker: r.Bare.PID()}, &side{worker: r.worker.PID()}
+	for i := range contexts {
+		bare.talkers = append(bare.talkers, r.bareLoop(fmt.Sprintf("bare_crowd-%d", i)))
+		ours.talkers = append(ours.talkers, r.context(fmt.Sprintf("crowd-%d", i)))
 	}
-	bare, ours := order[0], order[1]
-	for round := range r.times(4) / 2 * 2 {
+	order := []*side{bare, ours}
+	for _, s := range order {
+		if _, _, err := s.talk(warmUp); err != nil {
+			return err
+		}
+	}
+	for range 2 * r.times(10) {
 		for _, s := range order {
-			if err := s.talk(r, contexts, turns, round); err != nil {
+			if err := s.measure(r, turns); err != nil {
 				return err
 			}
 		}
 		slices.Reverse(order)
 	}
-	for _, s := range []*side{ours, bare} {
-		r.report.add(s.name+"turns_per_second_50", "turns/s", s.rate)
-		r.report.add(s.name+"signal_to_request_50_ms", "ms", s.signal)
-	}
+	r.report.add("turns_per_second_50", "turns/s", ours.rate)
+	r.report.add("bare_turns_per_second_50", "turns/s", bare.rate)
+	r.report.addRatio("turns_per_second_50_of_bare", ours.rate, bare.rate)
+	r.report.add("signal_to_request_50_ms", "ms", ours.signal)
+	r.report.add("bare_signal_to_request_50_ms", "ms", bare.signal)
 	r.report.add("delta_50_saturated_ms", "ms", ours.delta)
 	// On one machine, their sum bounds the turns per second. The clients send, and follow the contexts.
-	for _, process := range []string{"server", "worker", "clients"} {
-		for _, s := range []*side{ours, bare} {
-			if used := s.cpu[process]; used != nil {
-				r.report.add(fmt.Sprintf("%s%s_cpu_per_turn_50_ms", s.name, process), "ms", *used)
+	for _, process := range []string{"server", "worker", "clients", "nats"} {
+		name := process + "_cpu_per_turn_50"
+		if used := ours.cpu[process]; used != nil {
+			r.report.add(name+"_ms", "ms", *used)
+			if of := bare.cpu[process]; of != nil {
+				r.report.add("bare_"+name+"_ms", "ms", *of)
+				r.report.addRatio(name+"_of_bare", *used, *of)
 			}
 		}
 	}
 	return nil
 }
 
-func (s *side) talk(r *runner, contexts, turns, round int) error {
+func (s *side) talk(turns int) ([]turn, time.Duration, error) {
+	say := func(key string) rig.Message { return message(fmt.Sprintf("%s-%d", key, s.turns)) }
+	s.turns += turns
+	return talkAtOnce(len(s.talkers), turns, say, func(i int) *talker { return s.talkers[i] })
+}
+
+func (s *side) measure(r *runner, turns int) error {
 	processes := map[string]int{"worker": s.worker, "clients": os.Getpid()}
 	if pid, err := r.ServerPID(); err == nil {
 		processes["server"] = pid
+	}
+	if s.worker != r.Bare.PID() {
+		processes["nats"] = r.NATSPID()
 	}
 	before, err := cpuOf(processes)
 	if err != nil {
 		return err
 	}
-	done, took, err := talkAtOnce(contexts, turns, message, func(i int) *talker {
-		return s.talker(fmt.Sprintf("%scrowd-%d-%d", s.name, round, i))
-	})
+	done, took, err := s.talk(turns)
 	if err != nil {
 		return err
 	}

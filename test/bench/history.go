@@ -85,24 +85,3 @@ func overheadOf(turn []*historypb.HistoryEvent) (int, error) {
 	}
 	return overhead, nil
 }
-
-// actionsOf counts the actions that a history shows, as Temporal Cloud bills them: see
-// https://docs.temporal.io/cloud/actions. All markers of a workflow task are one. It lacks queries, heartbeats and
-// retries.
-func actionsOf(history []*historypb.HistoryEvent) (n int) {
-	markers := map[int64]bool{} // by workflow task
-	for _, h := range history {
-		switch h.GetEventType() {
-		case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED, enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED,
-			enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED, enumspb.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED,
-			enumspb.EVENT_TYPE_TIMER_STARTED, enumspb.EVENT_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES,
-			enumspb.EVENT_TYPE_WORKFLOW_PROPERTIES_MODIFIED, enumspb.EVENT_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED:
-			n++
-		case enumspb.EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED:
-			n += 2
-		case enumspb.EVENT_TYPE_MARKER_RECORDED:
-			markers[h.GetMarkerRecordedEventAttributes().GetWorkflowTaskCompletedEventId()] = true
-		}
-	}
-	return n + len(markers)
-}

@@ -6,28 +6,15 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"regexp"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/internal/exit"
 	"github.com/seed-9ed7edd4/chronicle/test/rig"
 )
 
-func main() {
-	rig.Main()
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer cancel()
-	if err := run(ctx, os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		if errors.As(err, new(exit.UsageError)) {
-			os.Exit(exit.Usage)
-		}
-		os.Exit(exit.Failure)
-	}
-}
+func main() { rig.Run("bench", run) }
 
 var scenarios = []struct {
 	name, what string
@@ -77,9 +64,7 @@ func run(ctx context.Context, arguments []string) (err error) {
 	workerFlags := flags.String("worker", "", "further flags of the workers, separated by spaces")
 	pattern := flags.String("run", "", "run only the scenarios whose name matches the regular expression")
 	out := flags.String("o", "bench.json", "file for the table as JSON; empty: none")
-	if err := flags.Parse(arguments); errors.Is(err, flag.ErrHelp) {
-		return nil
-	} else if err != nil {
+	if err := flags.Parse(arguments); err != nil {
 		return exit.UsageError{Err: err}
 	}
 	wanted, err := regexp.Compile(*pattern)

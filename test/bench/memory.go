@@ -2,11 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -45,21 +45,15 @@ func memory(r *runner) error {
 	if err := r.replaceWorker(); err != nil {
 		return err
 	}
-	contexts := r.times(1000)
-	const senders = 8
-	var wg sync.WaitGroup
-	errs := make([]error, senders)
-	for s := range senders {
-		wg.Go(func() {
-			for i := s; i < contexts && errs[s] == nil; i += senders {
-				errs[s] = r.fill(fmt.Sprintf("cached-%d", i), prose(i, 1_000_000))
-			}
-		})
+	var filling errgroup.Group
+	filling.SetLimit(8)
+	for i := range r.times(1000) {
+		filling.Go(func() error { return r.fill(fmt.Sprintf("cached-%d", i), prose(i, 1_000_000)) })
 	}
-	wg.Wait()
+	err := filling.Wait()
 	now, _ := r.worker.Memory()
 	r.report.add("worker_rss_1000_cached_1mb_mb", "MB", samples{float64(now) / mb})
-	return errors.Join(errs...)
+	return err
 }
 
 // idle measures the CPU time of a new worker without contexts.

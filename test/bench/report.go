@@ -73,6 +73,15 @@ func (r *report) add(name, unit string, s samples) *metric {
 	return m
 }
 
+// addRatio adds the ratios of pairs of samples, with their quartiles.
+func (r *report) addRatio(name string, of, by samples) {
+	var ratios samples
+	for i := range of {
+		ratios = append(ratios, of[i]/by[i])
+	}
+	r.add(name, "x", ratios).Note = fmt.Sprintf("quartiles %s to %s", number(ratios.quantile(0.25)), number(ratios.quantile(0.75)))
+}
+
 func (r *report) find(name string) *metric {
 	for _, m := range r.Metrics {
 		if m.Name == name {

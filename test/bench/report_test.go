@@ -8,8 +8,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	enumspb "go.temporal.io/api/enums/v1"
-	historypb "go.temporal.io/api/history/v1"
 )
 
 func TestAQuantileIsASample(t *testing.T) {
@@ -48,6 +46,16 @@ func TestAReportShowsRatiosAndBounds(t *testing.T) {
 	}
 }
 
+func TestARatioComparesPairs(t *testing.T) {
+	r := newReport(false)
+	r.addRatio("turns_per_second_50_of_bare", samples{9, 20, 24, 70}, samples{10, 25, 40, 100})
+	r.judge()
+	require.Equal(t, &metric{
+		Name: "turns_per_second_50_of_bare", P50: 0.7, P95: 0.9, Unit: "x", N: 4,
+		Bounds: []string{"MISSED: p50 >= 0.85"}, Note: "quartiles 0.60 to 0.80",
+	}, r.find("turns_per_second_50_of_bare"))
+}
+
 func TestAReportIsWrittenWithItsBounds(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bench.json")
 	r := newReport(false)
@@ -59,18 +67,4 @@ func TestAReportIsWrittenWithItsBounds(t *testing.T) {
 	var read report
 	require.NoError(t, json.Unmarshal(data, &read))
 	require.Equal(t, []*metric{{Name: "delta_50_ms", P50: 3, P95: 5, Unit: "ms", N: 2, Bounds: []string{"MISSED: p95 <= 4"}}}, read.Metrics)
-}
-
-func TestTheMarkersOfATaskAreOneAction(t *testing.T) {
-	marker := func(task int64) *historypb.HistoryEvent {
-		return &historypb.HistoryEvent{EventType: enumspb.EVENT_TYPE_MARKER_RECORDED, Attributes: &historypb.HistoryEvent_MarkerRecordedEventAttributes{
-			MarkerRecordedEventAttributes: &historypb.MarkerRecordedEventAttributes{WorkflowTaskCompletedEventId: task},
-		}}
-	}
-	of := func(kind enumspb.EventType) *historypb.HistoryEvent { return &historypb.HistoryEvent{EventType: kind} }
-	require.Equal(t, 4, actionsOf([]*historypb.HistoryEvent{
-		of(enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED), of(enumspb.EVENT_TYPE_WORKFLOW_TASK_COMPLETED),
-		marker(3), marker(3), of(enumspb.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED), of(enumspb.EVENT_TYPE_ACTIVITY_TASK_STARTED),
-		of(enumspb.EVENT_TYPE_WORKFLOW_TASK_COMPLETED), marker(9), of(enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_COMPLETED),
-	}))
 }

@@ -90,18 +90,16 @@ func tools(r *runner) error {
 		}
 	}
 	for part, first := range map[string]int{"first": 0, "last": toolCalls - compared} {
-		var entries, bytes, took, size samples
+		var entries, bytes, took samples
 		for i := first; i < first+compared; i++ {
 			entries = append(entries, float64(len(calls[i])))
 			bytes = append(bytes, float64(sizeOf(calls[i])))
 			took.add(requests[i+1].At.Sub(requests[i].At))
-			size = append(size, float64(requests[i+1].Size))
 		}
 		name := fmt.Sprintf("_%s_%d_calls", part, compared)
 		r.report.add("tool_history_events"+name, "events", entries)
 		r.report.add("tool_history_bytes"+name, "bytes", bytes)
 		r.report.add("tool_step"+name+"_ms", "ms", took)
-		r.report.add("tool_request_bytes"+name, "bytes", size)
 	}
 	return r.replaceWorker()
 }

@@ -4,8 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/seed-9ed7edd4/chronicle/test/rig"
 )
@@ -86,24 +87,21 @@ func (r *runner) await(kind rig.Kind, key string) (rig.Observation, error) {
 // talkAtOnce has n talkers take turns concurrently. Each message has its own key.
 func talkAtOnce(n, turns int, say func(key string) rig.Message, talker func(i int) *talker) ([]turn, time.Duration, error) {
 	began := time.Now()
-	var wg sync.WaitGroup
+	var talking errgroup.Group
 	out := make([][]turn, n)
-	errs := make(chan error, n)
 	for i := range n {
-		wg.Go(func() {
+		talking.Go(func() error {
 			t := talker(i)
 			for j := range turns {
 				done, err := t.turn(say(fmt.Sprintf("%s-%d", t.name, j)))
 				if err != nil {
-					errs <- err
-					return
+					return err
 				}
 				out[i] = append(out[i], done)
 			}
+			return nil
 		})
 	}
-	wg.Wait()
-	took := time.Since(began)
-	close(errs)
-	return slices.Concat(out...), took, <-errs
+	err := talking.Wait()
+	return slices.Concat(out...), time.Since(began), err
 }

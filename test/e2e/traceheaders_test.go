@@ -1,9 +1,9 @@
 package e2e
 
 import (
+	"crypto/rand"
 	"testing"
 
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
@@ -39,14 +39,14 @@ func TestMalformedTraceHeadersAreIgnored(t *testing.T) {
 			require.NoError(t, err)
 			if way == "signal" {
 				_, err = w.temporal.WorkflowService().SignalWorkflowExecution(w.ctx, &workflowservice.SignalWorkflowExecutionRequest{
-					Namespace: "default", WorkflowExecution: execution, SignalName: wire.SignalEvent, Input: input, Header: header, RequestId: uuid.NewString(),
+					Namespace: "default", WorkflowExecution: execution, SignalName: wire.SignalEvent, Input: input, Header: header, RequestId: rand.Text(),
 				})
 				require.NoError(t, err)
 			} else {
 				updated, err := w.temporal.WorkflowService().UpdateWorkflowExecution(w.ctx, &workflowservice.UpdateWorkflowExecutionRequest{
 					Namespace: "default", WorkflowExecution: execution,
 					WaitPolicy: &updatepb.WaitPolicy{LifecycleStage: enumspb.UPDATE_WORKFLOW_EXECUTION_LIFECYCLE_STAGE_COMPLETED},
-					Request:    &updatepb.Request{Meta: &updatepb.Meta{UpdateId: uuid.NewString()}, Input: &updatepb.Input{Header: header, Name: wire.UpdateAppend, Args: input}},
+					Request:    &updatepb.Request{Meta: &updatepb.Meta{UpdateId: rand.Text()}, Input: &updatepb.Input{Header: header, Name: wire.UpdateAppend, Args: input}},
 				})
 				require.NoError(t, err)
 				require.NotNil(t, updated.GetOutcome().GetSuccess(), "%s: %v", text, updated.GetOutcome())

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/reducer/transcript"
+	"github.com/seed-9ed7edd4/chronicle/test/laws"
 )
 
 // The bounds are generous, because the machine may be busy.
@@ -24,60 +27,45 @@ const (
 	checkTimeout  = time.Minute
 )
 
-// check returns the violations; see the package comment.
+// check returns the violations; see the package comment. What a step sent may be recorded after the answer.
 func (t *target) check(ctx context.Context) error {
-	if err := answer(ctx, t.context); err != nil {
-		return errors.Join(append(t.found(), err)...)
-	}
-	for _, forked := range t.forks {
-		if err := answer(ctx, forked); err != nil {
-			t.wrong("%w", err)
+	for _, c := range append([]*client.Context{t.context}, t.forks...) {
+		if err := answer(ctx, c); err != nil {
+			return errors.Join(append(t.problems, err)...)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	var log []event.Event
-	var err error
-	// What a step sent may be recorded after the answer.
 	for {
-		if log, err = readLog(ctx, t.context); err == nil {
-			if err = t.checkInputs(log); err == nil {
-				break
-			}
-		}
-		if !pause.For(ctx, time.Second) {
-			return errors.Join(append(t.found(), err)...)
+		err := t.checkOnce(ctx)
+		if err == nil || !pause.For(ctx, time.Second) {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			return errors.Join(append(t.problems, err)...)
 		}
 	}
-	problems := append(t.found(), checkRequests(log), checkKey(log), t.checkTranscript(ctx, log))
-	for {
-		verified, err := t.context.Verify(ctx)
-		if err != nil {
-			return errors.Join(append(problems, err)...)
-		}
-		// Clients may refer to bytes that no store has.
-		verified.Problems = slices.DeleteFunc(verified.Problems, func(p client.Problem) bool { return strings.Contains(p.Text, unknownBlob) })
-		if len(verified.Problems) == 0 {
-			break
-		}
-		if !pause.For(ctx, time.Second) {
-			for _, p := range verified.Problems {
-				problems = append(problems, fmt.Errorf("verify: %s %s", p.Place, p.Text))
-			}
-			break
+}
+
+func (t *target) checkOnce(ctx context.Context) error {
+	log, err := laws.Read(ctx, t.context)
+	if err != nil {
+		return err
+	}
+	problems := []error{t.checkInputs(log), laws.Requests(log), t.checkTranscript(ctx, log)}
+	for _, secret := range secrets {
+		problems = append(problems, laws.Secret(log, secret))
+	}
+	verified, err := t.context.Verify(ctx)
+	for _, p := range verified.Problems {
+		if !strings.Contains(p.Text, unknownBlob) { // clients may refer to bytes that no store has
+			problems = append(problems, fmt.Errorf("verify: %s %s", p.Place, p.Text))
 		}
 	}
-	return errors.Join(problems...)
+	return errors.Join(append(problems, err)...)
 }
 
 // unknownBlob is a reference of eventtest.
 const unknownBlob = "sha256/0123456789abcdef"
-
-func (t *target) found() []error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return append([]error(nil), t.problems...)
-}
 
 // sane are usable settings.
 func sane() []event.Event {
@@ -95,54 +83,29 @@ func sane() []event.Event {
 func answer(ctx context.Context, c *client.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	var last error
 	for n := 1; ; n++ {
 		attempt, stop := context.WithTimeout(ctx, answerTimeout/3)
-		last = ask(attempt, c, n)
+		err := ask(attempt, c, fmt.Sprintf("last-%d", n))
 		stop()
-		if last == nil {
+		if err == nil {
 			return nil
 		}
 		if !pause.For(ctx, time.Second) {
-			return fmt.Errorf("%s does not answer within %v: %w", c.Name(), answerTimeout, last)
+			return fmt.Errorf("%s does not answer within %v: %w", c.Name(), answerTimeout, err)
 		}
 	}
 }
 
-func ask(ctx context.Context, c *client.Context, n int) error {
+func ask(ctx context.Context, c *client.Context, word string) error {
 	_ = c.Interrupt(ctx) // an error means that no run exists
 	if _, err := c.Send(ctx, sane()...); err != nil {
 		return fmt.Errorf("send the settings: %w", err)
 	}
-	word := fmt.Sprintf("last-%d", n)
-	var got []string
-	for e, err := range c.Ask(ctx, event.New(event.UserMessage{Content: word + " message"})) {
-		if err != nil {
-			return err
-		}
-		switch body := e.Body.(type) {
-		case event.AssistantMessage:
-			if body.Content == answered+word {
-				return nil
-			}
-			got = append(got, fmt.Sprintf("%.100q", body.Content))
-		case event.LLMRequestFailed:
-			got = append(got, body.Error)
-		case event.InputRejected:
-			got = append(got, body.Reason)
-		}
+	got, err := c.Answer(ctx, event.New(event.UserMessage{Content: word + " message"}))
+	if err == nil && got != answered+word {
+		err = fmt.Errorf("the answer is %.100q", got)
 	}
-	return fmt.Errorf("no answer, but %s", strings.Join(got, ", "))
-}
-
-func readLog(ctx context.Context, c *client.Context) (log []event.Event, err error) {
-	for e, err := range c.Events(ctx, "") {
-		if err != nil {
-			return nil, fmt.Errorf("read the log: %w", err)
-		}
-		log = append(log, e)
-	}
-	return log, nil
+	return err
 }
 
 // checkInputs checks that accepted input is in the log once.
@@ -167,22 +130,19 @@ func (t *target) checkInputs(log []event.Event) error {
 	}
 	var problems []error
 	for _, in := range t.accepted {
-		recorded, at := 0, ""
-		for _, e := range found[in.key] {
-			if !isRejection(e) {
-				recorded++
-				at = e.ID
-			}
-		}
+		recorded := slices.DeleteFunc(slices.Clone(found[in.key]), isRejection)
 		rejected := slices.ContainsFunc(found[in.first], isRejection)
 		switch {
 		case repeated[in.key]:
-			problems = append(problems, fmt.Errorf("%s of step %d is in the log %d times", in.key, in.step, recorded))
-		case recorded > 1: // the context has forgotten the first one
-		case recorded == 0 && !rejected && !in.unsure:
+			problems = append(problems, fmt.Errorf("%s of step %d is in the log %d times", in.key, in.step, len(recorded)))
+		case len(recorded) > 1: // the context has forgotten the first one
+		case len(recorded) == 0 && !rejected && !in.unsure:
 			problems = append(problems, fmt.Errorf("%s of step %d was accepted as %q and is not in the log", in.key, in.step, in.eventID))
-		case in.eventID != "" && t.resets == 0 && at != in.eventID:
-			problems = append(problems, fmt.Errorf("%s of step %d was accepted as %s and is %q", in.key, in.step, in.eventID, at))
+		case in.eventID == "" || t.resets > 0:
+		case len(recorded) == 0 || recorded[0].ID != in.eventID:
+			problems = append(problems, fmt.Errorf("%s of step %d was accepted as %s and is %v", in.key, in.step, in.eventID, recorded))
+		case in.note != nil && recorded[0].Body != *in.note:
+			problems = append(problems, fmt.Errorf("%s of step %d was accepted and is another event: %s", in.key, in.step, recorded[0].Tag()))
 		}
 		if len(problems) > 10 {
 			break
@@ -193,98 +153,36 @@ func (t *target) checkInputs(log []event.Event) error {
 
 func isRejection(e event.Event) bool { return e.Tag() == event.TagInputRejected }
 
-func checkRequests(log []event.Event) error {
-	var problems []error
-	open, ended := "", map[string]bool{}
-	for _, e := range log {
-		switch body := e.Body.(type) {
-		case event.LLMRequestStarted:
-			if ended[body.RequestID] || open != "" && open != body.RequestID {
-				problems = append(problems, fmt.Errorf("%s starts %s while %q runs", e.ID, body.RequestID, open))
-			}
-			open = body.RequestID
-		case event.RequestEvent:
-			id := body.Request()
-			if !e.Tag().EndsRequest() {
-				continue
-			}
-			if ended[id] || open != "" && open != id {
-				problems = append(problems, fmt.Errorf("%s ends %s while %q runs; ended before: %v", e.ID, id, open, ended[id]))
-			}
-			ended[id], open = true, ""
-		}
-	}
-	return errors.Join(problems...)
-}
-
-func checkKey(log []event.Event) error {
-	for _, e := range log {
-		if data, err := e.MarshalJSON(); err != nil {
-			return err
-		} else if bytes.Contains(data, []byte(key)) {
-			return fmt.Errorf("%s %s contains the key of the provider", e.ID, e.Tag())
-		}
-	}
-	return nil
-}
-
 // checkTranscript compares the document that the gateway patched with that of the log.
 func (t *target) checkTranscript(ctx context.Context, log []event.Event) error {
-	patcher := transcript.NewPatcher()
-	for _, e := range log {
-		patcher.Apply(e)
+	var got struct{ Document transcript.Document }
+	response, err := t.get(ctx, "/transcript", "application/json", t.http)
+	if err != nil {
+		return err
 	}
-	var problem error
-	for {
-		var got struct {
-			Document struct{ Entries []json.RawMessage }
-		}
-		response, err := t.get(ctx, "/transcript", "application/json", t.http)
+	defer response.Body.Close()
+	if err := json.NewDecoder(response.Body).Decode(&got); err != nil || response.StatusCode != http.StatusOK {
+		return fmt.Errorf("GET /transcript: %s: %w", response.Status, err)
+	}
+	return laws.Transcript(log, got.Document)
+}
+
+// checkLogs checks that the logs of the worker and the gateway contain no secret.
+func checkLogs(dir string) error {
+	files, err := filepath.Glob(filepath.Join(dir, "*.log"))
+	if len(files) == 0 {
+		return errors.Join(errors.New("no process has a log"), err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
 		if err != nil {
 			return err
 		}
-		err = json.NewDecoder(response.Body).Decode(&got)
-		_ = response.Body.Close()
-		if err != nil || response.StatusCode != http.StatusOK {
-			return fmt.Errorf("GET /transcript: %s: %w", response.Status, err)
-		}
-		if problem = compare(got.Document.Entries, patcher.Document().Entries); problem == nil || !pause.For(ctx, time.Second) {
-			return problem
-		}
-	}
-}
-
-func compare(got []json.RawMessage, want []transcript.Item) error {
-	for i := range max(len(got), len(want)) {
-		var g, w []byte
-		if i < len(got) {
-			g = withoutProgress(got[i])
-		}
-		if i < len(want) {
-			data, err := json.Marshal(want[i])
-			if err != nil {
-				return err
+		for _, secret := range secrets {
+			if at := bytes.Index(data, []byte(secret)); at >= 0 {
+				return fmt.Errorf("%s contains the secret %q:\n%s", file, secret, data[max(0, at-500):min(len(data), at+100)])
 			}
-			w = withoutProgress(data)
-		}
-		if !bytes.Equal(g, w) {
-			return fmt.Errorf("entry %d of %d of the transcript is\n  %.1000s\nwant %d entries with\n  %.1000s", i, len(got), g, len(want), w)
 		}
 	}
 	return nil
-}
-
-// withoutProgress normalizes an entry. Progress is ephemeral.
-func withoutProgress(data []byte) []byte {
-	var entry any
-	if json.Unmarshal(data, &entry) != nil {
-		return data
-	}
-	if item, ok := entry.(map[string]any); ok {
-		if content, ok := item["content"].(map[string]any); ok {
-			delete(content, "progress")
-		}
-	}
-	data, _ = json.Marshal(entry) // it was decoded
-	return data
 }

@@ -1,15 +1,22 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
-	"github.com/seed-9ed7edd4/chronicle/reducer/transcript"
+	"github.com/seed-9ed7edd4/chronicle/tool"
+	"github.com/seed-9ed7edd4/chronicle/tool/mcp"
 )
 
 func log(bodies ...event.Body) (log []event.Event) {
@@ -47,6 +54,7 @@ func TestAcceptedInputIsInTheLogOnce(t *testing.T) {
 		"twice, after 1,000 others":    {forgotten, input{key: "k1", first: "k1", eventID: "demo:0001"}, 0, ""},
 		"elsewhere":                    {recorded, input{key: "k1", first: "k1", eventID: "demo:0009"}, 0, "accepted as demo:0009"},
 		"elsewhere, because of resets": {recorded, input{key: "k1", first: "k1", eventID: "demo:0009"}, 1, ""},
+		"another note":                 {recorded, input{key: "k1", first: "k1", eventID: "demo:0001", note: &event.Note{}}, 0, "another event"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := (&target{accepted: []input{test.input}, resets: test.resets}).checkInputs(test.log)
@@ -59,60 +67,14 @@ func TestAcceptedInputIsInTheLogOnce(t *testing.T) {
 	}
 }
 
-func TestRequestsEndOnceAndDoNotOverlap(t *testing.T) {
-	begins := func(id string) event.Body { return event.LLMRequestStarted{RequestID: id} }
-	ends := func(id string) event.Body { return event.LLMRequestCompleted{RequestID: id} }
-	for name, test := range map[string]struct {
-		log  []event.Event
-		want string
-	}{
-		"two":          {log(begins("r1"), begins("r1"), ends("r1"), begins("r2"), event.LLMRequestFailed{RequestID: "r2"}), ""},
-		"never sent":   {log(event.LLMRequestFailed{RequestID: "r1"}), ""},
-		"overlap":      {log(begins("r1"), begins("r2")), "starts r2"},
-		"ends twice":   {log(begins("r1"), ends("r1"), ends("r1")), "ended before: true"},
-		"ends another": {log(begins("r1"), ends("r2")), "ends r2"},
-		"starts again": {log(begins("r1"), ends("r1"), begins("r1")), "starts r1"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			err := checkRequests(test.log)
-			if test.want == "" {
-				require.NoError(t, err)
-			} else {
-				require.ErrorContains(t, err, test.want)
-			}
-		})
-	}
-}
-
-func TestTranscriptsAreComparedWithoutProgress(t *testing.T) {
-	document := func(events []event.Event) []transcript.Item {
-		p := transcript.NewPatcher()
-		for _, e := range events {
-			p.Apply(e)
-		}
-		return p.Document().Entries
-	}
-	want := document(log(event.UserMessage{Content: "a"}))
-	same := raw(t, want)
-	require.NoError(t, compare(same, want))
-	require.ErrorContains(t, compare(same, document(log(event.UserMessage{Content: "b"}))), "entry 0")
-	require.ErrorContains(t, compare(nil, want), "entry 0 of 0")
-	require.ErrorContains(t, compare(append(same, same...), want), "entry 1 of 2")
-}
-
-func raw(t *testing.T, items []transcript.Item) (all []json.RawMessage) {
-	t.Helper()
-	for _, item := range items {
-		data, err := json.Marshal(item)
-		require.NoError(t, err)
-		all = append(all, data)
-	}
-	return all
-}
-
-func TestAKeyInALogIsFound(t *testing.T) {
-	require.NoError(t, checkKey(log(event.UserMessage{Content: "x"})))
-	require.ErrorContains(t, checkKey(log(event.UserMessage{Content: "it is " + key})), "contains the key")
+func TestASecretInALogOfAProcessIsFound(t *testing.T) {
+	dir := t.TempDir()
+	require.ErrorContains(t, checkLogs(dir), "no process has a log")
+	file := filepath.Join(dir, "worker-001.log")
+	require.NoError(t, os.WriteFile(file, []byte("fine"), 0o600))
+	require.NoError(t, checkLogs(dir))
+	require.NoError(t, os.WriteFile(file, []byte("the key is "+secrets[1]), 0o600))
+	require.ErrorContains(t, checkLogs(dir), "contains the secret")
 }
 
 // The steps of a seed must stay the same, however they are timed.
@@ -126,4 +88,28 @@ func TestASeedDeterminesTheSteps(t *testing.T) {
 	}
 	require.Equal(t, names(1), names(1))
 	require.NotEqual(t, names(1), names(2))
+}
+
+func TestTheHostileServerOffersItsTool(t *testing.T) {
+	server := startServer()
+	defer server.Close()
+	servers, err := mcp.New(mcp.Options{Servers: []mcp.Server{{
+		Name: "evil", URL: server.URL, Headers: map[string]string{"Authorization": "Bearer env:TOKEN"},
+	}}, Getenv: func(string) string { return secrets[1] }, Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	servers.Start()
+	defer servers.Close()
+	status := servers.Status(t.Context(), "evil")
+	require.NoError(t, status.Error)
+	require.NotZero(t, status.Tools)
+	set, err := tool.NewSet(tool.Options{Sources: map[string]tool.Source{mcp.Prefix: servers}})
+	require.NoError(t, err)
+	for _, hostile := range results {
+		arguments := json.RawMessage(fmt.Sprintf(`{"how":%q}`, hostile.name))
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		got := set.Call(ctx, activities.ToolCallRequest{Name: "mcp__evil__act", Arguments: arguments})
+		cancel()
+		require.Equal(t, hostile.name == "fine", string(got.Value) == `"fine"`, "%s: %.100s %.100s", hostile.name, got.Value, got.Error)
+		require.NotContains(t, string(got.Value)+string(got.Error), secrets[1], hostile.name)
+	}
 }

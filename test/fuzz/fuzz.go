@@ -1,13 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,23 +24,29 @@ import (
 type fuzz struct {
 	*rig.Rig
 	options         options
+	dir             string
 	worker, gateway *rig.Process
 	model           *model
+	server          *httptest.Server // of MCP
 	nats            *nats.Conn
 	http            *http.Client
 	note            note
 	done, failed    atomic.Int64 // contexts
 }
 
-// key is that of the default provider. Nothing that a context records may contain it.
-const key = "fuzz-key-0b8f4c6a1d73e952"
+// secrets of the worker: the keys of the default provider and of the MCP server. No log may contain them.
+var secrets = []string{"fuzz-key-0b8f4c6a1d73e952", "fuzz-token-57d1e0a2c49b8f36"}
 
 const providers = `[[budgets]]
 label = "team"
 tokens_per_day = 100000000
 `
 
-func run(ctx context.Context, o options) error {
+func run(ctx context.Context, arguments []string) error {
+	o, err := parse(arguments)
+	if err != nil {
+		return err
+	}
 	f := &fuzz{options: o, http: &http.Client{Timeout: doorTimeout}}
 	defer f.http.CloseIdleConnections()
 	if err := f.start(ctx); err != nil {
@@ -92,33 +99,36 @@ func run(ctx context.Context, o options) error {
 	if n := f.failed.Load(); n > 0 {
 		failed = fmt.Errorf("%d contexts failed the checks", n)
 	}
-	return errors.Join(failed, f.checkMemory(), f.model.problem())
+	return errors.Join(failed, f.checkMemory(), f.model.problem(), checkLogs(f.options.logs))
 }
 
 const (
-	doorTimeout = 20 * time.Second
+	doorTimeout = 15 * time.Second // of a step
 	reportEvery = 30 * time.Second
 )
 
 func (f *fuzz) start(ctx context.Context) (err error) {
-	if f.Rig, err = rig.Start(ctx, rig.Options{Seed: f.options.seed, LogDir: f.options.logs}); err != nil {
-		return err
-	}
 	defer func() {
 		if err != nil {
 			f.stop()
 		}
 	}()
-	if f.model, err = startModel(); err != nil {
+	if f.dir, err = os.MkdirTemp("", "chronicle-fuzz-"); err != nil {
 		return err
 	}
-	file := filepath.Join(f.model.dir, "providers.toml")
-	if err := os.WriteFile(file, []byte(providers), 0o600); err != nil {
+	f.options.logs = cmp.Or(f.options.logs, f.dir)
+	f.model, f.server = startModel(), startServer()
+	if f.Rig, err = rig.Start(ctx, rig.Options{Seed: f.options.seed, LogDir: f.options.logs}); err != nil {
 		return err
 	}
-	worker := f.Command("worker", "--continue-as-new-after", strconv.Itoa(f.options.continueAfter), "--drain-timeout", "1s",
-		"--providers", file, "--allow-base-url", f.model.url, "--cached-contexts", "20")
-	worker.Env = append(worker.Env, "OPENAI_BASE_URL="+f.model.url, "OPENAI_MODEL=hostile", "OPENAI_API_KEY="+key, memoryLimit)
+	budgets, servers := filepath.Join(f.dir, "providers.toml"), filepath.Join(f.dir, "mcp.json")
+	config := fmt.Sprintf(`{"mcpServers":{"evil":{"url":%q,"headers":{"Authorization":"Bearer env:FUZZ_TOKEN"},"timeoutMs":%d}}}`, f.server.URL, serverTimeout.Milliseconds())
+	if err := errors.Join(os.WriteFile(budgets, []byte(providers), 0o600), os.WriteFile(servers, []byte(config), 0o600)); err != nil {
+		return err
+	}
+	worker := f.Command("worker", "--continue-as-new-after", "150", "--drain-timeout", "1s",
+		"--providers", budgets, "--mcp", servers, "--allow-base-url", f.model.url, "--cached-contexts", "20")
+	worker.Env = append(worker.Env, "OPENAI_BASE_URL="+f.model.url, "OPENAI_MODEL=hostile", "OPENAI_API_KEY="+secrets[0], "FUZZ_TOKEN="+secrets[1], memoryLimit)
 	if f.worker, err = f.Launch(ctx, worker); err != nil {
 		return err
 	}
@@ -133,7 +143,10 @@ func (f *fuzz) start(ctx context.Context) (err error) {
 
 const (
 	taskQueue = wire.TaskQueue
-	// memoryLimit makes the garbage collector of a process run more often, before it exceeds the limits of the flags.
+	mib       = 1 << 20
+	// maxMemory is the limit of the peak of the resident size of the worker, and of that of the gateway.
+	maxMemory = 1024 * mib
+	// memoryLimit makes the garbage collector of a process run more often, before it exceeds maxMemory.
 	memoryLimit = "GOMEMLIMIT=512MiB"
 )
 
@@ -141,16 +154,15 @@ func (f *fuzz) stop() {
 	if f.nats != nil {
 		f.nats.Close()
 	}
-	if f.gateway != nil {
-		_ = f.gateway.Stop()
+	_, _ = f.gateway.Stop(), f.worker.Stop()
+	for _, server := range []*httptest.Server{f.model.server, f.server} {
+		server.CloseClientConnections()
+		server.Close()
 	}
-	if f.worker != nil {
-		_ = f.worker.Stop()
+	if f.Rig != nil {
+		f.Rig.Stop()
 	}
-	if f.model != nil {
-		f.model.stop()
-	}
-	f.Rig.Stop()
+	_ = os.RemoveAll(f.dir)
 }
 
 // watch returns why a process failed, or nil when ctx ends.
@@ -174,9 +186,8 @@ func (f *fuzz) watch(ctx context.Context) error {
 func (f *fuzz) checkMemory() error {
 	_, worker := f.worker.Memory()
 	_, gateway := f.gateway.Memory()
-	if worker > f.options.workerLimit || gateway > f.options.gatewayLimit {
-		return fmt.Errorf("peak of the resident size: worker %d MiB (at most %d), gateway %d MiB (at most %d)",
-			worker/mib, f.options.workerLimit/mib, gateway/mib, f.options.gatewayLimit/mib)
+	if max(worker, gateway) > maxMemory {
+		return fmt.Errorf("peak of the resident size: worker %d MiB, gateway %d MiB (at most %d)", worker/mib, gateway/mib, maxMemory/mib)
 	}
 	return nil
 }

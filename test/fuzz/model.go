@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -17,16 +16,15 @@ import (
 
 	"github.com/sashabaranov/go-openai"
 
+	"github.com/seed-9ed7edd4/chronicle/internal/ordering"
 	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
-	"github.com/seed-9ed7edd4/chronicle/llm/llmtest/ordering"
 )
 
 // model is a server whose answers are hostile, unless the request names usable as its model.
 type model struct {
 	server *httptest.Server
 	url    string
-	dir    string
 
 	mu       sync.Mutex
 	problems []error
@@ -38,21 +36,11 @@ const (
 	answered = "answer to "
 )
 
-func startModel() (*model, error) {
-	dir, err := os.MkdirTemp("", "chronicle-fuzz-")
-	if err != nil {
-		return nil, err
-	}
-	m := &model{dir: dir}
+func startModel() *model {
+	m := &model{}
 	m.server = httptest.NewServer(http.HandlerFunc(m.serve))
 	m.url = m.server.URL + "/v1"
-	return m, nil
-}
-
-func (m *model) stop() {
-	m.server.CloseClientConnections()
-	m.server.Close()
-	_ = os.RemoveAll(m.dir)
+	return m
 }
 
 func (m *model) problem() error {
@@ -81,6 +69,10 @@ func (m *model) serve(w http.ResponseWriter, r *http.Request) {
 	first := firstWord(request)
 	if request.Model == usable {
 		_, _ = io.WriteString(w, llmtest.Chunk(fmt.Sprintf(`{"content":%q}`, answered+first), "")+llmtest.Chunk(`{}`, "stop")+llmtest.UsageChunk(7, 7)+llmtest.Done)
+		return
+	}
+	if how, ok := strings.CutPrefix(first, serverAnswer); ok && request.Messages[len(request.Messages)-1].Role != openai.ChatMessageRoleTool {
+		calls(fmt.Sprintf(`{"index":0,"id":"c","type":"function","function":{"name":"mcp__evil__act","arguments":"{\"how\":\"%s\"}"}}`, how))(w, r)
 		return
 	}
 	i := slices.IndexFunc(answers, func(a hostileAnswer) bool { return a.name == first })

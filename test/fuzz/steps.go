@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"math/rand/v2"
-	"strings"
 )
 
 // step is one kind of hostile act. An error is what the door answered.
@@ -37,20 +36,13 @@ var steps = []step{
 	{"stop", 3, forgeStop},
 	{"nats", 2, publishGarbage},
 	{"settings", 6, set},
+	{"server", 4, callServer},
 	{"interrupt", 3, interrupt},
 	{"close", 1, closeSession},
 	{"fork", 1, fork},
 	{"cancel", 1, cancel},
 	{"reset", 1, reset},
 	{"terminate", 1, terminate},
-}
-
-func stepNames() string {
-	var names []string
-	for _, s := range steps {
-		names = append(names, s.name)
-	}
-	return strings.Join(names, ", ")
 }
 
 func (o options) choose(r *rand.Rand) step {

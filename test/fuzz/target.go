@@ -37,7 +37,6 @@ type target struct {
 	problems []error
 	resets   int
 	forks    []*client.Context
-	changed  chan struct{} // closed and replaced after each change of the log
 }
 
 // input was accepted, or may have been.
@@ -46,7 +45,8 @@ type input struct {
 	first   string // key of the first event of the same input, which its rejection has
 	eventID string // "" if it is not recorded yet
 	step    int
-	unsure  bool // the outcome is unknown, or a termination may have lost it
+	unsure  bool        // the outcome is unknown, or a termination may have lost it
+	note    *event.Note // nil: not compared
 }
 
 func (f *fuzz) runTarget(ctx context.Context, n int) error {
@@ -57,7 +57,7 @@ func (f *fuzz) runTarget(ctx context.Context, n int) error {
 	}
 	life, end := context.WithCancel(ctx)
 	defer end()
-	t := &target{fuzz: f, name: name, id: wire.WorkflowID(name), context: opened, life: life, changed: make(chan struct{})}
+	t := &target{fuzz: f, name: name, id: wire.WorkflowID(name), context: opened, life: life}
 	var following sync.WaitGroup
 	defer following.Wait()
 	defer end()
@@ -66,11 +66,10 @@ func (f *fuzz) runTarget(ctx context.Context, n int) error {
 	for i := range f.options.steps {
 		t.number, t.rand = i, f.options.random(n, i)
 		s := f.options.choose(t.rand)
-		if len(f.options.only) > 0 && !slices.Contains(f.options.only, i) || slices.Contains(f.options.without, s.name) {
-			continue
-		}
 		began := time.Now()
-		err := s.run(ctx, t)
+		step, cancel := context.WithTimeout(ctx, doorTimeout)
+		err := s.run(step, t)
+		cancel()
 		if ctx.Err() != nil {
 			return nil // the cause is reported once
 		}
@@ -156,8 +155,6 @@ func (t *target) follow() error {
 			t.log = t.log[:max(0, n-1)]
 		}
 		t.log = append(t.log, e)
-		close(t.changed)
-		t.changed = make(chan struct{})
 		t.mu.Unlock()
 	}
 	return nil

@@ -23,8 +23,6 @@ func payload(encoding string, data []byte) converter.RawValue {
 
 // signal starts the context if it does not run.
 func (t *target) signal(ctx context.Context, name string, input any) error {
-	ctx, cancel := context.WithTimeout(ctx, doorTimeout)
-	defer cancel()
 	_, err := t.Temporal.SignalWithStartWorkflow(ctx, t.id, name, input, sdkclient.StartWorkflowOptions{ID: t.id, TaskQueue: taskQueue}, wire.WorkflowType)
 	return err
 }
@@ -83,8 +81,6 @@ func flood(ctx context.Context, t *target) error {
 }
 
 func update(ctx context.Context, t *target) error {
-	ctx, cancel := context.WithTimeout(ctx, doorTimeout/2)
-	defer cancel()
 	name, data, key := wire.UpdateAppend, []byte(nil), ""
 	if t.rand.IntN(2) == 0 {
 		data, key = t.input()
@@ -109,8 +105,6 @@ func update(ctx context.Context, t *target) error {
 }
 
 func query(ctx context.Context, t *target) error {
-	ctx, cancel := context.WithTimeout(ctx, doorTimeout/2)
-	defer cancel()
 	name := pick(t.rand, wire.QueryState, wire.QuerySnapshot, wire.QueryDelivery, wire.QueryDelivery, "typo", sdkclient.QueryTypeStackTrace)
 	_, err := t.Temporal.QueryWorkflow(ctx, t.id, "", name, payload(pick(t.rand, "json/plain", "binary/plain", ""), t.malformed()))
 	return err
@@ -118,8 +112,6 @@ func query(ctx context.Context, t *target) error {
 
 // start starts a workflow with forged input and memo, on the name of the context: it wins only if that does not run.
 func start(ctx context.Context, t *target) error {
-	ctx, cancel := context.WithTimeout(ctx, doorTimeout/2)
-	defer cancel()
 	_, err := t.Temporal.ExecuteWorkflow(ctx, sdkclient.StartWorkflowOptions{
 		ID: t.id, TaskQueue: taskQueue, WorkflowExecutionErrorWhenAlreadyStarted: true,
 		Memo: map[string]any{pick(t.rand, wire.MemoStore, wire.MemoStore, "x"): pick[any](t.rand, "evil", 7, []string{"a"}, t.claim(missing, "nope"))},
@@ -130,8 +122,6 @@ func start(ctx context.Context, t *target) error {
 
 // useBudget sends garbage to the budget of a label that the context uses.
 func useBudget(ctx context.Context, t *target) error {
-	ctx, cancel := context.WithTimeout(ctx, doorTimeout/2)
-	defer cancel()
 	team := pick(t.rand, "a", t.name)
 	id := wire.BudgetID("team", team)
 	if _, err := t.send(ctx, event.SetRequestSettings{Labels: map[string]string{"team": team}}); err != nil {
@@ -155,14 +145,10 @@ func useBudget(ctx context.Context, t *target) error {
 }
 
 func interrupt(ctx context.Context, t *target) error {
-	ctx, cancel := context.WithTimeout(ctx, doorTimeout/2)
-	defer cancel()
 	return t.context.Interrupt(ctx)
 }
 
 func closeSession(ctx context.Context, t *target) error {
-	ctx, cancel := context.WithTimeout(ctx, doorTimeout/2)
-	defer cancel()
 	if t.rand.IntN(2) == 0 {
 		return t.Temporal.SignalWorkflow(ctx, t.id, "", wire.SignalClose, payload("json/plain", t.malformed()))
 	}
@@ -170,8 +156,6 @@ func closeSession(ctx context.Context, t *target) error {
 }
 
 func fork(ctx context.Context, t *target) error {
-	ctx, cancel := context.WithTimeout(ctx, doorTimeout)
-	defer cancel()
 	name := fmt.Sprintf("%s-fork-%d", t.name, t.number)
 	if err := t.context.Fork(ctx, t.place(), name); err != nil {
 		return err
@@ -186,22 +170,16 @@ func fork(ctx context.Context, t *target) error {
 }
 
 func cancel(ctx context.Context, t *target) error {
-	ctx, cancel := context.WithTimeout(ctx, doorTimeout/2)
-	defer cancel()
 	return t.Temporal.CancelWorkflow(ctx, t.id, "")
 }
 
 func terminate(ctx context.Context, t *target) error {
-	ctx, cancel := context.WithTimeout(ctx, doorTimeout/2)
-	defer cancel()
 	defer t.lose()
 	return t.Temporal.TerminateWorkflow(ctx, t.id, "", "fuzz")
 }
 
 // reset returns the run to one of its workflow tasks. Temporal delivers later input again.
 func reset(ctx context.Context, t *target) error {
-	ctx, cancel := context.WithTimeout(ctx, doorTimeout)
-	defer cancel()
 	description, err := t.Temporal.DescribeWorkflowExecution(ctx, t.id, "")
 	if err != nil {
 		return err

@@ -18,17 +18,11 @@ type Message struct {
 	Padding string
 }
 
-// Script defines the tool calls before the last answer, what hooks do, and what the model checks. Its strings
-// must not contain spaces: ParseMessage splits a message at spaces.
+// Script defines the tool calls before the last answer. Its strings must not contain spaces: ParseMessage splits a
+// message at spaces.
 type Script struct {
 	// Steps are the tool calls of the answers before the last one.
 	Steps [][]Call `json:"steps,omitempty"`
-	// Hook is for the hooks of the workers. The model ignores it.
-	Hook string `json:"hook,omitempty"`
-	// Withheld: a hook refuses this message, so the model must never receive it as the newest one.
-	// Instructed is a text that the system message must contain.
-	Withheld   bool   `json:"withheld,omitempty"`
-	Instructed string `json:"instructed,omitempty"`
 }
 
 // Call is a tool call of the model.
@@ -38,13 +32,9 @@ type Call struct {
 	Arguments string `json:"arguments"`
 }
 
-func (s Script) isZero() bool {
-	return len(s.Steps) == 0 && s.Hook == "" && !s.Withheld && s.Instructed == ""
-}
-
 func (m Message) String() string {
 	text := fmt.Sprintf("%s %d %v", m.Key, m.Tokens, m.Every)
-	if !m.Script.isZero() {
+	if len(m.Script.Steps) > 0 {
 		script, _ := json.Marshal(m.Script) // strings always encode
 		text += " " + string(script)
 	}

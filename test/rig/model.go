@@ -10,15 +10,14 @@ import (
 	"net"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/sashabaranov/go-openai"
 
+	"github.com/seed-9ed7edd4/chronicle/internal/ordering"
 	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
-	"github.com/seed-9ed7edd4/chronicle/llm/llmtest/ordering"
 )
 
 // serveModel runs an OpenAI-compatible server. It answers the newest message of a conversation as the
@@ -78,11 +77,11 @@ func (m *model) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if m.Checked {
-		for _, problem := range t.problems(request, body) {
-			m.report(Observation{Kind: Invalid, Key: t.Key, At: arrived, Value: problem})
+		for _, violation := range ordering.Check("openai", body) {
+			m.report(Observation{Kind: Invalid, Key: t.Key, At: arrived, Value: violation.String()})
 		}
 	}
-	m.report(Observation{Kind: Requested, Key: m.count(t.Key), At: arrived, Size: len(body)})
+	m.report(Observation{Kind: Requested, Key: m.count(t.Key), At: arrived})
 	a := t.answer(len(request.Tools) > 0 && request.ToolChoice != "none")
 	cut := a.len()
 	if m.chance() < m.Faults {
@@ -120,21 +119,6 @@ func turnOf(messages []openai.ChatCompletionMessage) (t turn, err error) {
 		}
 	}
 	return t, errors.New("the request has no message of a user")
-}
-
-// problems checks the request by the rules of providers and by the script of its message.
-func (t turn) problems(request openai.ChatCompletionRequest, body []byte) (problems []string) {
-	for _, violation := range ordering.Check("openai", body) {
-		problems = append(problems, violation.String())
-	}
-	if t.Script.Withheld {
-		problems = append(problems, "a hook has refused the message")
-	}
-	first := request.Messages[0]
-	if instructed := t.Script.Instructed; instructed != "" && (first.Role != openai.ChatMessageRoleSystem || !strings.Contains(first.Content, instructed)) {
-		problems = append(problems, fmt.Sprintf("the system message lacks %q", instructed))
-	}
-	return problems
 }
 
 // answer is the last answer, or one token and the calls of a step.

@@ -29,8 +29,6 @@ type Observation struct {
 	Key   string    `json:"key,omitempty"`
 	At    time.Time `json:"at"`
 	Value string    `json:"value,omitempty"`
-	// Size is that of the request in bytes.
-	Size int `json:"size,omitempty"`
 	// First is when an observer saw the first token; zero without tokens.
 	First time.Time `json:"first,omitzero"`
 	// Delays are the times from writing to observing each token.

@@ -30,8 +30,7 @@ type Options struct {
 	// Faults is the fraction of requests that the model fails, 0 to 1, by a random sequence with Seed.
 	Faults float64
 	Seed   uint64
-	// Checked makes the model report requests that violate a rule of providers, or the [Script] of their
-	// message, as [Invalid].
+	// Checked makes the model report requests that violate a rule of providers as [Invalid].
 	Checked bool
 	// LogDir is the directory for the logs of workers and gateways; Start creates it. Empty: none are kept.
 	LogDir string
@@ -207,6 +206,9 @@ func (r *Rig) ServerPID() (int, error) {
 	}
 	return r.server.PID(), nil
 }
+
+// NATSPID is the process id of the NATS server.
+func (r *Rig) NATSPID() int { return r.nats.PID() }
 
 // Begin creates a context, and follows it as a terminal does, from before its first message.
 func (r *Rig) Begin(ctx context.Context, name string) error {

@@ -21,7 +21,6 @@ func TestMain(m *testing.M) {
 func TestAMessageIsParsedWithItsScript(t *testing.T) {
 	m := Message{Key: "m1", Tokens: 3, Script: Script{
 		Steps: [][]Call{{{ID: "c1", Name: "once", Arguments: `{"key":"a"}`}, {Name: "again"}}, {{Name: "fail"}}},
-		Hook:  "change", Withheld: true, Instructed: "x",
 	}}
 	for _, padding := range []string{"", "some padding {}"} {
 		m.Padding = padding

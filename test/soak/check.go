@@ -3,222 +3,126 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflowservice/v1"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
-	"github.com/seed-9ed7edd4/chronicle/reducer/transcript"
+	"github.com/seed-9ed7edd4/chronicle/test/laws"
 	"github.com/seed-9ed7edd4/chronicle/test/rig"
 )
 
-// problems are the violations of laws in a log.
-type problems []error
+const checkTimeout = 2 * time.Minute
 
-func (p *problems) add(format string, args ...any) { *p = append(*p, fmt.Errorf(format, args...)) }
+// check checks the laws. What happens in the background must have happened before checkTimeout.
+func (u *user) check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	for {
+		log, runs, err := u.checkOnce(ctx)
+		if err == nil {
+			u.count(log, runs)
+			return nil
+		}
+		if !pause.For(ctx, 2*time.Second) {
+			return fmt.Errorf("%s: %w\n%s", u.context.Name(), err, tail(log))
+		}
+	}
+}
 
-// check returns the violations of a log.
-func (j *journal) check(log, followed []event.Event, executions []execution) error {
+func (u *user) checkOnce(ctx context.Context) (log []event.Event, continued int, err error) {
+	state, err := u.context.State(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	if log, err = laws.Read(ctx, u.context); err != nil {
+		return log, 0, err
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	var p problems
-	checkChain(&p, j.name, log)
-	checkFollowed(&p, log, followed)
-	j.checkInputs(&p, log)
-	j.checkSessions(&p, log)
-	checkRequests(&p, log)
+	u.journal.check(&p, log)
 	checkAnswers(&p, log)
-	checkCalls(&p, log, executions)
-	return errors.Join(p...)
-}
-
-func checkChain(p *problems, name string, log []event.Event) {
-	parent := event.Event{}
-	for i, e := range log {
-		if want := event.FormatID(name, i+1); e.ID != want || e.ParentID != parent.ID || e.Timestamp.Before(parent.Timestamp) {
-			p.add("event %d is %s after %s, want %s, and it is not older", i+1, e.ID, e.ParentID, want)
-		}
-		if data, err := e.MarshalJSON(); err != nil || bytes.Contains(data, []byte(rig.APIKey)) {
-			p.add("%s contains the key of the model, or is invalid: %v", e.ID, err)
-		}
-		parent = e
+	checkCalls(&p, log, u.tools.executedIn(u.context.Name()))
+	checkState(&p, u.context.Name(), log, state)
+	p = append(p, laws.Requests(log), laws.Secret(log, rig.APIKey), laws.Fold(log, len(log)/2))
+	if n := len(u.followed); n > len(log) || !bytes.Equal(encode(u.followed), encode(log[:n])) {
+		p.add("the follower received other events than the log has:\n%s", tail(u.followed))
+	} else {
+		p = append(p, laws.Transcript(log[:n], u.transcript.Document()))
 	}
-}
-
-// checkFollowed compares the log with what a follower received.
-func checkFollowed(p *problems, log, followed []event.Event) {
-	for i, e := range followed {
-		received, _ := e.MarshalJSON() // it was decoded from JSON
-		if i >= len(log) {
-			p.add("the follower received %s %s, which is not in the log", e.Tag(), e.ID)
-			return
-		}
-		if recorded, err := log[i].MarshalJSON(); err != nil || !bytes.Equal(received, recorded) {
-			p.add("the follower received another event than the log has:\n  received %s\n  the log  %s", received, recorded)
-			return
-		}
+	verified, err := u.context.Verify(ctx)
+	p = append(p, err)
+	for _, found := range verified.Problems {
+		p.add("verify: %s %s", found.Place, found.Text)
 	}
+	continued, err = u.checkRuns(ctx)
+	return log, continued, errors.Join(append(p, err)...)
 }
 
-// checkTranscript compares a transcript with the one that is rendered from the log.
-func checkTranscript(p *problems, patched transcript.Document, log []event.Event) {
-	rendered := transcript.NewPatcher()
+func (u *user) count(log []event.Event, continued int) {
+	u.counts.add("continued as new", continued)
 	for _, e := range log {
-		rendered.Apply(e)
-	}
-	want, got := rendered.Document(), patched
-	for _, d := range []transcript.Document{want, got} {
-		for i := range d.Entries {
-			d.Entries[i].Content.Progress = "" // not in the log
+		u.counts.add(string(e.Tag()), 1)
+		if decided, ok := e.Body.(event.ApprovalDecided); ok && len(decided.Parameters) > 0 {
+			u.counts.add("edited", 1)
+		}
+		if result, ok := e.Body.(event.ToolResult); ok && bytes.HasPrefix(result.Error, []byte(`"expired`)) {
+			u.counts.add("expired", 1)
 		}
 	}
-	if x, y := encode(want), encode(got); !bytes.Equal(x, y) {
-		p.add("the patched transcript differs from the one of the log:\n  patched  %s\n  rendered %s", event.Redact(string(y), 2000), event.Redact(string(x), 2000))
+	u.counts.add("executed", len(u.tools.executedIn(u.context.Name())))
+}
+
+// checkRuns checks that the server ended no run, and counts those that continued as new.
+func (u *user) checkRuns(ctx context.Context) (continued int, err error) {
+	request := &workflowservice.ListWorkflowExecutionsRequest{Query: fmt.Sprintf("WorkflowId = '%s'", wire.WorkflowID(u.context.Name()))}
+	terminated := 0
+	for {
+		page, err := u.Temporal.ListWorkflow(ctx, request)
+		if err != nil {
+			return 0, fmt.Errorf("list the runs: %w", err)
+		}
+		for _, run := range page.GetExecutions() {
+			switch status := run.GetStatus(); status {
+			case enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED:
+			case enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW:
+				continued++
+			case enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED:
+				terminated++
+			default:
+				return 0, fmt.Errorf("run %s is %s", run.GetExecution().GetRunId(), status)
+			}
+		}
+		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
+			break
+		}
 	}
+	if terminated > u.journal.terminations {
+		return 0, fmt.Errorf("%d runs were terminated, %d of them by the user", terminated, u.journal.terminations)
+	}
+	return continued, nil
 }
 
-func encode(value any) []byte {
-	data, _ := json.Marshal(value) // documents and states always encode
-	return data
-}
-
-// checkState compares the state of the session with the fold of the log, which may have grown since, and folds a
-// part of the log in another process, as it were.
-func checkState(p *problems, name string, log []event.Event, state wire.State, cut int) {
+// checkState compares the state of the session with the fold of the log, which may have grown since.
+func checkState(p *problems, name string, log []event.Event, state wire.State) {
 	if state.EventCount > len(log) {
 		p.add("the session has %d events, but the log has %d", state.EventCount, len(log))
 		return
 	}
-	log = log[:state.EventCount]
-	folded := reducer.Load(name, reducer.Reduce, log...)
+	folded := reducer.Load(name, reducer.Reduce, log[:state.EventCount]...)
 	if want, got := encode(wire.StateOf(folded, state.UpdatedAt)), encode(state); !bytes.Equal(want, got) {
-		p.add("the session state is not the fold of the log:\n  session %s\n  log     %s", event.Redact(string(got), 2000), event.Redact(string(want), 2000))
-	}
-	whole, split := reducer.Initial(), reducer.Initial()
-	for i, e := range log {
-		if i == cut {
-			var decoded reducer.ReducedContext
-			if err := json.Unmarshal(encode(split), &decoded); err != nil {
-				p.add("decode the state at event %d: %w", i, err)
-				return
-			}
-			split = decoded
-		}
-		whole, split = reducer.Reduce(whole, e), reducer.Reduce(split, e)
-	}
-	if want, got := encode(whole), encode(split); !bytes.Equal(want, got) {
-		p.add("the state that was decoded at event %d folds to another one:\n  want %s\n  got  %s", cut, event.Redact(string(want), 2000), event.Redact(string(got), 2000))
-	}
-}
-
-// checkInputs checks that each input is in the log once, under its id, in the order sent.
-func (j *journal) checkInputs(p *problems, log []event.Event) {
-	sent := map[string]int{}
-	for n, m := range j.sent {
-		sent[m.key] = n
-	}
-	at := progress{}
-	newest := -1
-	for _, e := range log {
-		again := at.found[e.ClientEventID]
-		at.add(e)
-		switch e.Body.(type) {
-		case event.UserMessage, event.ApprovalDecided, event.ToolResult:
-		case event.InputRejected:
-			if n, ok := sent[e.ClientEventID]; !ok || !j.mayReject(j.sent[n]) {
-				p.add("%s rejects input %s", e.ID, e.ClientEventID)
-			}
-			continue
-		default:
-			continue
-		}
-		if e.ClientEventID == "" {
-			continue // the result of a worker
-		}
-		n, ok := sent[e.ClientEventID]
-		if !ok || j.sent[n].content != contentOf(e.Body) {
-			p.add("%s is input %s, which was not sent", e.ID, e.ClientEventID)
-			continue
-		}
-		m := j.sent[n]
-		switch {
-		case again:
-			p.add("input %s is duplicated as %s", m.key, e.ID)
-		case m.outcome == rejected:
-			p.add("input %s is %s, but it was reported as rejected", m.key, e.ID)
-		case m.outcome == recorded && m.eventID != e.ID:
-			p.add("input %s is %s, but it was reported as %s", m.key, e.ID, m.eventID)
-		}
-		if !m.isAnswer && m.outcome != unknown {
-			if n < newest {
-				p.add("message %s is after one that was sent later", m.key)
-			}
-			newest = n
-		}
-	}
-	if key := j.missing(at); key != "" {
-		p.add("input %s is lost", key)
-	}
-	for _, m := range j.sent {
-		if m.outcome == rejected && !at.rejected[m.key] {
-			p.add("input %s was rejected, but the log has no rejection", m.key)
-		}
-	}
-	if !at.isIdle() {
-		p.add("a message has neither an answer nor a reason for having none")
-	}
-}
-
-// checkSessions checks that sessions end only if their user closed or terminated them.
-func (j *journal) checkSessions(p *problems, log []event.Event) {
-	ended, broken, isEnded := 0, 0, true
-	for _, e := range log {
-		switch e.Body.(type) {
-		case event.SessionStarted:
-			if !isEnded {
-				broken++
-			}
-			isEnded = false
-		case event.SessionEnded:
-			ended++
-			isEnded = true
-		}
-	}
-	if ended > j.closes || broken > j.terminations {
-		p.add("%d sessions ended and %d were cut off, but the user closed %d and terminated %d", ended, broken, j.closes, j.terminations)
-	}
-}
-
-// checkRequests checks that each request ends once, that none overlap, and that attempts are in order.
-func checkRequests(p *problems, log []event.Event) {
-	running, attempt, ended := "", 0, map[string]bool{}
-	belongs := func(e event.Event, id string) {
-		if ended[id] || running != "" && running != id {
-			p.add("%s belongs to request %s, which has ended or not begun; %q is running", e.ID, id, running)
-		}
-		if running == "" {
-			running, attempt = id, 0
-		}
-	}
-	for _, e := range log {
-		switch body := e.Body.(type) {
-		case event.LLMRequestStarted:
-			belongs(e, body.RequestID)
-			if body.Attempt <= attempt {
-				p.add("%s is attempt %d, after attempt %d", e.ID, body.Attempt, attempt)
-			}
-			attempt = body.Attempt
-		case event.AssistantMessage:
-			belongs(e, body.RequestID)
-		case event.RequestEnd:
-			belongs(e, body.Request())
-			running, ended[body.Request()] = "", true
-		}
-	}
-	if running != "" {
-		p.add("request %s has no end", running)
+		p.add("the session state is not the fold of the log:\n  session %.2000s\n  log     %.2000s", got, want)
 	}
 }
 
@@ -237,20 +141,16 @@ func checkAnswers(p *problems, log []event.Event) {
 				break
 			}
 		}
-		text, isChanged := strings.CutPrefix(body.Content, checked)
-		key, tokens := rig.Answered(text)
+		key, tokens := rig.Answered(body.Content)
 		want := m.Tokens
 		if calls := callsAfter(log, i); len(calls) > 0 {
 			want = 1
 			if n := steps[key]; n >= len(m.Script.Steps) || !slices.EqualFunc(calls, m.Script.Steps[n], func(c event.ToolCall, scripted rig.Call) bool {
-				return c.ToolName == scripted.Name && sameJSON(c.Parameters, []byte(scripted.Arguments))
+				return c.ToolName == scripted.Name && argumentsOf(c.Parameters) == argumentsOf([]byte(scripted.Arguments))
 			}) {
 				p.add("%s to %s: the calls of step %d differ from its script", e.ID, key, n+1)
 			}
 			steps[key]++
-		}
-		if isChanged != (m.Script.Hook == hookChange) || m.Script.Hook == hookRefuse {
-			p.add("%s to %s: changed by a hook: %v; its hook is %q", e.ID, key, isChanged, m.Script.Hook)
 		}
 		if key != m.Key || !body.Partial && tokens != want || tokens > want {
 			p.add("%s answers %q with %d tokens (partial: %v), want %q with %d", e.ID, key, tokens, body.Partial, m.Key, want)
@@ -269,120 +169,101 @@ func callsAfter(log []event.Event, answer int) (calls []event.ToolCall) {
 	return calls
 }
 
-func sameJSON(a, b []byte) bool {
-	var x, y arguments
-	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && x == y
+func argumentsOf(data []byte) (a arguments) {
+	_ = json.Unmarshal(data, &a) // it was encoded by this program
+	return a
 }
 
 // call is a tool call as the log shows it.
 type call struct {
 	event.ToolCall
-	arguments             json.RawMessage // as decided
+	key                   string // as decided
 	isWaiting, isApproved bool
-	result                string // "": none; errors begin with errorMark
+	isEnded, isUnknown    bool // it has a result; and that is a placeholder, which another may replace
+	value                 string
 }
-
-const errorMark = "error: "
 
 // checkCalls checks that each call has one result before the next request, that approvals are decided once, and that
 // the executions are those that the log permits.
-func checkCalls(p *problems, log []event.Event, executions []execution) {
-	calls, order := map[string]*call{}, []*call(nil)
-	require := func(at string) {
-		for _, c := range order {
-			if c.result == "" {
-				p.add("call %s has no result before %s", c.ToolCallID, at)
-				c.result = errorMark + event.OutcomeUnknown // report it once
-			}
-		}
-	}
+func checkCalls(p *problems, log []event.Event, executed map[string]int) {
+	calls := map[string]*call{}
+	find := func(id string) *call { return cmp.Or(calls[id], &call{}) } // any event about an unknown id is a problem
 	for _, e := range log {
 		switch body := e.Body.(type) {
 		case event.ToolCall:
 			if calls[body.ToolCallID] != nil {
 				p.add("%s repeats the id %s of a call", e.ID, body.ToolCallID)
 			}
-			calls[body.ToolCallID] = &call{ToolCall: body, arguments: body.Parameters}
-			order = append(order, calls[body.ToolCallID])
+			calls[body.ToolCallID] = &call{ToolCall: body, key: argumentsOf(body.Parameters).Key}
 		case event.ApprovalRequested:
-			c := calls[body.ToolCallID]
-			if c == nil || c.ToolName != toolGuarded || c.isWaiting || c.result != "" {
+			c := find(body.ToolCallID)
+			if c.ToolName != toolGuarded || c.isWaiting || c.isEnded {
 				p.add("%s requests an approval of %s, which needs none", e.ID, body.ToolCallID)
-				continue
 			}
 			c.isWaiting = true
 		case event.ApprovalDecided:
-			c := calls[body.ToolCallID]
-			if c == nil || !c.isWaiting {
+			c := find(body.ToolCallID)
+			if !c.isWaiting {
 				p.add("%s decides about %s, which does not wait", e.ID, body.ToolCallID)
-				continue
 			}
 			c.isWaiting, c.isApproved = false, body.Decision == event.Approve
 			if len(body.Parameters) > 0 {
-				c.arguments = body.Parameters
+				c.key = argumentsOf(body.Parameters).Key
 			}
 		case event.ToolResult:
-			addResult(p, calls[body.ToolCallID], e, body)
+			find(body.ToolCallID).end(p, e, body)
 		case event.LLMRequestStarted, event.SessionEnded, event.RequestEnd:
-			require(e.ID)
+			requireResults(p, calls, e.ID)
 		}
 	}
-	require("the end of the log")
-	count := map[string]int{}
-	for _, x := range executions {
-		count[x.CallID]++
-		c := calls[x.CallID]
-		switch {
-		case c == nil:
-			p.add("call %s of %s was executed, but is not in the log", x.CallID, x.Tool)
-		case c.ToolName != x.Tool || !sameJSON(c.arguments, x.Arguments):
-			p.add("call %s of %s was executed as %s with %s, want %s", x.CallID, c.ToolName, x.Tool, x.Arguments, c.arguments)
+	requireResults(p, calls, "the end of the log")
+	byKey := map[string]*call{}
+	for _, c := range calls {
+		byKey[c.key] = c
+		if c.value != "" && c.ToolName != toolAsk && (executed[c.key] == 0 || c.value != (arguments{Key: c.key}).result()) {
+			p.add("call %s of %s has the value %q, after %d executions", c.ToolCallID, c.ToolName, c.value, executed[c.key])
+		}
+	}
+	for key, n := range executed {
+		switch c := byKey[key]; {
+		case c == nil || c.ToolName == toolAsk:
+			p.add("call %s was executed, but is not in the log", key)
 		case c.ToolName == toolGuarded && !c.isApproved:
-			p.add("call %s of %s was executed without an approval", x.CallID, x.Tool)
-		case c.ToolName != toolAgain && count[x.CallID] > 1:
-			p.add("call %s of %s was executed again", x.CallID, c.ToolName)
-		}
-	}
-	for _, c := range order {
-		var a arguments
-		_ = json.Unmarshal(c.arguments, &a)
-		want := a.result()
-		if isError := strings.HasPrefix(c.result, errorMark); isError || c.ToolName == toolAsk {
-			continue
-		}
-		// A large result has lost its middle.
-		if count[c.ToolCallID] == 0 || c.result != want && !(len(want) > 32<<10 && strings.HasPrefix(c.result, want[:200])) {
-			p.add("call %s of %s has the value %q, after %d executions", c.ToolCallID, c.ToolName, event.Redact(c.result, 100), count[c.ToolCallID])
+			p.add("call %s was executed without an approval", key)
+		case n > 1:
+			p.add("call %s was executed %d times", key, n)
 		}
 	}
 }
 
-// addResult adds a result to a call. Only a placeholder is replaced by another result.
-func addResult(p *problems, c *call, e event.Event, body event.ToolResult) {
-	if c == nil {
-		p.add("%s is the result of the unknown call %s", e.ID, body.ToolCallID)
-		return
-	}
-	text := func(raw json.RawMessage) string {
-		var s string
-		if json.Unmarshal(raw, &s) == nil {
-			return s
+func requireResults(p *problems, calls map[string]*call, before string) {
+	for _, c := range calls {
+		if !c.isEnded {
+			p.add("call %s has no result before %s", c.ToolCallID, before)
+			c.isEnded = true // report it once
 		}
-		return string(raw)
 	}
-	result := text(body.Value)
-	if body.IsError || len(body.Error) > 0 {
-		result = errorMark + text(body.Error)
-	}
-	isPlaceholder := c.result == errorMark+event.OutcomeUnknown || c.ToolName == toolAsk && strings.HasPrefix(c.result, errorMark+"expired: no result")
-	if c.result != "" && !isPlaceholder && result != errorMark+event.OutcomeUnknown {
-		p.add("%s is another result of %s, which had %q", e.ID, body.ToolCallID, event.Redact(c.result, 60))
-	}
-	if c.isWaiting && !strings.HasPrefix(result, errorMark) {
+}
+
+// end adds a result to a call.
+func (c *call) end(p *problems, e event.Event, body event.ToolResult) {
+	var failure string
+	_ = json.Unmarshal(body.Error, &failure) // ours is a string
+	isError := body.IsError || len(body.Error) > 0
+	isUnknown := failure == event.OutcomeUnknown
+	switch {
+	case c.ToolCallID == "":
+		p.add("%s is the result of the unknown call %s", e.ID, body.ToolCallID)
+	case c.isEnded && !c.isUnknown && !isUnknown:
+		p.add("%s is another result of %s", e.ID, body.ToolCallID)
+	case c.isWaiting && !isError:
 		p.add("%s is the result of %s, which waits for an approval", e.ID, body.ToolCallID)
-	}
-	if e.ClientEventID != "" && c.ToolName != toolAsk {
+	case e.ClientEventID != "" && c.ToolName != toolAsk:
 		p.add("%s is the result of a client for the worker's call %s", e.ID, body.ToolCallID)
 	}
-	c.isWaiting, c.result = false, cmp.Or(result, " ")
+	c.isWaiting, c.isEnded, c.value = false, true, ""
+	c.isUnknown = isUnknown || c.ToolName == toolAsk && strings.HasPrefix(failure, "expired: no result")
+	if !isError {
+		_ = json.Unmarshal(body.Value, &c.value) // ours is a string
+	}
 }

@@ -18,6 +18,7 @@ const (
 	minDown, maxDown               = 1 * time.Second, 6 * time.Second
 	// restartTimeout bounds the start of a worker during an outage.
 	restartTimeout = 2 * time.Minute
+	attemptTimeout = 15 * time.Second
 )
 
 func between(r *rand.Rand, least, most time.Duration) time.Duration {
@@ -29,20 +30,9 @@ func (s *soak) random(purpose uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(s.options.seed, purpose))
 }
 
-// workerFlags make runs continue as new often, and drain for less time than some answers take.
-var workerFlags = []string{"--continue-as-new-after", "150", "--drain-timeout", "2s"}
-
-// startWorker starts worker i. Those with an odd number serve the agents.
-func (s *soak) startWorker(ctx context.Context, i int) (*rig.Process, error) {
-	if i%2 == 0 {
-		return s.StartWorker(ctx, workerFlags...)
-	}
-	return s.Launch(ctx, s.Command("soak", agentCommand, "--recorder", s.recorder.url))
-}
-
 func (s *soak) startWorkers(ctx context.Context) error {
-	for i := range s.options.workers {
-		w, err := s.startWorker(ctx, i)
+	for range s.options.workers {
+		w, err := s.StartWorker(ctx)
 		if err != nil {
 			return err
 		}
@@ -60,39 +50,42 @@ func (s *soak) stopWorkers() {
 func (s *soak) disruptWorkers(ctx context.Context) error {
 	r := s.random(1 << 32)
 	for n := 0; pause.For(ctx, between(r, minWorkerPause, maxWorkerPause)); n++ {
-		i := r.IntN(len(s.workers))
+		w := &s.workers[r.IntN(len(s.workers))]
 		select {
-		case <-s.workers[i].Done():
+		case <-(*w).Done():
 			return errors.New("a worker exited on its own")
 		default:
 		}
 		if n%2 == 0 {
-			s.workers[i].Kill()
+			(*w).Kill()
 			s.counts.add("worker killed", 1)
 		} else {
-			if err := s.workers[i].Stop(); err != nil {
+			if err := (*w).Stop(); err != nil {
 				return fmt.Errorf("stop a worker: %w", err)
 			}
 			s.counts.add("worker stopped", 1)
 		}
-		if err := s.restartWorker(ctx, i); err != nil {
+		// Even if ctx is done. During an outage, it may take several attempts.
+		starting, cancel := context.WithTimeout(context.WithoutCancel(ctx), restartTimeout)
+		err := retry(starting, restartTimeout, func(ctx context.Context) (err error) {
+			*w, err = s.StartWorker(ctx)
+			return err
+		})
+		cancel()
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// restartWorker starts worker i even if ctx is done. During an outage it may take several attempts.
-func (s *soak) restartWorker(ctx context.Context, i int) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restartTimeout)
-	defer cancel()
+// retry calls try until it succeeds or ctx is done. The timeout is that of an attempt.
+func retry(ctx context.Context, timeout time.Duration, try func(context.Context) error) error {
 	for {
-		w, err := s.startWorker(ctx, i)
-		if err == nil {
-			s.workers[i] = w
-			return nil
-		}
-		if !pause.For(ctx, time.Second) {
+		attempt, cancel := context.WithTimeout(ctx, timeout)
+		err := try(attempt)
+		cancel()
+		if err == nil || !pause.For(ctx, 200*time.Millisecond) {
 			return err
 		}
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -26,8 +27,8 @@ func (o outcome) String() string {
 	return [...]string{"of unknown outcome", "stored", "recorded", "rejected"}[o]
 }
 
-// message is a sent message, or an answer to a call. Its key is its client event id.
-type message struct {
+// input is a message, or an answer to a call. Its key is its client event id.
+type input struct {
 	key      string
 	content  [sha256.Size]byte
 	isAnswer bool // it may be rejected, since the call may have ended
@@ -37,43 +38,97 @@ type message struct {
 
 // journal is what the user of a context did.
 type journal struct {
-	name                 string
 	policy               event.Policy
-	sent                 []message
+	sent                 []input
 	closes, terminations int
-	// mayLose is the number of messages sent before the last termination, which loses those that were only stored.
-	mayLose int
 }
 
 func contentOf(body event.Body) [sha256.Size]byte {
-	text := ""
-	switch body := body.(type) {
-	case event.UserMessage:
-		text = body.Content
-	case event.ApprovalDecided:
-		text = fmt.Sprint(body.Decision, body.ToolCallID, string(body.Parameters))
-	case event.ToolResult:
-		text = fmt.Sprint(body.ToolCallID, string(body.Value), string(body.Error))
+	if decided, ok := body.(event.ApprovalDecided); ok {
+		decided.DecidedBy, decided.Reason = "", ""
+		body = decided
 	}
-	return sha256.Sum256([]byte(text))
+	return sha256.Sum256(encode(body))
 }
 
-// mustBe reports whether input n is in the log, or its rejection if the policy or its call allows one.
-func (j *journal) mustBe(n int) bool {
-	m := j.sent[n]
-	return m.outcome == recorded || m.outcome == stored && n >= j.mayLose
+func encode(value any) []byte {
+	data, _ := json.Marshal(value) // events and states always encode
+	return data
 }
 
-func (j *journal) mayReject(m message) bool { return m.isAnswer || reducer.RuleOf(j.policy).Rejects }
+func (j *journal) mayReject(m input) bool { return m.isAnswer || reducer.RuleOf(j.policy).Rejects }
 
 // missing returns the key of an input that should be in the log but is not; "": none.
 func (j *journal) missing(p progress) string {
-	for n, m := range j.sent {
-		if j.mustBe(n) && !p.found[m.key] && !(p.rejected[m.key] && m.outcome == stored) {
+	for _, m := range j.sent {
+		mustBe := m.outcome == recorded || m.outcome == stored
+		if mustBe && !p.found[m.key] && !(p.rejected[m.key] && m.outcome == stored) {
 			return m.key
 		}
 	}
 	return ""
+}
+
+// check checks that each input is in the log once, under its id, in the order sent, and has an answer or a reason for
+// having none; and that sessions end only if the user closed or terminated them.
+func (j *journal) check(p *problems, log []event.Event) {
+	sent := map[string]int{}
+	for n, m := range j.sent {
+		sent[m.key] = n
+	}
+	at := progress{}
+	newest := -1
+	for _, e := range log {
+		isRepeated := at.found[e.ClientEventID]
+		at.add(e)
+		n, isSent := sent[e.ClientEventID]
+		switch e.Body.(type) {
+		case event.InputRejected:
+			if !isSent || !j.mayReject(j.sent[n]) {
+				p.add("%s rejects input %s", e.ID, e.ClientEventID)
+			}
+			continue
+		case event.UserMessage, event.ApprovalDecided, event.ToolResult:
+		default:
+			continue
+		}
+		if e.ClientEventID == "" {
+			continue // the result of a worker
+		}
+		if !isSent || j.sent[n].content != contentOf(e.Body) {
+			p.add("%s is input %s, which was not sent", e.ID, e.ClientEventID)
+			continue
+		}
+		m := j.sent[n]
+		switch {
+		case isRepeated:
+			p.add("input %s is duplicated as %s", m.key, e.ID)
+		case m.outcome == rejected:
+			p.add("input %s is %s, but it was reported as rejected", m.key, e.ID)
+		case m.outcome == recorded && m.eventID != e.ID:
+			p.add("input %s is %s, but it was reported as %s", m.key, e.ID, m.eventID)
+		}
+		if !m.isAnswer && m.outcome != unknown {
+			if n < newest {
+				p.add("message %s is after one that was sent later", m.key)
+			}
+			newest = n
+		}
+	}
+	if key := j.missing(at); key != "" {
+		p.add("input %s is lost", key)
+	}
+	for _, m := range j.sent {
+		if m.outcome == rejected && !at.rejected[m.key] {
+			p.add("input %s was rejected, but the log has no rejection", m.key)
+		}
+	}
+	if !at.isIdle() {
+		p.add("a message has neither an answer nor a reason for having none")
+	}
+	if at.ended > j.closes || at.cut > j.terminations {
+		p.add("%d sessions ended and %d were cut off, but the user closed %d and terminated %d", at.ended, at.cut, j.closes, j.terminations)
+	}
 }
 
 // progress tracks which inputs are in the log, and which messages are done: answered, or without an answer for a
@@ -84,8 +139,9 @@ type progress struct {
 	newest          int             // counter of the newest message
 	through         int             // counter of the newest event that the running request includes
 	done            int             // counter through which messages are done
-	isOpen          bool            // a request is running
-	isEnded         bool            // the session has ended
+	isRunning       bool            // a request
+	isOpen          bool            // a session
+	ended, cut      int             // number of sessions with and without an end
 }
 
 func (p *progress) add(e event.Event) {
@@ -100,18 +156,25 @@ func (p *progress) add(e event.Event) {
 	case event.InputRejected:
 		p.rejected[e.ClientEventID] = true
 	case event.SessionStarted:
-		if !p.isEnded {
-			p.done, p.isOpen = event.Counter(e.ID), false // the run of the previous session was terminated
+		if p.isOpen { // its run was terminated
+			p.cut++
+			p.done, p.isRunning = event.Counter(e.ID), false
 		}
-		p.isEnded = false
+		p.isOpen = true
 	case event.SessionEnded:
-		p.isEnded = true
-	case event.LLMRequestStarted:
-		p.isOpen, p.through = true, event.Counter(body.ThroughEventID)
-	case event.RequestEnd:
+		p.ended++
 		p.isOpen = false
+	case event.LLMRequestStarted:
+		p.isRunning, p.through = true, event.Counter(body.ThroughEventID)
+	case event.RequestEnd:
+		p.isRunning = false
 		p.done = max(p.done, cmp.Or(event.Counter(body.Unanswered()), p.through))
 	}
 }
 
-func (p *progress) isIdle() bool { return !p.isOpen && p.newest <= p.done }
+func (p *progress) isIdle() bool { return !p.isRunning && p.newest <= p.done }
+
+// problems are the violations of laws.
+type problems []error
+
+func (p *problems) add(format string, args ...any) { *p = append(*p, fmt.Errorf(format, args...)) }

@@ -7,44 +7,18 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
-	"os/signal"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
-	"github.com/seed-9ed7edd4/chronicle/client"
+	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/exit"
 	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 	"github.com/seed-9ed7edd4/chronicle/test/rig"
 )
 
-func main() {
-	rig.Main()
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer cancel()
-	if len(os.Args) > 1 && os.Args[1] == agentCommand {
-		if err := runAgent(ctx, os.Args[2:]); err != nil {
-			fmt.Fprintln(os.Stderr, "agent:", err)
-			os.Exit(exit.Failure)
-		}
-		return
-	}
-	o, err := parse(os.Args[1:])
-	if errors.Is(err, flag.ErrHelp) {
-		os.Exit(exit.OK)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "soak:", err)
-		os.Exit(exit.Usage)
-	}
-	if err := run(ctx, o); err != nil {
-		fmt.Fprintf(os.Stderr, "soak: -seed %d: %v\n", o.seed, err)
-		os.Exit(exit.Failure)
-	}
-}
+func main() { rig.Run("soak", run) }
 
 type options struct {
 	duration          time.Duration
@@ -52,21 +26,24 @@ type options struct {
 	faults            float64
 	seed              uint64
 	stock             bool
-	kinds             []kind
 	logs              string
 }
 
-func parse(args []string) (options, error) {
-	o := options{kinds: kinds}
+// parse returns usage errors.
+func parse(args []string) (o options, err error) {
+	defer func() {
+		if err != nil {
+			err = exit.UsageError{Err: err}
+		}
+	}()
 	flags := flag.NewFlagSet("soak", flag.ContinueOnError)
 	flags.DurationVar(&o.duration, "for", 10*time.Minute, "duration of the faults, more than 0")
 	flags.IntVar(&o.contexts, "contexts", 100, "number of contexts, 1 to 10000")
-	flags.IntVar(&o.workers, "workers", 4, "number of workers, 2 to 100; every second one serves the contexts with tools")
+	flags.IntVar(&o.workers, "workers", 4, "number of workers, 1 to 100")
 	flags.Float64Var(&o.faults, "faults", 0.1, "fraction of requests that the model fails, 0 to 1")
 	flags.Uint64Var(&o.seed, "seed", 0, "random seed, to repeat a run approximately; 0: a new one")
 	flags.BoolVar(&o.stock, "stock", false, "use a Temporal server with its default settings")
-	only := flags.String("kinds", "", "kinds of contexts to use, separated by commas; empty: all of "+kindNames())
-	flags.StringVar(&o.logs, "logs", "", "directory for the logs of workers and the histories of contexts with problems; created if it is missing; empty: none are kept")
+	flags.StringVar(&o.logs, "logs", "", "directory for the logs of workers, created if it is missing; empty: none are kept")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -77,7 +54,7 @@ func parse(args []string) (options, error) {
 	}{
 		{"for", o.duration > 0, "more than 0"},
 		{"contexts", o.contexts >= 1 && o.contexts <= 10_000, "1 to 10000"},
-		{"workers", o.workers >= 2 && o.workers <= 100, "2 to 100"},
+		{"workers", o.workers >= 1 && o.workers <= 100, "1 to 100"},
 		{"faults", o.faults >= 0 && o.faults <= 1, "0 to 1"},
 	} {
 		if !bound.ok {
@@ -87,16 +64,6 @@ func parse(args []string) (options, error) {
 	if flags.NArg() > 0 {
 		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
-	if *only != "" {
-		o.kinds = nil
-		for name := range strings.SplitSeq(*only, ",") {
-			i := slices.IndexFunc(kinds, func(k kind) bool { return k.name == name })
-			if i < 0 {
-				return o, fmt.Errorf("-kinds %s: unknown kind of context (%s)", name, kindNames())
-			}
-			o.kinds = append(o.kinds, kinds[i])
-		}
-	}
 	if o.seed == 0 {
 		o.seed = uint64(rand.Uint32())
 	}
@@ -104,8 +71,8 @@ func parse(args []string) (options, error) {
 }
 
 const (
-	// idleTimeout bounds the wait for idle contexts after the last fault.
-	idleTimeout = 2 * time.Minute
+	// idleTimeout bounds the wait for idle contexts after the last fault, which may be a restart of Temporal.
+	idleTimeout = 3 * time.Minute
 	// allFaultsAfter is the duration within which every kind of fault occurs.
 	allFaultsAfter = 2 * time.Minute
 	reportEvery    = 30 * time.Second
@@ -113,31 +80,35 @@ const (
 
 type soak struct {
 	*rig.Rig
-	options  options
-	counts   counts
-	agents   *client.Client // of the contexts with tools and hooks
-	recorder *recorder
+	options options
+	counts  counts
+	tools   *tools
 	// Only disruptWorkers changes workers between start and stop.
 	workers []*rig.Process
 }
 
-func run(ctx context.Context, o options) (err error) {
+func run(ctx context.Context, arguments []string) error {
+	o, err := parse(arguments)
+	if err != nil {
+		return err
+	}
 	began := time.Now()
 	s := &soak{options: o}
-	if s.Rig, err = rig.Start(ctx, rig.Options{Stock: o.stock, Faults: o.faults, Seed: o.seed, Checked: true, LogDir: o.logs}); err != nil {
+	if s.tools, err = startTools(); err != nil {
+		return err
+	}
+	defer s.tools.stop()
+	s.Rig, err = rig.Start(ctx, rig.Options{
+		Stock: o.stock, Faults: o.faults, Seed: o.seed, Checked: true, LogDir: o.logs,
+		// Runs continue as new often, and workers drain for less time than some answers take.
+		WorkerFlags: []string{"--continue-as-new-after", "150", "--drain-timeout", "2s", "--mcp", s.tools.config()},
+	})
+	if err != nil {
 		return err
 	}
 	defer s.Stop()
 	fmt.Printf("%s: %d contexts, %d workers, %v under faults; stock server: %v; the model fails %.0f %% of its requests; -seed %d\n",
 		began.UTC().Format(time.DateOnly), o.contexts, o.workers, o.duration, o.stock, 100*o.faults, o.seed)
-	if s.agents, err = s.Dial(ctx, agentQueue); err != nil {
-		return err
-	}
-	defer s.agents.Shutdown()
-	if s.recorder, err = record(); err != nil {
-		return err
-	}
-	defer s.recorder.Close()
 	defer s.stopWorkers()
 	if err := s.startWorkers(ctx); err != nil {
 		return err
@@ -167,9 +138,9 @@ func run(ctx context.Context, o options) (err error) {
 		problems = append(problems, fmt.Errorf("the model received an invalid request for %s: %s", invalid.Key, invalid.Value))
 	}
 	if err := errors.Join(problems...); err != nil {
-		return err
+		return fmt.Errorf("-seed %d: %w", o.seed, err)
 	}
-	if missing := s.counts.missing(); len(missing) > 0 && o.duration >= allFaultsAfter && len(o.kinds) == len(kinds) {
+	if missing := s.counts.missing(); len(missing) > 0 && o.duration >= allFaultsAfter && o.contexts >= len(kinds) {
 		return fmt.Errorf("these never occurred: %s", strings.Join(missing, ", "))
 	}
 	fmt.Printf("ok: no law violated in %d contexts\n", o.contexts)
@@ -184,9 +155,9 @@ type counts struct {
 
 // expected must occur in a long run.
 var expected = []string{
-	"answered", "interrupted", "failed", "recorded", "stored", "rejected", "large", "closed", "terminated",
-	"executed", "approved", "denied", "edited", "expired", "refused", "delivered", "delivered again",
-	"worker killed", "worker stopped", "temporal outage", "nats outage", "blobs outage", "continued as new",
+	"recorded", "stored", "rejected", "large", "closed", "terminated", "executed", "edited", "expired", "continued as new",
+	"worker killed", "worker stopped", "temporal outage", "nats outage", "blobs outage",
+	string(event.TagLLMRequestCompleted), string(event.TagLLMRequestInterrupted), string(event.TagLLMRequestFailed), string(event.TagApprovalDecided),
 }
 
 func (c *counts) add(what string, n int) {

@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 
 	"go.temporal.io/api/serviceerror"
-	sdkclient "go.temporal.io/sdk/client"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -23,19 +23,45 @@ import (
 )
 
 const (
-	// reason is the reason of closes and terminations. It distinguishes them from those of the server.
-	reason = "soak"
+	reason = "soak" // of closes and terminations
 	// disruptShare is the average number of rounds between two closes or terminations.
 	disruptShare = 6
-	sendTimeout  = 15 * time.Second
-	// retryFor bounds the attempts of operations that have to succeed.
-	retryFor = time.Minute
 	// Each request contains all messages of a context, so their size in total is bounded.
 	maxPadding = 16 << 20
 	minLarge   = 64 << 10
 	maxLarge   = 4 << 20
 	maxPlain   = 60 << 10
 )
+
+// kind is a kind of context and of its user.
+type kind struct {
+	name   string
+	policy event.Policy
+	burst  int
+	tokens int // maximum length of an answer
+	// large adds large messages; signals sends plain signals of at most 60 KB.
+	large, signals bool
+	// What the user does to the context at random.
+	closes, terminates bool
+	calls              bool
+}
+
+// every is the maximum time between tokens.
+const every = 20 * time.Millisecond
+
+var kinds = []kind{
+	{name: "interrupt", policy: event.PolicyInterrupt, burst: 2, tokens: 40},
+	{name: "queue", policy: event.PolicyQueue, burst: 3, tokens: 40},
+	{name: "reject", policy: event.PolicyReject, burst: 2, tokens: 40},
+	{name: "large", policy: event.PolicyInterrupt, burst: 2, tokens: 40, large: true},
+	{name: "signals", policy: event.PolicyQueue, burst: 3, tokens: 40, signals: true},
+	{name: "long", policy: event.PolicyQueue, burst: 12, tokens: 400},
+	{name: "closes", policy: event.PolicyInterrupt, burst: 2, tokens: 40, closes: true},
+	{name: "terminates", policy: event.PolicyQueue, burst: 3, tokens: 100, closes: true, terminates: true},
+	{name: "calls", policy: event.PolicyInterrupt, burst: 2, tokens: 20, calls: true},
+	{name: "steered", policy: event.PolicySteer, burst: 2, tokens: 20, calls: true},
+	{name: "agent", policy: event.PolicyQueue, burst: 2, tokens: 40, closes: true, calls: true},
+}
 
 // user uses a context until the faults end.
 type user struct {
@@ -53,18 +79,14 @@ type user struct {
 }
 
 func (s *soak) runUser(faults, rest context.Context, n int) error {
-	k := s.options.kinds[n%len(s.options.kinds)]
-	contexts := s.Contexts
-	if k.isAgent() {
-		contexts = s.agents
-	}
-	opened, err := contexts.Open(fmt.Sprintf("soak-%03d-%s", n, k.name))
+	k := kinds[n%len(kinds)]
+	opened, err := s.Contexts.Open(fmt.Sprintf("soak-%03d-%s", n, k.name))
 	if err != nil {
 		return err
 	}
 	u := &user{
 		soak: s, context: opened, kind: k, rand: s.random(uint64(n)), transcript: transcript.NewPatcher(), changed: make(chan struct{}),
-		journal: journal{name: opened.Name(), policy: k.policy},
+		journal: journal{policy: k.policy},
 	}
 	following, stop := context.WithCancel(rest)
 	defer stop()
@@ -73,7 +95,6 @@ func (s *soak) runUser(faults, rest context.Context, n int) error {
 	err = u.use(faults, rest)
 	stop()
 	if err := errors.Join(err, <-followed); err != nil {
-		u.dump()
 		return fmt.Errorf("%s: %w\n%s", opened.Name(), err, tail(u.followed))
 	}
 	return u.check(rest)
@@ -82,10 +103,10 @@ func (s *soak) runUser(faults, rest context.Context, n int) error {
 func (u *user) use(faults, rest context.Context) error {
 	settings := []event.Event{event.New(event.SetDeliveryPolicy{Policy: u.kind.policy})}
 	if u.kind.calls {
-		settings = append(settings, event.New(agentTools()))
+		settings = append(settings, toolSettings())
 	}
 	settings[0].ClientEventID = u.context.Name() + "-settings"
-	err := u.retry(rest, "send the settings", func(ctx context.Context) error {
+	err := retry(rest, attemptTimeout, func(ctx context.Context) error {
 		_, err := u.context.Send(ctx, settings...)
 		return err
 	})
@@ -106,13 +127,11 @@ func (u *user) use(faults, rest context.Context) error {
 	}
 	// The context still answers. Each attempt has its own key, because a rejected message may also be stored.
 	n := 0
-	err = u.retry(rest, "send the last message", func(ctx context.Context) error {
+	err = retry(rest, attemptTimeout, func(ctx context.Context) error {
 		n++
 		m := rig.Message{Key: fmt.Sprintf("%s-last-%d", u.context.Name(), n), Tokens: 3}
-		e := event.New(event.UserMessage{Content: m.String()})
-		e.ClientEventID = m.Key
-		if sent := u.send(ctx, e, u.context.Send); sent.outcome == unknown || sent.outcome == rejected {
-			return fmt.Errorf("message %s: outcome %d", m.Key, sent.outcome)
+		if sent := u.send(ctx, m.Key, event.UserMessage{Content: m.String()}); sent == unknown || sent == rejected {
+			return fmt.Errorf("the last message is %s", sent)
 		}
 		return nil
 	})
@@ -122,47 +141,26 @@ func (u *user) use(faults, rest context.Context) error {
 	return err
 }
 
-func (u *user) retry(ctx context.Context, what string, try func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, retryFor)
-	defer cancel()
-	for {
-		attempt, cancel := context.WithTimeout(ctx, sendTimeout)
-		err := try(attempt)
-		cancel()
-		if err == nil {
-			return nil
-		}
-		if !pause.For(ctx, 200*time.Millisecond) {
-			return fmt.Errorf("%s: %w", what, err)
-		}
-	}
-}
-
 // sendMessage sends a message. Some follow an interrupt; some have a timeout that leaves the outcome unknown.
 func (u *user) sendMessage(ctx context.Context, key string) {
 	if u.rand.IntN(8) == 0 {
-		interrupting, cancel := context.WithTimeout(ctx, sendTimeout)
+		interrupting, cancel := context.WithTimeout(ctx, attemptTimeout)
 		_ = u.context.Interrupt(interrupting) // an error means that there is no run or that Temporal is unreachable
 		cancel()
-		u.counts.add("interrupt", 1)
 	}
 	m := rig.Message{
-		Key: key, Tokens: 1 + u.rand.IntN(u.kind.tokens), Every: time.Duration(u.rand.Int64N(int64(u.kind.every))),
-		Script: u.script(key), Padding: u.text(),
+		Key: key, Tokens: 1 + u.rand.IntN(u.kind.tokens), Every: time.Duration(u.rand.Int64N(int64(every))), Padding: u.text(),
 	}
-	e := event.New(event.UserMessage{Content: m.String()})
-	e.ClientEventID = key
-	timeout := sendTimeout
+	if u.kind.calls && u.rand.IntN(3) > 0 {
+		m.Script.Steps = u.steps(key)
+	}
+	timeout := attemptTimeout
 	if u.rand.IntN(50) == 0 {
 		timeout = time.Duration(u.rand.Int64N(int64(5 * time.Millisecond)))
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	if u.kind.signals {
-		u.send(ctx, e, u.signal)
-	} else {
-		u.send(ctx, e, u.context.Send)
-	}
+	u.send(ctx, key, event.UserMessage{Content: m.String()})
 }
 
 // text returns incompressible text.
@@ -185,41 +183,35 @@ func (u *user) text() string {
 	return base64.RawStdEncoding.EncodeToString(data)
 }
 
-// script returns the calls and the hook of a message.
-func (u *user) script(key string) (s rig.Script) {
-	if u.kind.calls && u.rand.IntN(3) > 0 {
-		names := []string{toolOnce, toolAgain, toolGuarded, toolGuarded, toolFails, toolAsk, toolMissing}
-		for step := range 1 + u.rand.IntN(4) {
-			var calls []rig.Call
-			for i := range 1 + u.rand.IntN(3) {
-				a := arguments{Key: fmt.Sprintf("%s-%d-%d", key, step, i), Ms: u.rand.IntN(2) * u.rand.IntN(1500), Retries: u.rand.IntN(3)}
-				if u.rand.IntN(8) == 0 {
-					a.Size = u.rand.IntN(300_000)
-				}
-				// The id is unique, an id that other calls share, or empty.
-				id := []string{a.Key, "call_0", ""}[u.rand.IntN(3)]
-				calls = append(calls, rig.Call{ID: id, Name: names[u.rand.IntN(len(names))], Arguments: a.String()})
-			}
-			s.Steps = append(s.Steps, calls)
+// steps returns the calls of the answers to a message.
+func (u *user) steps(key string) (steps [][]rig.Call) {
+	for step := range 1 + u.rand.IntN(4) {
+		var calls []rig.Call
+		for i := range 1 + u.rand.IntN(3) {
+			a := arguments{Key: fmt.Sprintf("%s-%d-%d", key, step, i), Ms: u.rand.IntN(2) * u.rand.IntN(1500)}
+			// The id is unique, an id that other calls share, or empty.
+			id := []string{a.Key, "call_0", ""}[u.rand.IntN(3)]
+			name := []string{toolOnce, toolGuarded, toolGuarded, toolAsk, "nothing"}[u.rand.IntN(5)]
+			calls = append(calls, rig.Call{ID: id, Name: name, Arguments: string(encode(a))})
 		}
+		steps = append(steps, calls)
 	}
-	if u.kind.hooks && u.rand.IntN(2) == 0 {
-		s.Hook = []string{hookInstruct, hookRefuse, hookChange}[u.rand.IntN(3)]
-		s.Withheld = s.Hook == hookRefuse
-		if s.Hook == hookInstruct {
-			s.Instructed = "instructed:" + key
-		}
-	}
-	return s
+	return steps
 }
 
 // send sends an input and adds it to the journal.
-func (u *user) send(ctx context.Context, e event.Event, by func(context.Context, ...event.Event) (client.Receipt, error)) message {
-	m := message{key: e.ClientEventID, content: contentOf(e.Body), isAnswer: e.Tag() != event.TagUserMessage}
+func (u *user) send(ctx context.Context, key string, body event.Body) outcome {
+	e := event.New(body)
+	e.ClientEventID = key
+	m := input{key: key, content: contentOf(body), isAnswer: e.Tag() != event.TagUserMessage}
 	u.mu.Lock()
 	n := len(u.journal.sent)
 	u.journal.sent = append(u.journal.sent, m)
 	u.mu.Unlock()
+	by := u.context.Send
+	if u.kind.signals {
+		by = u.signal
+	}
 	sent, err := by(ctx, e)
 	switch {
 	case errors.Is(err, client.ErrRefused):
@@ -235,27 +227,24 @@ func (u *user) send(ctx context.Context, e event.Event, by func(context.Context,
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.journal.sent[n] = m
-	return m
+	return m.outcome
 }
 
-// signal sends a plain signal, as the temporal command does.
+// signal sends a plain signal, as the temporal command does. A context without an open run receives no signal.
 func (u *user) signal(ctx context.Context, events ...event.Event) (client.Receipt, error) {
-	input, err := events[0].MarshalJSON()
+	data, err := events[0].MarshalJSON()
 	if err != nil {
 		return client.Receipt{}, err
 	}
-	queue := wire.TaskQueue
-	if u.kind.isAgent() {
-		queue = agentQueue
+	err = u.Temporal.SignalWorkflow(ctx, wire.WorkflowID(u.context.Name()), "", wire.SignalEvent, json.RawMessage(data))
+	if errors.As(err, new(*serviceerror.NotFound)) {
+		return u.context.Send(ctx, events...)
 	}
-	id := wire.WorkflowID(u.context.Name())
-	_, err = u.Temporal.SignalWithStartWorkflow(ctx, id, wire.SignalEvent, json.RawMessage(input),
-		sdkclient.StartWorkflowOptions{ID: id, TaskQueue: queue}, wire.WorkflowType)
 	return client.Receipt{}, err
 }
 
 func (u *user) close(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
+	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
 	u.journal.closes++ // even if the outcome is unknown
 	if err := u.context.Close(ctx, reason); err == nil {
@@ -264,7 +253,7 @@ func (u *user) close(ctx context.Context) {
 }
 
 func (u *user) terminate(ctx context.Context) error {
-	err := u.retry(ctx, "terminate", func(ctx context.Context) error {
+	err := retry(ctx, attemptTimeout, func(ctx context.Context) error {
 		err := u.Temporal.TerminateWorkflow(ctx, wire.WorkflowID(u.context.Name()), "", reason)
 		if errors.As(err, new(*serviceerror.NotFound)) {
 			return nil // closed
@@ -275,7 +264,6 @@ func (u *user) terminate(ctx context.Context) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.journal.terminations++
-	u.journal.mayLose = len(u.journal.sent)
 	return err
 }
 
@@ -318,7 +306,7 @@ func (u *user) follow(ctx context.Context) error {
 		case event.ApprovalRequested:
 			if !asked[body.ToolCallID] {
 				asked[body.ToolCallID] = true
-				answers.Go(func() { u.answer(ctx, body.ToolCallID, decisionOn) })
+				answers.Go(func() { u.answer(ctx, body.ToolCallID, u.decisionOn) })
 			}
 		}
 	}
@@ -335,10 +323,8 @@ func (u *user) answer(ctx context.Context, callID string, with func(callID strin
 		return
 	}
 	for n := range 1 + chance/1000%8/7 {
-		ctx, cancel := context.WithTimeout(ctx, sendTimeout)
-		e := event.New(body)
-		e.ClientEventID = fmt.Sprintf("%s-answer-%d", callID, n)
-		u.send(ctx, e, u.context.Send)
+		ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
+		u.send(ctx, fmt.Sprintf("%s-answer-%d", callID, n), body)
 		cancel()
 	}
 }
@@ -350,10 +336,10 @@ func resultOf(callID string, chance uint64) event.Body {
 	case 1:
 		return event.ToolResult{ToolCallID: callID, Error: json.RawMessage(`"no answer"`), IsError: true}
 	}
-	return event.ToolResult{ToolCallID: callID, Value: json.RawMessage(fmt.Sprintf("%q", "answer to "+callID))}
+	return event.ToolResult{ToolCallID: callID, Value: encode("answer to " + callID)}
 }
 
-func decisionOn(callID string, chance uint64) event.Body {
+func (u *user) decisionOn(callID string, chance uint64) event.Body {
 	decided := event.ApprovalDecided{ToolCallID: callID, Decision: event.Approve, DecidedBy: "soak"}
 	switch chance % 6 {
 	case 0:
@@ -361,7 +347,7 @@ func decisionOn(callID string, chance uint64) event.Body {
 	case 1:
 		decided.Decision, decided.Reason = event.Deny, "no"
 	case 2:
-		decided.Parameters = json.RawMessage(arguments{Key: callID + "-edited"}.String())
+		decided.Parameters = encode(arguments{Key: u.context.Name() + "-" + callID + "-edited"})
 	}
 	return decided
 }
@@ -385,4 +371,12 @@ func (u *user) awaitIdle(ctx context.Context) bool {
 			return false
 		}
 	}
+}
+
+func tail(log []event.Event) string {
+	var b strings.Builder
+	for _, e := range log[max(0, len(log)-30):] {
+		fmt.Fprintf(&b, "  %s\n", event.Redact(string(encode(e)), 300))
+	}
+	return b.String()
 }

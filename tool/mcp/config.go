@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/secretref"
 )
 
 const (
@@ -230,7 +231,7 @@ func validateEnv(name, value string) error {
 		return errors.New("invalid name (1 to 128 of A-Z a-z 0-9 _, first a letter or _)")
 	case strings.Contains(value, "\x00"):
 		return errors.New("has a NUL character")
-	case isRef(value):
+	case secretref.IsRef(value):
 		return nil
 	case looksLikeRef(value), secretName.MatchString(name) && value != "", event.Redact(name+"="+value, 0) != name+"="+value:
 		return errors.New(wantRef)
@@ -253,7 +254,7 @@ func validateHeader(name, value string) error {
 	}
 	_, last := cutLastWord(value)
 	switch {
-	case isRef(last):
+	case secretref.IsRef(last):
 		return nil
 	case looksLikeRef(last), secretName.MatchString(name), event.Redact(name+": "+value, 0) != name+": "+value:
 		return errors.New(wantRef + `, like "Bearer env:NAME"`)
@@ -265,8 +266,6 @@ func cutLastWord(value string) (before, last string) {
 	i := strings.LastIndexByte(value, ' ') + 1
 	return value[:i], value[i:]
 }
-
-func isRef(value string) bool { return value != "" && event.ValidateAPIKeyRef(value) == nil }
 
 func looksLikeRef(value string) bool {
 	return strings.HasPrefix(value, "env:") || strings.HasPrefix(value, "file:") || strings.HasPrefix(value, "${")

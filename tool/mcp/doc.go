@@ -14,7 +14,7 @@
 // streamable HTTP transport. All contexts of the process share it. When it ends, it is restarted,
 // with increasing delays. Guarantees:
 //   - The failure of a server affects only its own calls, which become error results. Its tools
-//     are still offered if they were listed once.
+//     are still offered if they were listed once; otherwise the log of the context says why they are withheld.
 //   - Servers that deviate from MCP are worked around where possible, and each deviation is counted by kind
 //     ([Options].OnQuirk): text between messages, ids of other types, results without content or with unknown content,
 //     listings without an end, schemas of earlier drafts, event streams that end. [Servers.Status] names the tools that

@@ -23,16 +23,25 @@ func handlerOf(s *sdk.Server) http.Handler {
 	return sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, nil)
 }
 
-// older is a handler that knows only protocol versions that begin with "initialize".
-func older(h http.Handler) http.Handler {
+// unless is a handler that lets another one handle the requests that answer does not.
+func unless(h http.Handler, answer func(w http.ResponseWriter, r *http.Request, body string) (isAnswered bool)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		if bytes.Contains(body, []byte(`"server/discover"`)) {
-			http.Error(w, "unknown method", http.StatusBadRequest)
-			return
+		if !answer(w, r, string(body)) {
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			h.ServeHTTP(w, r)
 		}
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		h.ServeHTTP(w, r)
+	})
+}
+
+// older is a handler that knows only protocol versions that begin with "initialize".
+func older(h http.Handler) http.Handler {
+	return unless(h, func(w http.ResponseWriter, _ *http.Request, body string) bool {
+		isNewer := strings.Contains(body, `"server/discover"`)
+		if isNewer {
+			http.Error(w, "unknown method", http.StatusBadRequest)
+		}
+		return isNewer
 	})
 }
 
@@ -178,15 +187,12 @@ func TestAnHTTPServerThatDropsACallIsConnectedAgain(t *testing.T) {
 	t.Parallel()
 	s := newServer()
 	addTool(s, &sdk.Tool{Name: "t"}, returns("done"))
-	next := handlerOf(s)
 	var dropped atomic.Bool
-	url := serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		if bytes.Contains(body, []byte(`"tools/call"`)) && dropped.CompareAndSwap(false, true) {
+	url := serveHTTP(t, unless(handlerOf(s), func(_ http.ResponseWriter, _ *http.Request, body string) bool {
+		if strings.Contains(body, `"tools/call"`) && dropped.CompareAndSwap(false, true) {
 			panic(http.ErrAbortHandler)
 		}
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		next.ServeHTTP(w, r)
+		return false
 	}))
 	w := overHTTP(t, url, nil)
 	require.Contains(t, w.failure(t, "mcp__a__t", `{}`), "(the outcome of the call is unknown)")
@@ -227,24 +233,18 @@ func TestAServerThatHangsLeavesNoGoroutine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newServer()
 			addTool(s, &sdk.Tool{Name: "t"}, returns("done"))
-			next := test.protocol(handlerOf(s))
-			url := serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				body, _ := io.ReadAll(r.Body)
+			url := serveHTTP(t, unless(test.protocol(handlerOf(s)), func(w http.ResponseWriter, r *http.Request, body string) bool {
 				has := func(texts string) bool {
-					return slices.ContainsFunc(strings.Fields(texts), func(text string) bool {
-						return r.Method == text || bytes.Contains(body, []byte(text))
-					})
+					return slices.ContainsFunc(strings.Fields(texts), func(text string) bool { return r.Method == text || strings.Contains(body, text) })
 				}
-				if has(test.hangs) {
-					if has(test.begins) {
-						w.Header().Set("Content-Type", "text/event-stream")
-						_ = http.NewResponseController(w).Flush()
-					}
-					<-r.Context().Done()
-					return
+				if !has(test.hangs) {
+					return false
 				}
-				r.Body = io.NopCloser(bytes.NewReader(body))
-				next.ServeHTTP(w, r)
+				if has(test.begins) {
+					stream(w, "")
+				}
+				<-r.Context().Done()
+				return true
 			}))
 			w := overHTTP(t, url, nil)
 			w.GiveUp("a")
@@ -263,16 +263,13 @@ func TestAResponseOfAnHTTPServerIsBounded(t *testing.T) {
 	t.Parallel()
 	s := newServer()
 	addTool(s, &sdk.Tool{Name: "t"}, returns("done"))
-	next := older(handlerOf(s))
-	url := serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		if bytes.Contains(body, []byte(`"tools/call"`)) {
+	url := serveHTTP(t, unless(older(handlerOf(s)), func(w http.ResponseWriter, _ *http.Request, body string) bool {
+		isCall := strings.Contains(body, `"tools/call"`)
+		if isCall {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = io.Copy(w, io.LimitReader(spaces{}, 64<<20))
-			return
 		}
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		next.ServeHTTP(w, r)
+		return isCall
 	}))
 	w := overHTTP(t, url, nil)
 	require.Contains(t, w.failure(t, "mcp__a__t", `{}`), "the response is longer than 16777216 bytes")

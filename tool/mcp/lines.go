@@ -10,6 +10,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/secretref"
 	"github.com/seed-9ed7edd4/chronicle/internal/terminal"
 )
 
@@ -40,7 +41,7 @@ func (w *lineWriter) Write(text []byte) (int, error) {
 	for rest := text; len(rest) > 0; {
 		line, after, complete := bytes.Cut(rest, []byte("\n"))
 		// Secrets are found only in whole lines, so the buffer holds more than is logged.
-		if room := maxSecretBytes - len(w.line); room > 0 {
+		if room := secretref.MaxBytes - len(w.line); room > 0 {
 			w.line = append(w.line, line[:min(len(line), room)]...)
 		}
 		if complete {

@@ -149,6 +149,15 @@ func (w *worker) inMemory(t *testing.T, name string, s *sdk.Server) {
 	})
 }
 
+// inProcess returns a worker with server "a", which runs in this process and has one tool.
+func inProcess(t *testing.T, name string, result func(*sdk.CallToolRequest) (*sdk.CallToolResult, error)) *worker {
+	w := newWorker(t, nil, mcp.Server{Name: "a", Command: "unused"})
+	s := newServer()
+	addTool(s, &sdk.Tool{Name: name}, result)
+	w.inMemory(t, "a", s)
+	return w
+}
+
 func newServer() *sdk.Server {
 	return sdk.NewServer(&sdk.Implementation{Name: "test", Version: "1"}, nil)
 }

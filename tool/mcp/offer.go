@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,8 +15,8 @@ import (
 
 var _ tool.Source = (*Servers)(nil)
 
-// Offer returns the tools that match one of the patterns. If a pattern names an unknown server, the
-// error is a [*activities.ModelError]. The package documentation has the guarantees.
+// Offer returns the tools that match one of the patterns. Those of a server that was never connected are withheld. If a
+// pattern names an unknown server, the error is a [*activities.ModelError]. The package documentation has the guarantees.
 func (s *Servers) Offer(ctx context.Context, r tool.OfferRequest) ([]tool.Tool, error) {
 	named := map[*server]bool{}
 	for _, pattern := range r.Patterns {
@@ -38,7 +39,7 @@ func (s *Servers) Offer(ctx context.Context, r tool.OfferRequest) ([]tool.Tool, 
 	for i, server := range s.servers {
 		if named[server] {
 			waiting.Go(func() {
-				lists[i] = s.listOf(ctx, server, r.ContextName)
+				lists[i] = s.listOf(ctx, server, r)
 			})
 		}
 	}
@@ -57,10 +58,15 @@ func (s *Servers) Offer(ctx context.Context, r tool.OfferRequest) ([]tool.Tool, 
 	return offered, nil
 }
 
-func (s *Servers) listOf(ctx context.Context, server *server, contextName string) []tool.Tool {
+func (s *Servers) listOf(ctx context.Context, server *server, r tool.OfferRequest) []tool.Tool {
 	tools, err := server.offered(ctx)
-	if err != nil {
-		s.logger.WarnContext(ctx, "the tools of an MCP server are not offered", "server", server.config.Name, "context", contextName, "error", err.Error())
+	if err == nil {
+		return tools
+	}
+	s.logger.WarnContext(ctx, "the tools of an MCP server are not offered", "server", server.config.Name, "context", r.ContextName, "error", err.Error())
+	for _, pattern := range r.Patterns {
+		_, name, _ := strings.Cut(strings.TrimPrefix(pattern, Prefix), "/")
+		tools = append(tools, tool.Withheld(canonicalName(server.config.Name, cmp.Or(name, "*")), "the MCP server is unavailable: "+err.Error()))
 	}
 	return tools
 }

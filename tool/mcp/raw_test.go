@@ -92,6 +92,16 @@ func raw(t *testing.T, greeting string, answer func(r request) string) *worker {
 	return w
 }
 
+// calling makes server "a" write what a function returns for each call.
+func calling(t *testing.T, answer func(r request) string) *worker {
+	return raw(t, "", func(r request) string {
+		if r.Method == "tools/call" {
+			return answer(r)
+		}
+		return line(correct(t, r))
+	})
+}
+
 // line ends a message.
 func line(message string) string {
 	if message == "" {
@@ -169,25 +179,18 @@ func TestTextBetweenMessagesIsLogged(t *testing.T) {
 func TestALongTextIsSkipped(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("tide ", 4<<20) // 20 MiB
-	w := raw(t, "", func(r request) string {
-		if r.Method == "tools/call" {
-			return long + "\n" + line(correct(t, r))
-		}
-		return line(correct(t, r))
-	})
+	w := calling(t, func(r request) string { return long + "\n" + line(r.say("said")) })
 	require.Equal(t, `"said"`, w.value(t, "mcp__a__say", `{}`))
 }
 
 func TestACallWithATooLongResponseFails(t *testing.T) {
 	t.Parallel()
 	calls := 0
-	w := raw(t, "", func(r request) string {
-		if r.Method == "tools/call" {
-			if calls++; calls == 1 {
-				return line(r.say(strings.Repeat("tide ", 4<<20)))
-			}
+	w := calling(t, func(r request) string {
+		if calls++; calls == 1 {
+			return line(r.say(strings.Repeat("tide ", 4<<20)))
 		}
-		return line(correct(t, r))
+		return line(r.say("said"))
 	})
 	require.Contains(t, w.failure(t, "mcp__a__say", `{}`), "a message of the server is longer than 16777216 bytes (the outcome of the call is unknown)")
 	require.Equal(t, `"said"`, w.value(t, "mcp__a__say", `{}`), "the connection remains")
@@ -201,18 +204,13 @@ func TestErrorsOfOtherShapesAreRead(t *testing.T) {
 		`"error":{"code":1,"message":null,"detail":"dry"}`:      `MCP server a: {\"code\":1,\"message\":null,\"detail\":\"dry\"}`,
 		`"error":{"code":1,"message":{"en":"dry"}},"result":{}`: `MCP server a: {\"code\":1,\"message\":{\"en\":\"dry\"}}`,
 	} {
-		w := raw(t, "", func(r request) string {
-			if r.Method == "tools/call" {
-				return fmt.Sprintf("{\"jsonrpc\":\"2.0\",\"id\":%s,%s}\n", r.ID, response)
-			}
-			return line(correct(t, r))
-		})
+		w := calling(t, func(r request) string { return fmt.Sprintf("{\"jsonrpc\":\"2.0\",\"id\":%s,%s}\n", r.ID, response) })
 		require.Equal(t, `"`+want+`"`, w.failure(t, "mcp__a__say", `{}`), response)
 		require.Equal(t, `"`+want+`"`, w.failure(t, "mcp__a__say", `{}`), "the connection remains")
 	}
 }
 
-func TestResultsOfOtherShapesAreRead(t *testing.T) {
+func TestResultsOfAllShapesAreRead(t *testing.T) {
 	t.Parallel()
 	const odd = "mcp_unknown_content 1"
 	for result, test := range map[string]struct {
@@ -220,6 +218,19 @@ func TestResultsOfOtherShapesAreRead(t *testing.T) {
 		failed bool
 		quirks string
 	}{
+		`{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}`: {want: `"a\nb"`},
+		`{"content":[]}`: {want: `""`},
+		`{"content":[{"type":"text","text":"{\"n\":1}"}],"structuredContent":{"n":1}}`:                                {want: `{"n":1}`},
+		`{"content":[{"type":"text","text":"made 9007199254740993"}],"structuredContent":{"n":9007199254740993}}`:     {want: `{"n":9007199254740993}`},
+		`{"content":[],"structuredContent":{"n":[9007199254740991,0.5,-1,{"n":-9007199254740993}]}}`:                  {want: `{"n":[9007199254740991,0.5,-1,{"n":-9007199254740993}]}`},
+		`{"content":[{"type":"image","data":"MTIzNDU=","mimeType":"image/png"}],"structuredContent":{"n":1}}`:         {want: `"[image image/png, 5 bytes, not shown]\n{\"n\":1}"`},
+		`{"content":[{"type":"text","text":"a picture:"},{"type":"image","data":"MTIzNDU=","mimeType":"image/png"}]}`: {want: `"a picture:\n[image image/png, 5 bytes, not shown]"`},
+		`{"content":[{"type":"audio","data":"MTIz","mimeType":"audio/wav"}]}`:                                         {want: `"[audio audio/wav, 3 bytes, not shown]"`},
+		`{"content":[{"type":"resource_link","uri":"file:///a","name":"A","mimeType":"text/plain"}]}`:                 {want: `"[resource file:///a, A, text/plain]"`},
+		`{"content":[{"type":"resource","resource":{"uri":"file:///a","text":"content"}}]}`:                           {want: `"[resource file:///a]\ncontent"`},
+		`{"content":[{"type":"resource","resource":{"uri":"file:///a","mimeType":"image/png","blob":"MTI="}}]}`:       {want: `"[resource file:///a, image/png, 2 bytes, not shown]"`},
+		`{"content":[{"type":"text","text":"no such file"}],"isError":true}`:                                          {want: `"no such file"`, failed: true},
+
 		`{"content":[{"type":"chart","points":[1,2]}]}`:             {want: `"[content of an unknown type, as JSON]\n{\"type\":\"chart\",\"points\":[1,2]}"`, quirks: odd},
 		`{"content":[{"type":"text","text":"a"},{"type":"chart"}]}`: {want: `"a\n[content of an unknown type, as JSON]\n{\"type\":\"chart\"}"`, quirks: odd},
 		`{"content":[{"type":"text","text":"a"},7]}`:                {want: `"a\n[content of an unknown type, as JSON]\n7"`, quirks: odd},
@@ -244,12 +255,7 @@ func TestResultsOfOtherShapesAreRead(t *testing.T) {
 	} {
 		t.Run(result, func(t *testing.T) {
 			t.Parallel()
-			w := raw(t, "", func(r request) string {
-				if r.Method == "tools/call" {
-					return line(r.result(result))
-				}
-				return line(correct(t, r))
-			})
+			w := calling(t, func(r request) string { return line(r.result(result)) })
 			got, failed := w.call(deadline(t), "mcp__a__say", `{}`)
 			require.Equal(t, test.want, got)
 			require.Equal(t, test.failed, failed)
@@ -326,12 +332,9 @@ func TestAListingEnds(t *testing.T) {
 func TestProgressWithAnotherTypeOfTokenIsReported(t *testing.T) {
 	t.Parallel()
 	seen := make(chan string)
-	w := raw(t, "", func(r request) string {
-		if r.Method == "tools/call" {
-			r.write(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"%s","progress":3}}`+"\n", r.Params.Meta.ProgressToken))
-			return line(r.say(<-seen))
-		}
-		return line(correct(t, r))
+	w := calling(t, func(r request) string {
+		r.write(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"%s","progress":3}}`+"\n", r.Params.Meta.ProgressToken))
+		return line(r.say(<-seen))
 	})
 	result := w.set.Call(deadline(t), activities.ToolCallRequest{Name: "mcp__a__say", Arguments: json.RawMessage(`{}`), Progress: func(text string) { seen <- text }})
 	require.Equal(t, `"3"`, string(result.Value))

@@ -1,7 +1,6 @@
 package mcp_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -329,16 +328,13 @@ func TestACallWaitsForARateLimit(t *testing.T) {
 	} {
 		var calls atomic.Int32
 		s := &rawHTTP{}
-		next := s.handler(t)
-		limited := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			body, _ := io.ReadAll(r.Body)
-			r.Body = io.NopCloser(bytes.NewReader(body))
-			if bytes.Contains(body, []byte("tools/call")) && calls.Add(1) <= 2 {
+		limited := unless(s.handler(t), func(w http.ResponseWriter, _ *http.Request, body string) bool {
+			isLimited := strings.Contains(body, "tools/call") && calls.Add(1) <= 2
+			if isLimited {
 				w.Header().Set("Retry-After-Ms", wait)
 				w.WriteHeader(http.StatusTooManyRequests)
-				return
 			}
-			next.ServeHTTP(w, r)
+			return isLimited
 		})
 		result, _ := overHTTP(t, serveHTTP(t, limited), nil).call(deadline(t), "mcp__a__say", `{}`)
 		require.Equal(t, want.result, result)

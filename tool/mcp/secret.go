@@ -2,23 +2,17 @@ package mcp
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"maps"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/secretref"
 )
 
-const (
-	maxSecretBytes = 64 << 10
-	minScrubbed    = 6 // bytes; shorter secrets would remove parts of ordinary words
-)
+const minScrubbed = 6 // bytes; shorter secrets would remove parts of ordinary words
 
 // secrets resolves references to secrets, and removes those secrets from texts.
 type secrets struct {
@@ -37,7 +31,7 @@ func (s *secrets) environment(env map[string]string) ([]string, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		value := env[name]
-		if isRef(value) {
+		if secretref.IsRef(value) {
 			var err error
 			if value, err = s.resolve(value); err != nil {
 				return nil, fmt.Errorf("env %s: %w", name, err)
@@ -56,7 +50,7 @@ func (s *secrets) headers(headers map[string]string) (http.Header, error) {
 	out := http.Header{}
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		value := headers[name]
-		if before, last := cutLastWord(value); isRef(last) {
+		if before, last := cutLastWord(value); secretref.IsRef(last) {
 			secret, err := s.resolve(last)
 			if err != nil {
 				return nil, fmt.Errorf("header %s: %w", name, err)
@@ -73,20 +67,9 @@ func (s *secrets) headers(headers map[string]string) (http.Header, error) {
 
 // resolve returns what a reference refers to, without white space at the ends.
 func (s *secrets) resolve(ref string) (string, error) {
-	kind, place, _ := strings.Cut(ref, ":")
-	var text string
-	switch kind {
-	case "env":
-		text = s.getenv(place)
-	default:
-		data, err := readSecret(place)
-		if err != nil {
-			return "", fmt.Errorf("cannot read %s: %w", place, err)
-		}
-		text = string(data)
-	}
-	if text = strings.TrimSpace(text); text == "" {
-		return "", fmt.Errorf("%s is empty or not set", ref)
+	text, err := secretref.Read(ref, s.getenv, nil)
+	if err != nil {
+		return "", err
 	}
 	if strings.Contains(text, "\x00") {
 		return "", fmt.Errorf("the content of %s has a NUL character", ref)
@@ -102,23 +85,6 @@ func (s *secrets) resolve(ref string) (string, error) {
 		s.replacer = strings.NewReplacer(pairs...)
 	}
 	return text, nil
-}
-
-func readSecret(name string) ([]byte, error) {
-	file, err := os.Open(name)
-	if err != nil {
-		var pathErr *fs.PathError
-		if errors.As(err, &pathErr) {
-			err = pathErr.Err
-		}
-		return nil, err
-	}
-	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, maxSecretBytes+1))
-	if err == nil && len(data) > maxSecretBytes {
-		err = fmt.Errorf("more than %d bytes", maxSecretBytes)
-	}
-	return data, err
 }
 
 func (s *secrets) scrub(text string) string {

@@ -126,75 +126,19 @@ func TestAServerOffersABoundedNumberOfTools(t *testing.T) {
 	require.Len(t, offered, 127)
 }
 
-func TestResultsBecomeValuesForModels(t *testing.T) {
-	t.Parallel()
-	text := func(s string) sdk.Content { return &sdk.TextContent{Text: s} }
-	for name, test := range map[string]struct {
-		result sdk.CallToolResult
-		want   string
-		failed bool
-	}{
-		"text":                          {result: sdk.CallToolResult{Content: []sdk.Content{text("a"), text("b")}}, want: `"a\nb"`},
-		"nothing":                       {result: sdk.CallToolResult{Content: []sdk.Content{}}, want: `""`},
-		"structured":                    {result: sdk.CallToolResult{Content: []sdk.Content{text(`{"n":1}`)}, StructuredContent: map[string]any{"n": 1}}, want: `{"n":1}`},
-		"structured with a long number": {result: sdk.CallToolResult{Content: []sdk.Content{text(`{"n":9007199254740993}`)}, StructuredContent: json.RawMessage(`{"n":9007199254740993}`)}, want: `{"n":9007199254740993}`},
-		"structured with a long number that the text lacks": {
-			result: sdk.CallToolResult{Content: []sdk.Content{}, StructuredContent: json.RawMessage(`{"all":[{"n":-9007199254740993}]}`)},
-			want:   `{"all":[{"n":-9007199254740993}]}`,
-		},
-		"structured with a long number in another text": {
-			result: sdk.CallToolResult{Content: []sdk.Content{text("made 9007199254740993")}, StructuredContent: json.RawMessage(`{"n":9007199254740993}`)},
-			want:   `{"n":9007199254740993}`,
-		},
-		"structured with other numbers": {
-			result: sdk.CallToolResult{Content: []sdk.Content{}, StructuredContent: json.RawMessage(`{"n":[9007199254740991,0.5,-1]}`)},
-			want:   `{"n":[9007199254740991,0.5,-1]}`,
-		},
-		"structured alone": {result: sdk.CallToolResult{Content: []sdk.Content{}, StructuredContent: map[string]any{"n": 1}}, want: `{"n":1}`},
-		"structured beside an image": {result: sdk.CallToolResult{Content: []sdk.Content{&sdk.ImageContent{Data: []byte("12345"), MIMEType: "image/png"}}, StructuredContent: map[string]any{"n": 1}},
-			want: `"[image image/png, 5 bytes, not shown]\n{\"n\":1}"`},
-		"image": {result: sdk.CallToolResult{Content: []sdk.Content{text("a picture:"), &sdk.ImageContent{Data: []byte("12345"), MIMEType: "image/png"}}}, want: `"a picture:\n[image image/png, 5 bytes, not shown]"`},
-		"audio": {result: sdk.CallToolResult{Content: []sdk.Content{&sdk.AudioContent{Data: []byte("123"), MIMEType: "audio/wav"}}}, want: `"[audio audio/wav, 3 bytes, not shown]"`},
-		"link":  {result: sdk.CallToolResult{Content: []sdk.Content{&sdk.ResourceLink{URI: "file:///a", Name: "A", MIMEType: "text/plain"}}}, want: `"[resource file:///a, A, text/plain]"`},
-		"embedded text": {result: sdk.CallToolResult{Content: []sdk.Content{&sdk.EmbeddedResource{Resource: &sdk.ResourceContents{URI: "file:///a", Text: "content"}}}},
-			want: `"[resource file:///a]\ncontent"`},
-		"embedded bytes": {result: sdk.CallToolResult{Content: []sdk.Content{&sdk.EmbeddedResource{Resource: &sdk.ResourceContents{URI: "file:///a", MIMEType: "image/png", Blob: []byte("12")}}}},
-			want: `"[resource file:///a, image/png, 2 bytes, not shown]"`},
-		"error":                   {result: sdk.CallToolResult{Content: []sdk.Content{text("no such file")}, IsError: true}, want: `"no such file"`, failed: true},
-		"error without a message": {result: sdk.CallToolResult{Content: []sdk.Content{}, IsError: true}, want: `"the tool failed without a message"`, failed: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorker(t, nil, mcp.Server{Name: "a", Command: "unused"})
-			s := newServer()
-			addTool(s, &sdk.Tool{Name: "t"}, func(*sdk.CallToolRequest) (*sdk.CallToolResult, error) { return &test.result, nil })
-			w.inMemory(t, "a", s)
-			result, isError := w.call(deadline(t), "mcp__a__t", `{}`)
-			require.Equal(t, test.want, result)
-			require.Equal(t, test.failed, isError)
-		})
-	}
-}
-
 func TestTheServerReceivesTheArguments(t *testing.T) {
 	t.Parallel()
-	w := newWorker(t, nil, mcp.Server{Name: "a", Command: "unused"})
-	s := newServer()
-	addTool(s, &sdk.Tool{Name: "t.u"}, func(r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	w := inProcess(t, "t.u", func(r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		return textResult(r.Params.Name + " " + string(r.Params.Arguments))
 	})
-	w.inMemory(t, "a", s)
 	require.Equal(t, `"t.u {\"n\":12345678901234567890}"`, w.value(t, mcp.SentName("a", "t.u"), `{"n":12345678901234567890}`))
 }
 
 func TestAnErrorOfTheProtocolIsAResult(t *testing.T) {
 	t.Parallel()
-	w := newWorker(t, nil, mcp.Server{Name: "a", Command: "unused"})
-	s := newServer()
-	addTool(s, &sdk.Tool{Name: "t"}, func(*sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	w := inProcess(t, "t", func(*sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		return nil, errors.New("out of order\x1b[1m")
 	})
-	w.inMemory(t, "a", s)
 	require.Equal(t, `"MCP server a: out of order"`, w.failure(t, "mcp__a__t", `{}`))
 }
 
@@ -285,13 +229,14 @@ func TestAServerThatFailsKeepsItsToolsAndIsStartedAgain(t *testing.T) {
 	require.Equal(t, `"done"`, w.value(t, "mcp__a__t", `{}`))
 }
 
-func TestAServerThatNeverRanOffersNoTools(t *testing.T) {
+func TestTheToolsOfAServerThatNeverRanAreWithheld(t *testing.T) {
 	t.Parallel()
 	w := newWorker(t, nil, mcp.Server{Name: "a", Command: "unused"})
 	w.Dial("a", func() (io.ReadWriteCloser, error) { return nil, errors.New("out of memory") })
-	offered, err := w.offer(deadline(t), "mcp:a/t", "mcp:a/*")
+	offered, err := w.set.Offer(deadline(t), offerOf("mcp:a/t", "mcp:*", "mcp:other-*/t"))
 	require.NoError(t, err)
-	require.Empty(t, offered)
+	const reason = "the MCP server is unavailable: out of memory"
+	require.Equal(t, []activities.Tool{{Canonical: "mcp:a/*", Withheld: reason}, {Canonical: "mcp:a/t", Withheld: reason}}, offered)
 	require.Contains(t, w.log.String(), `msg="the tools of an MCP server are not offered" server=a context=demo error="out of memory"`)
 	require.Equal(t, `"MCP server a is unavailable: out of memory (the call was not made)"`, w.failure(t, "mcp__a__t", `{}`))
 }

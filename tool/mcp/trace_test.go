@@ -15,14 +15,11 @@ import (
 
 func TestAServerReceivesTheTraceContext(t *testing.T) {
 	t.Parallel()
-	w := newWorker(t, nil, mcp.Server{Name: "a", Command: "unused"})
-	s := newServer()
 	var received any
-	addTool(s, &sdk.Tool{Name: "t"}, func(r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	w := inProcess(t, "t", func(r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		received = r.Params.GetMeta()["traceparent"]
 		return textResult("ok")
 	})
-	w.inMemory(t, "a", s)
 	w.value(t, mcp.SentName("a", "t"), `{}`)
 	require.Nil(t, received, "without a trace")
 

@@ -16,6 +16,6 @@ import (
 func WithStore(options client.Options, store *blobs.Store) client.Options {
 	options.ExternalStorage = blobs.ExternalStorage(store)
 	options.ConnectionOptions.DialOptions = append(slices.Clone(options.ConnectionOptions.DialOptions),
-		grpc.WithChainUnaryInterceptor(references.Interceptor))
+		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(references.Codec())))
 	return options
 }

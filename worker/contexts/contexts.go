@@ -180,10 +180,10 @@ func NewWorker(temporal client.Client, options Options) *Worker {
 		Models:    backend.Models(options.Models),
 		Tools:     options.Tools,
 		Hooks:     options.Hooks,
-		Sender: backend.Sender(chronicle.New(chronicle.Options{
+		Client: chronicle.New(chronicle.Options{
 			Temporal: temporal, Namespace: options.Namespace, TaskQueue: options.TaskQueue, Archive: options.Archive,
-		})),
-		Stream:           backend.Stream(options.Stream),
+		}),
+		Stream:           options.Stream,
 		Sessions:         sessions,
 		Reduce:           options.Reduce,
 		SearchAttributes: options.SearchAttributes,

@@ -8,33 +8,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Claude is the output of Claude Code with --output-format stream-json
-// (https://code.claude.com/docs/en/headless), or a session file of ~/.claude/projects.
-// Both have the same messages; a line has the same uuid in both.
-const Claude Format = "claude"
-
-var _ = register(Claude, formatSpec{
-	usage:      "Claude Code: --output-format stream-json, or a file of ~/.claude/projects",
-	recognizes: isClaude,
-	newParser:  func() parser { return &claude{repeats{wrappers: claudeWrappers}} },
-})
-
-func isClaude(l probe) bool {
-	switch l.Type {
-	case "user", "assistant":
-		return l.has("message")
-	case "system":
-		return l.has("mcp_servers") || l.has("permissionMode") || l.has("apiKeySource") || l.has("parentUuid")
-	case "result":
-		return l.has("num_turns") || l.has("total_cost_usd")
-	case "summary":
-		return l.has("leafUuid")
-	case "file-history-snapshot", "queue-operation":
-		return true
-	}
-	return false
-}
-
 type claudeLine struct {
 	Type      string          `json:"type"`
 	Subtype   string          `json:"subtype"`

@@ -10,27 +10,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Codex is a rollout file of the Codex CLI, ~/.codex/sessions/YYYY/MM/DD/rollout-….jsonl:
-// https://github.com/openai/codex/blob/main/codex-rs/protocol/src/models.rs. Files of 2025 before
-// September have items without the envelope of type and payload.
-const Codex Format = "codex"
-
-var _ = register(Codex, formatSpec{
-	usage:      "Codex CLI: a rollout file of ~/.codex/sessions",
-	recognizes: isCodex,
-	newParser:  func() parser { return &codex{repeats: repeats{wrappers: codexWrappers}} },
-})
-
-func isCodex(l probe) bool {
-	switch l.Type {
-	case "session_meta", "turn_context", "response_item", "event_msg", "compacted":
-		return l.has("payload")
-	case "":
-		return l.has("id") && l.has("timestamp") && (l.has("instructions") || l.has("git"))
-	}
-	return false
-}
-
 type codexLine struct {
 	Type      string          `json:"type"`
 	Timestamp json.RawMessage `json:"timestamp"`

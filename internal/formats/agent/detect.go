@@ -53,7 +53,7 @@ func recognize(r io.Reader, want Format) (Format, io.Reader, error) {
 		objects++
 		for _, f := range Formats() {
 			switch {
-			case !formats[f].recognizes(p):
+			case !f.recognizes(p):
 			case want == "" || want == f:
 				return f, whole(), nil
 			default:
@@ -76,7 +76,7 @@ func recognize(r io.Reader, want Format) (Format, io.Reader, error) {
 
 // knows reports whether a format converts the line to an event.
 func knows(f Format, line []byte) bool {
-	_, items, _ := formats[f].newParser().parse(line)
+	_, items, _ := f.newParser().parse(line)
 	for _, i := range items {
 		if i.Body != nil {
 			return true

@@ -7,9 +7,8 @@
 //
 // The format is recognized by the first lines (detect.go), and a log of no format is refused ([ErrUnrecognized]).
 // Lines are split into JSON objects (objects.go), which are sanitized (read.go), parsed by the format (claude.go,
-// codex.go, droid.go), matched with their tool calls (pairing.go) and truncated to the event size limit (fit.go). A
-// format is one file: it registers a [Format] with a description and a parser, and everything that lists formats
-// includes it.
+// codex.go, droid.go), matched with their tool calls (pairing.go) and truncated to the event size limit (fit.go). The table
+// in formats.go describes the formats, and everything that lists them includes all of it.
 //
 // Guarantees:
 //   - Every line is kept, except repeated notes about the start, repetitions of the final answer or of a uuid, empty

@@ -9,32 +9,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Droid is the output of the Droid CLI with --output-format stream-json, or a session file of
-// ~/.factory/sessions.
-const Droid Format = "droid"
-
-var _ = register(Droid, formatSpec{
-	usage:      "Droid CLI: --output-format stream-json, or a file of ~/.factory/sessions",
-	recognizes: isDroid,
-	newParser:  func() parser { return &droid{repeats{wrappers: droidWrappers}} },
-})
-
-func isDroid(l probe) bool {
-	switch l.Type {
-	case "session_start":
-		return l.has("id")
-	case "message":
-		return l.has("role") && l.has("text")
-	case "tool_call":
-		return l.has("toolName") || l.has("toolId")
-	case "tool_result":
-		return l.has("toolId") || l.has("id") && (l.has("value") || l.has("error"))
-	case "completion":
-		return l.has("finalText")
-	}
-	return false
-}
-
 type droidLine struct {
 	Type      string          `json:"type"`
 	ID        string          `json:"id"`

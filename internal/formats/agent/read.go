@@ -17,30 +17,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/lines"
 )
 
-type Format string
-
 // MaxLineBytes is the maximum length of a line. A longer line becomes a warning note.
 const MaxLineBytes = 16 << 20
-
-type formatSpec struct {
-	usage string
-	// recognizes reports whether an object is of this format and of no other.
-	recognizes func(probe) bool
-	newParser  func() parser // of one log
-}
-
-var formats = map[Format]formatSpec{}
-
-// The file of each format calls register.
-func register(f Format, spec formatSpec) bool {
-	formats[f] = spec
-	return true
-}
-
-func Formats() []Format { return slices.Sorted(maps.Keys(formats)) }
-
-// Usage describes the logs of a format for help texts, on one line without a period.
-func (f Format) Usage() string { return formats[f].usage }
 
 type parser interface {
 	// parse is called with the object on each line, in order. session is the agent's own
@@ -79,7 +57,7 @@ func Read(r io.Reader, format Format) iter.Seq2[event.Event, error] {
 			return
 		}
 		in := lines.NewCutting(r, MaxLineBytes)
-		d := decoder{parser: formats[format].newParser(), ids: newIdentity(maxSeen), skipped: map[string]int{}}
+		d := decoder{parser: format.newParser(), ids: newIdentity(maxSeen), skipped: map[string]int{}}
 		calls := pairing{known: map[string][]knownCall{}}
 		emit := func(items []item) bool {
 			for _, i := range items {

@@ -13,7 +13,7 @@ import (
 type Rule struct {
 	Name   string // family of the provider and name, such as mistral/last-role
 	Source string // documentation of the rule, or a report of the error
-	check  func(r request, report func(format string, args ...any))
+	check  check
 }
 
 const (
@@ -87,20 +87,12 @@ var rules = []Rule{
 			}
 		}
 	}},
-	{"openai/content", openaiChat, func(r request, report func(string, ...any)) {
-		for i, m := range r.Messages {
-			if m.isBlank() && (!m.isAnswer() || len(m.ToolCalls) == 0) {
-				report("message %d with the role %s has no content", i, m.Role)
-			}
-		}
-	}},
-	{"openai/calls-of-assistant", openaiChat, func(r request, report func(string, ...any)) {
-		for i, m := range r.Messages {
-			if len(m.ToolCalls) > 0 && !m.isAnswer() {
-				report("message %d with the role %s has tool calls", i, m.Role)
-			}
-		}
-	}},
+	{"openai/content", openaiChat, messages("it has no content", func(r request, m message) bool {
+		return m.isBlank() && (!m.isAnswer() || len(m.ToolCalls) == 0)
+	})},
+	{"openai/calls-of-assistant", openaiChat, messages("it has tool calls, and is no answer", func(r request, m message) bool {
+		return len(m.ToolCalls) > 0 && !m.isAnswer()
+	})},
 	{"openai/results-follow-calls", openaiCalls, func(r request, report func(string, ...any)) {
 		for i, m := range r.Messages {
 			open := map[string]bool{}
@@ -142,16 +134,10 @@ var rules = []Rule{
 			}
 		}
 	}},
-	{"openai/call-functions", openaiCalls, func(r request, report func(string, ...any)) {
-		for i, m := range r.Messages {
-			for _, c := range m.ToolCalls {
-				var text string
-				if c.Type != "function" || !namePattern.MatchString(c.Function.Name) || json.Unmarshal(c.Function.Arguments, &text) != nil {
-					report("message %d has a call of type %q, function %q and arguments %s, want type function, a name of 1 to 64 of a-z A-Z 0-9 _ -, and arguments in a string", i, c.Type, c.Function.Name, c.Function.Arguments)
-				}
-			}
-		}
-	}},
+	{"openai/call-functions", openaiCalls, calls("want type function, a name of 1 to 64 of a-z A-Z 0-9 _ -, and arguments in a string", func(c call) bool {
+		var text string
+		return c.Type != "function" || !namePattern.MatchString(c.Function.Name) || json.Unmarshal(c.Function.Arguments, &text) != nil
+	})},
 	{"openai/tools", openaiCalls, func(r request, report func(string, ...any)) {
 		seen := map[string]bool{}
 		for _, t := range r.Tools {
@@ -196,25 +182,11 @@ var rules = []Rule{
 		}
 	}},
 
-	{"anthropic/first-role", anthropicAPI, func(r request, report func(string, ...any)) {
-		if all := r.withoutSystem(); len(all) == 0 || all[0].Role != "user" {
-			report("the first message is not a user message")
-		}
-	}},
-	{"anthropic/last-role", anthropicAPI, func(r request, report func(string, ...any)) {
-		if last := len(r.Messages) - 1; last >= 0 && r.Messages[last].isAnswer() {
-			report("the last message is an answer, which newer models do not continue")
-		}
-	}},
-	{"anthropic/text", anthropicAPI, func(r request, report func(string, ...any)) {
-		for i, m := range r.Messages {
-			for _, p := range m.parts() {
-				if p.Type == "text" && strings.TrimSpace(p.Text) == "" {
-					report("message %d has a text that is only white space", i)
-				}
-			}
-		}
-	}},
+	{"anthropic/first-role", anthropicAPI, first("user")},
+	{"anthropic/last-role", anthropicAPI, last("system", "user", "tool")}, // newer models do not continue an answer
+	{"anthropic/text", anthropicAPI, messages("it has a text that is only white space", func(r request, m message) bool {
+		return slices.ContainsFunc(m.parts(), func(p part) bool { return p.Type == "text" && strings.TrimSpace(p.Text) == "" })
+	})},
 	{"anthropic/unique-ids", anthropicTools, func(r request, report func(string, ...any)) {
 		seen := map[string]bool{}
 		for i, m := range r.Messages {
@@ -226,20 +198,12 @@ var rules = []Rule{
 			}
 		}
 	}},
-	{"anthropic/tools-declared", anthropicTools, func(r request, report func(string, ...any)) {
-		for i, m := range r.Messages {
-			if len(r.Tools) == 0 && (len(m.ToolCalls) > 0 || m.Role == "tool") {
-				report("message %d has a tool call or result, and the request has no tools", i)
-			}
-		}
-	}},
+	{"anthropic/tools-declared", anthropicTools, messages("it has a tool call or result, and the request has no tools", func(r request, m message) bool {
+		return len(r.Tools) == 0 && (len(m.ToolCalls) > 0 || m.Role == "tool")
+	})},
 	{"anthropic/input", anthropicTools, objectArguments},
 
-	{"gemini/first-role", geminiCalls, func(r request, report func(string, ...any)) {
-		if all := r.withoutSystem(); len(all) == 0 || all[0].Role != "user" {
-			report("the first message is not a user message")
-		}
-	}},
+	{"gemini/first-role", geminiCalls, first("user")},
 	{"gemini/call-turn", geminiReported, func(r request, report func(string, ...any)) {
 		all := r.withoutSystem()
 		first := len(r.Messages) - len(all)
@@ -260,11 +224,7 @@ var rules = []Rule{
 			}
 		}
 	}},
-	{"gemini/last-role", "https://github.com/crewAIInc/crewAI/pull/6973", func(r request, report func(string, ...any)) {
-		if last := len(r.Messages) - 1; last >= 0 && r.Messages[last].isAnswer() {
-			report("the last message is an answer")
-		}
-	}},
+	{"gemini/last-role", "https://github.com/crewAIInc/crewAI/pull/6973", last("system", "user", "tool")},
 	{"gemini/signatures", geminiThoughts, func(r request, report func(string, ...any)) {
 		if strings.Contains(r.Model, "gemini-2") || strings.Contains(r.Model, "gemini-1") {
 			return // optional
@@ -320,34 +280,22 @@ var rules = []Rule{
 		}
 	}},
 	{"mistral/last-role", mistralRules, func(r request, report func(string, ...any)) {
-		if last := len(r.Messages) - 1; last > 0 && r.Messages[last].Role != "user" && r.Messages[last].Role != "tool" {
-			report("the last message has the role %s, want user or tool", r.Messages[last].Role)
+		if len(r.Messages) > 1 {
+			last("user", "tool")(r, report)
 		}
 	}},
 	{"mistral/only-message", mistralRules, func(r request, report func(string, ...any)) {
-		if len(r.Messages) == 1 && r.Messages[0].Role != "user" && r.Messages[0].Role != "system" {
-			report("the only message has the role %s, want user or system", r.Messages[0].Role)
+		if len(r.Messages) == 1 {
+			last("user", "system")(r, report)
 		}
 	}},
-	{"mistral/answer", mistralRules, func(r request, report func(string, ...any)) {
-		for i, m := range r.Messages {
-			if m.isAnswer() && len(m.parts()) == 0 && len(m.ToolCalls) == 0 {
-				report("message %d has neither content nor tool calls", i)
-			}
-		}
-	}},
-	{"mistral/ids", mistralRules, func(r request, report func(string, ...any)) {
-		for i, m := range r.Messages {
-			for _, c := range m.ToolCalls {
-				if !mistralID.MatchString(c.ID) {
-					report("tool call id was %q in message %d but must be a-z, A-Z, 0-9, with a length of 9", c.ID, i)
-				}
-			}
-			if m.Role == "tool" && !mistralID.MatchString(m.ToolCallID) {
-				report("tool call id was %q in message %d but must be a-z, A-Z, 0-9, with a length of 9", m.ToolCallID, i)
-			}
-		}
-	}},
+	{"mistral/answer", mistralRules, messages("it has neither content nor tool calls", func(r request, m message) bool {
+		return m.isAnswer() && len(m.parts()) == 0 && len(m.ToolCalls) == 0
+	})},
+	{"mistral/ids", mistralRules, messages("it has a tool call id that is not of nine a-z, A-Z, 0-9", func(r request, m message) bool {
+		return m.Role == "tool" && !mistralID.MatchString(m.ToolCallID) ||
+			slices.ContainsFunc(m.ToolCalls, func(c call) bool { return !mistralID.MatchString(c.ID) })
+	})},
 	{"mistral/results", mistralRules, func(r request, report func(string, ...any)) {
 		expected, observed := map[string]bool{}, map[string]bool{}
 		compare := func(i int) {
@@ -376,18 +324,10 @@ var rules = []Rule{
 		compare(len(r.Messages))
 	}},
 
-	{"deepseek/content", deepseekChat, func(r request, report func(string, ...any)) {
-		for i, m := range r.Messages {
-			if m.Content == nil || !m.isString() && !(m.isNull() && m.isAnswer()) {
-				report("message %d with the role %s has the content %s, want a string, or null in an answer", i, m.Role, m.Content)
-			}
-		}
-	}},
-	{"deepseek/last-role", deepseekChat, func(r request, report func(string, ...any)) {
-		if last := len(r.Messages) - 1; last >= 0 && r.Messages[last].Role != "user" && r.Messages[last].Role != "tool" {
-			report("the last message has the role %s, want user or tool", r.Messages[last].Role)
-		}
-	}},
+	{"deepseek/content", deepseekChat, messages("its content is no string, nor null in an answer", func(r request, m message) bool {
+		return m.Content == nil || !m.isString() && !(m.isNull() && m.isAnswer())
+	})},
+	{"deepseek/last-role", deepseekChat, last("user", "tool")},
 	{"deepseek/reasoning", deepseekThought, func(r request, report func(string, ...any)) {
 		for _, turn := range r.turns() {
 			if !slices.ContainsFunc(turn, func(m message) bool { return len(m.ToolCalls) > 0 }) {
@@ -425,15 +365,54 @@ var rules = []Rule{
 	}},
 }
 
-func objectArguments(r request, report func(string, ...any)) {
-	for i, m := range r.Messages {
-		for _, c := range m.ToolCalls {
-			if _, ok := c.arguments(); !ok {
-				report("message %d has the arguments %s, want an object", i, c.Function.Arguments)
+type check func(r request, report func(format string, args ...any))
+
+// messages rejects the messages that are bad.
+func messages(problem string, isBad func(request, message) bool) check {
+	return func(r request, report func(string, ...any)) {
+		for i, m := range r.Messages {
+			if isBad(r, m) {
+				report("message %d with the role %s: %s", i, m.Role, problem)
 			}
 		}
 	}
 }
+
+// calls rejects the calls that are bad.
+func calls(problem string, isBad func(call) bool) check {
+	return func(r request, report func(string, ...any)) {
+		for i, m := range r.Messages {
+			for _, c := range m.ToolCalls {
+				if isBad(c) {
+					report("message %d has the call %q of %q with %s: %s", i, c.ID, c.Function.Name, c.Function.Arguments, problem)
+				}
+			}
+		}
+	}
+}
+
+// first wants a role of the first message that is not of the system.
+func first(role string) check {
+	return func(r request, report func(string, ...any)) {
+		if all := r.withoutSystem(); len(all) == 0 || all[0].Role != role {
+			report("the first message does not have the role %s", role)
+		}
+	}
+}
+
+// last wants one of the roles of the last message.
+func last(roles ...string) check {
+	return func(r request, report func(string, ...any)) {
+		if n := len(r.Messages); n > 0 && !slices.Contains(roles, r.Messages[n-1].Role) {
+			report("the last message has the role %s, want one of %q", r.Messages[n-1].Role, roles)
+		}
+	}
+}
+
+var objectArguments = calls("the arguments are no object", func(c call) bool {
+	_, isObject := c.arguments()
+	return !isObject
+})
 
 func walk(schema map[string]any, visit func(map[string]any)) {
 	visit(schema)
