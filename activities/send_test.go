@@ -68,7 +68,7 @@ func TestSendReplacesTheClientEventID(t *testing.T) {
 
 func TestSendRetriesOnlyWhatMaySucceed(t *testing.T) {
 	const message = `{"_tag":"UserMessageEvent","content":"Hi"}`
-	rejected := temporal.NewNonRetryableApplicationError("an answer is running", wire.ErrorRefused, nil, "demo:0007")
+	rejected := temporal.NewNonRetryableApplicationError("an answer is running", wire.ErrorRejected, nil, "demo:0007")
 	for name, test := range map[string]struct {
 		contextName, event string
 		inbox              inbox

@@ -91,7 +91,7 @@ func TestSendReturnsTheOutcomeOfTheUpdate(t *testing.T) {
 	}
 	t.Run("rejected", func(t *testing.T) {
 		f := &temporal{}
-		sent, err := send(f, failure(wire.ErrorRefused))
+		sent, err := send(f, failure(wire.ErrorRejected))
 		require.ErrorIs(t, err, client.ErrRefused)
 		require.EqualError(t, err, "send to context demo: rejected: busy")
 		require.Len(t, sent.ClientEventIDs, 1, "identifies the InputRejectedEvent")

@@ -115,7 +115,7 @@ func (c *Context) sendUpdate(ctx context.Context, input converter.RawValue) ([]s
 	var failure *temporal.ApplicationError
 	if errors.As(err, &failure) {
 		switch failure.Type() {
-		case wire.ErrorRefused:
+		case wire.ErrorRejected:
 			refused := &refusal{reason: failure.Message()}
 			_ = failure.Details(&refused.eventID) // workers of earlier versions send none
 			return nil, refused

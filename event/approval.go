@@ -1,21 +1,11 @@
 package event
 
 import (
+	"cmp"
 	"encoding/json"
-	"slices"
+	"log/slog"
 	"time"
 )
-
-// Decision is a decision about a tool call.
-type Decision string
-
-// Decisions.
-const (
-	Approve Decision = "approve"
-	Deny    Decision = "deny"
-)
-
-var decisions = []Decision{Approve, Deny}
 
 // ApprovalRequested records that a tool call waits for an [ApprovalDecided].
 //
@@ -24,6 +14,30 @@ type ApprovalRequested struct {
 	ToolCallID string    `json:"toolCallId" schema:"min=1"`
 	RequestID  string    `json:"requestId" schema:"id,min=1"`
 	ExpiresAt  time.Time `json:"expiresAt"` // when the call gets an error result if there is no decision
+}
+
+const TagApprovalRequested Tag = "ApprovalRequestedEvent"
+
+func (ApprovalRequested) Tag() Tag          { return TagApprovalRequested }
+func (b ApprovalRequested) Request() string { return b.RequestID }
+
+func (b ApprovalRequested) validate() error {
+	if b.ToolCallID == "" {
+		return fieldf("toolCallId", "empty")
+	}
+	return requestID(b.RequestID)
+}
+
+func (b ApprovalRequested) Words() (subject, text string) {
+	return "approval requested", b.ToolCallID + ", until " + b.ExpiresAt.Local().Format(time.DateTime)
+}
+
+func (b ApprovalRequested) Line() Line {
+	return Line{slog.LevelInfo, "tool call waits for an approval", []any{"call", LoggedName(b.ToolCallID)}}
+}
+
+func (ApprovalRequested) example() Body {
+	return ApprovalRequested{ToolCallID: "call_0", RequestID: "demo:r0001", ExpiresAt: time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)}
 }
 
 // ApprovalDecided decides about tool calls that wait for an approval. A denied call gets an error result.
@@ -41,36 +55,15 @@ type ApprovalDecided struct {
 	DecidedBy  string          `json:"decidedBy,omitempty"` // who decided; not verified
 }
 
-// MaxApprovalReasonBytes bounds the reason of a decision.
-const MaxApprovalReasonBytes = 4 << 10
+const TagApprovalDecided Tag = "ApprovalDecidedEvent"
 
-// MaxArgumentBytes is the maximum size of the arguments of a tool call.
-const MaxArgumentBytes = 256 << 10
-
-// MaxProgressBytes bounds the text of a [ToolProgress].
-const MaxProgressBytes = 1 << 10
-
-// ToolProgress is the newest text about a running tool call. It is never recorded.
-//
-//doc:effect the progress of a running tool call. Each `text` replaces the previous one; `index` increases with the texts of a call and has gaps
-type ToolProgress struct {
-	RequestID  string `json:"requestId" schema:"id,min=1"`
-	ToolCallID string `json:"toolCallId" schema:"min=1"`
-	Index      int    `json:"index" schema:"min=0"` // increases from text to text of a call; may have gaps
-	Text       string `json:"text"`                 // replaces the previous text
-}
-
-func (b ApprovalRequested) validate() error {
-	if b.ToolCallID == "" {
-		return fieldf("toolCallId", "empty")
-	}
-	return requestID(b.RequestID)
-}
+func (ApprovalDecided) Tag() Tag { return TagApprovalDecided }
 
 func (b ApprovalDecided) validate() error {
+	if err := known("decision", b.Decision); err != nil {
+		return err
+	}
 	switch {
-	case !slices.Contains(decisions, b.Decision):
-		return fieldf("decision", "want %s, got %s", oneOf(decisions), quote(string(b.Decision)))
 	case len(b.Reason) > MaxApprovalReasonBytes:
 		return fieldf("reason", "%d bytes (at most %d)", len(b.Reason), MaxApprovalReasonBytes)
 	case b.DecidedBy != "" && ValidateName("decidedBy", b.DecidedBy) != nil:
@@ -92,9 +85,46 @@ func (b ApprovalDecided) validate() error {
 	return value("parameters", b.Parameters)
 }
 
-func (b ToolProgress) validate() error {
-	if b.ToolCallID == "" {
-		return fieldf("toolCallId", "empty")
+func (b ApprovalDecided) Words() (subject, text string) {
+	subject, text = "approved", cmp.Or(b.ToolCallID, "all calls that wait")
+	if b.Decision == Deny {
+		subject = "denied"
 	}
-	return requestID(b.RequestID)
+	if b.DecidedBy != "" {
+		text += " by " + b.DecidedBy
+	}
+	if b.Reason != "" {
+		text += ": " + b.Reason
+	}
+	if len(b.Parameters) > 0 {
+		text += ", with " + string(b.Parameters)
+	}
+	return subject, text
 }
+
+func (b ApprovalDecided) Line() Line {
+	return Line{slog.LevelInfo, "tool call decided", []any{"decision", string(b.Decision), "call", LoggedName(b.ToolCallID)}}
+}
+
+func (ApprovalDecided) example() Body {
+	return ApprovalDecided{
+		ToolCallID: "call_0", Decision: Approve, Reason: "looks fine", Parameters: []byte(`{"city":"Rome"}`), DecidedBy: "ann@example.com",
+	}
+}
+
+// Decision is a decision about a tool call.
+type Decision string
+
+// Decisions.
+const (
+	Approve Decision = "approve"
+	Deny    Decision = "deny"
+)
+
+// Values returns all values.
+func (Decision) Values() []Decision {
+	return []Decision{Approve, Deny}
+}
+
+// MaxApprovalReasonBytes bounds the reason of a decision.
+const MaxApprovalReasonBytes = 4 << 10

@@ -28,12 +28,6 @@ type Event struct {
 	Extra map[string]json.RawMessage
 }
 
-// Body is the part of an event that depends on its tag. Only this package implements it.
-type Body interface {
-	Tag() Tag
-	validate() error
-}
-
 // New returns an input event: the body with an empty envelope.
 func New(body Body) Event { return Event{Body: body} }
 
@@ -56,7 +50,7 @@ func (e Event) Validate() error {
 		err = fieldf("clientEventId", "%d bytes (at most %d)", len(e.ClientEventID), MaxClientEventID)
 	}
 	if err == nil {
-		err = RefuseKeys(e.Extra)
+		err = RejectKeys(e.Extra)
 	}
 	return tagged(e.Tag(), err)
 }
@@ -194,7 +188,7 @@ func decode(data []byte, how reading) (Event, error) {
 		return Event{}, err
 	}
 	kind := lookup(tag)
-	if kind.decode == nil {
+	if kind.body == nil {
 		return Event{}, &FieldError{Field: "_tag", Problem: fmt.Sprintf("unknown tag %s (want one of %s)", quote(string(tag)), tagList())}
 	}
 	var check func() error
@@ -224,8 +218,8 @@ func (e *Event) fill(fields map[string]json.RawMessage, kind kind, extra []strin
 			return err
 		}
 	}
-	// RefuseKeys comes first, so that a raw API key is reported as such.
-	if err := RefuseKeys(fields); err != nil {
+	// RejectKeys comes first, so that a raw API key is reported as such.
+	if err := RejectKeys(fields); err != nil {
 		return err
 	}
 	if check != nil {
@@ -238,7 +232,7 @@ func (e *Event) fill(fields map[string]json.RawMessage, kind kind, extra []strin
 		kept[name] = fields[name]
 		delete(fields, name)
 	}
-	body, err := kind.decode(fields)
+	body, err := decodeBody(fields, reflect.TypeOf(kind.body))
 	if err != nil {
 		return err
 	}

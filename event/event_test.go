@@ -371,16 +371,6 @@ func TestAnArrayIsAcceptedOrRejectedAsAWhole(t *testing.T) {
 	require.Nil(t, events)
 }
 
-func TestTheGeneratorCoversEveryTag(t *testing.T) {
-	seen := map[event.Tag]bool{}
-	for seed := 0; seed < 10_000 && len(seen) < len(event.Tags()); seed++ {
-		seen[eventtest.Body().Example(seed).Tag()] = true
-	}
-	for _, tag := range event.Tags() {
-		require.True(t, seen[tag], tag)
-	}
-}
-
 func TestUserMessagesTriggerATurnByDefault(t *testing.T) {
 	require.True(t, event.UserMessage{}.Triggers())
 	require.True(t, event.UserMessage{TriggersTurn: new(true)}.Triggers())

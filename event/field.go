@@ -57,19 +57,18 @@ func within(field string, err error) error {
 }
 
 // decodeBody decodes and removes the fields of a body. Fields without "omitempty" or "omitzero" are required.
-func decodeBody[T Body](fields map[string]json.RawMessage) (Body, error) {
-	var body T
-	value := reflect.ValueOf(&body).Elem()
-	for _, field := range reflect.VisibleFields(value.Type()) {
+func decodeBody(fields map[string]json.RawMessage, t reflect.Type) (Body, error) {
+	body := reflect.New(t).Elem()
+	for _, field := range reflect.VisibleFields(t) {
 		if field.Anonymous {
 			continue // an embedded struct: VisibleFields also lists its fields
 		}
 		name, option, _ := strings.Cut(field.Tag.Get("json"), ",")
-		if err := takeField(fields, name, value.FieldByIndex(field.Index).Addr().Interface(), option == ""); err != nil {
+		if err := takeField(fields, name, body.FieldByIndex(field.Index).Addr().Interface(), option == ""); err != nil {
 			return nil, err
 		}
 	}
-	return body, nil
+	return body.Interface().(Body), nil
 }
 
 func takeField(fields map[string]json.RawMessage, name string, into any, required bool) error {

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"slices"
+	"log/slog"
 	"strings"
 )
 
@@ -27,6 +27,69 @@ type HookApplied struct {
 	Change *HookChange `json:"change,omitempty"`
 }
 
+const TagHookApplied Tag = "HookAppliedEvent"
+
+func (HookApplied) Tag() Tag          { return TagHookApplied }
+func (b HookApplied) Request() string { return b.RequestID }
+
+func (b HookApplied) validate() error {
+	if b.Attempt < 1 {
+		return fieldf("attempt", "want 1 or more, got %d", b.Attempt)
+	}
+	if err := cmp.Or(requestID(b.RequestID), ValidateName("hook", b.Hook), known("stage", b.Stage), known("outcome", b.Outcome)); err != nil {
+		return err
+	}
+	if err := text("reason", b.Reason); err != nil {
+		return err
+	}
+	if len(b.Reason) > MaxHookReasonBytes {
+		return fieldf("reason", "%d bytes (at most %d)", len(b.Reason), MaxHookReasonBytes)
+	}
+	if b.Change == nil {
+		return nil
+	}
+	return within("change", b.Change.Validate())
+}
+
+// String describes what the hook did: "changed the request (demo:0002): names removed".
+func (b HookApplied) String() string {
+	what, done := "the request", string(b.Outcome)
+	if b.Stage == HookAfter {
+		what = "the answer"
+	}
+	if b.Outcome == HookFailed {
+		what, done = what+" unchecked", "failed and left"
+	}
+	words := done + " " + what
+	if b.Change != nil {
+		words += " (" + cmp.Or(b.Change.String(), "nothing") + ")"
+	}
+	if b.Reason != "" {
+		words += ": " + b.Reason
+	}
+	return words
+}
+
+func (b HookApplied) Words() (subject, text string) { return "hook " + b.Hook, b.String() }
+
+func (b HookApplied) Line() Line {
+	fields := []any{"attempt", b.Attempt, "hook", b.Hook, "stage", string(b.Stage), "outcome", string(b.Outcome)}
+	if b.Outcome == HookFailed {
+		return Line{slog.LevelWarn, "hook failed; the attempt continues without its verdict", fields}
+	}
+	return Line{slog.LevelInfo, "hook applied", fields}
+}
+
+func (HookApplied) example() Body {
+	return HookApplied{
+		RequestID: "demo:r0001", Attempt: 1, Hook: "pii", Stage: HookBefore, Outcome: HookChanged, Reason: "names removed",
+		Change: &HookChange{
+			Instructions: "Do not guess names.", Messages: []ReplacedMessage{{EventID: "demo:0001", Content: "Hello from [name]"}},
+			Settings: &RequestSettings{Temperature: new(0.0)},
+		},
+	}
+}
+
 // HookStage is when a hook runs: before the request is sent, while the model answers, or after that.
 type HookStage string
 
@@ -36,7 +99,10 @@ const (
 	HookAfter  HookStage = "after"  // after the answer is complete or interrupted
 )
 
-var hookStages = []HookStage{HookBefore, HookBeside, HookAfter}
+// Values returns all values.
+func (HookStage) Values() []HookStage {
+	return []HookStage{HookBefore, HookBeside, HookAfter}
+}
 
 // HookOutcome is what a hook did.
 type HookOutcome string
@@ -47,7 +113,10 @@ const (
 	HookFailed  HookOutcome = "failed"  // the hook failed, and its configuration lets attempts pass without it
 )
 
-var hookOutcomes = []HookOutcome{HookChanged, HookRefused, HookFailed}
+// Values returns all values.
+func (HookOutcome) Values() []HookOutcome {
+	return []HookOutcome{HookChanged, HookRefused, HookFailed}
+}
 
 // HookChange is a change of the request of one attempt. Unset fields change nothing.
 type HookChange struct {
@@ -57,17 +126,6 @@ type HookChange struct {
 	// Settings that override those of the attempt.
 	Settings *RequestSettings `json:"settings,omitempty"`
 }
-
-// ReplacedMessage replaces the content of the message of the event EventID.
-type ReplacedMessage struct {
-	EventID string `json:"eventId" schema:"id"`
-	Content string `json:"content"`
-}
-
-const (
-	MaxHookReasonBytes = 1 << 10
-	MaxHookChangeBytes = 16 << 10 // of the JSON of a change
-)
 
 // IsZero reports whether the change changes nothing.
 func (c HookChange) IsZero() bool {
@@ -118,49 +176,13 @@ func (c HookChange) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// String describes what the hook did: "changed the request (demo:0002): names removed".
-func (b HookApplied) String() string {
-	what, done := "the request", string(b.Outcome)
-	if b.Stage == HookAfter {
-		what = "the answer"
-	}
-	if b.Outcome == HookFailed {
-		what, done = what+" unchecked", "failed and left"
-	}
-	words := done + " " + what
-	if b.Change != nil {
-		words += " (" + cmp.Or(b.Change.String(), "nothing") + ")"
-	}
-	if b.Reason != "" {
-		words += ": " + b.Reason
-	}
-	return words
+// ReplacedMessage replaces the content of the message of the event EventID.
+type ReplacedMessage struct {
+	EventID string `json:"eventId" schema:"id"`
+	Content string `json:"content"`
 }
 
-func (b HookApplied) validate() error {
-	if b.Attempt < 1 {
-		return fieldf("attempt", "want 1 or more, got %d", b.Attempt)
-	}
-	if err := cmp.Or(requestID(b.RequestID), ValidateName("hook", b.Hook)); err != nil {
-		return err
-	}
-	if !slices.Contains(hookStages, b.Stage) {
-		return fieldf("stage", "want %s, got %s", oneOf(hookStages), quote(string(b.Stage)))
-	}
-	if !slices.Contains(hookOutcomes, b.Outcome) {
-		return fieldf("outcome", "want %s, got %s", oneOf(hookOutcomes), quote(string(b.Outcome)))
-	}
-	if err := text("reason", b.Reason); err != nil {
-		return err
-	}
-	if len(b.Reason) > MaxHookReasonBytes {
-		return fieldf("reason", "%d bytes (at most %d)", len(b.Reason), MaxHookReasonBytes)
-	}
-	if b.Change == nil {
-		return nil
-	}
-	return within("change", b.Change.Validate())
-}
-
-func (HookApplied) Tag() Tag          { return TagHookApplied }
-func (b HookApplied) Request() string { return b.RequestID }
+const (
+	MaxHookReasonBytes = 1 << 10
+	MaxHookChangeBytes = 16 << 10 // of the JSON of a change
+)

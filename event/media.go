@@ -11,6 +11,20 @@ import (
 // Media classifies files by how they can be shown to a model.
 type Media int
 
+// Content returns the kind of content of attachments of the media; "" for text and other files, of which models
+// receive the text or a note.
+func (m Media) Content() Content {
+	switch m {
+	case MediaImage:
+		return ContentImages
+	case MediaPDF:
+		return ContentPDFs
+	case MediaAudio:
+		return ContentAudio
+	}
+	return ""
+}
+
 // Kinds of media. Models receive a note instead of a file of [MediaOther].
 const (
 	MediaOther Media = iota

@@ -25,74 +25,10 @@ type ToolsOffered struct {
 	Withheld []WithheldTool `json:"withheld,omitempty" schema:"max=MaxTools"`
 }
 
-// WithheldTool is a tool that no model can be offered, such as one of an MCP server whose schema is invalid.
-type WithheldTool struct {
-	Name   string `json:"name" schema:"is=Name"`              // the name in a SetToolsEvent, such as `mcp:files/read`
-	Reason string `json:"reason" schema:"max=MaxReasonBytes"` // why it cannot be offered
-}
+const TagToolsOffered Tag = "ToolsOfferedEvent"
 
-// MaxReasonBytes bounds the reason of a [WithheldTool].
-const MaxReasonBytes = 500
-
-// OfferedTool is a tool of the worker as it was when a request offered it.
-type OfferedTool struct {
-	Name string `json:"name" schema:"is=ToolName"` // the name for models
-	// The name in a SetToolsEvent, such as `mcp:files/read`; absent: Name.
-	Canonical   string `json:"canonical,omitempty" schema:"max=MaxNameBytes"`
-	Description string `json:"description,omitempty"`
-	Parameters  string `json:"parameters,omitempty"`               // the text of the JSON Schema of the arguments
-	Idempotent  bool   `json:"idempotent,omitempty"`               // whether the call is repeated if its worker dies
-	TimeoutMs   int64  `json:"timeoutMs,omitempty" schema:"min=0"` // the timeout of a call; absent: 60,000
-	// The maximum number of attempts of a call; absent: 1.
-	Attempts int `json:"attempts,omitempty" schema:"min=0"`
-}
-
-// MaxOfferedBytes bounds the JSON of a [ToolsOffered].
-const MaxOfferedBytes = 512 << 10
-
-// Patterns returns the patterns of the tools of the worker; b may be nil.
-func (b *SetTools) Patterns() (patterns []string) {
-	if b == nil {
-		return nil
-	}
-	for _, t := range b.Tools {
-		if !t.IsClient() {
-			patterns = append(patterns, t.Pattern)
-		}
-	}
-	return patterns
-}
-
-// Hash identifies the patterns and the tools.
-func (b ToolsOffered) Hash() string {
-	data, _ := json.Marshal(ToolsOffered{Patterns: b.Patterns, Tools: b.Tools, Withheld: b.Withheld}) // strings and numbers always marshal
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
-}
-
-// String lists the names: "3 tools: fetch, mcp:files/read, read_result". Withheld tools follow with the reasons.
-func (b ToolsOffered) String() string {
-	text := b.names()
-	for _, t := range b.Withheld {
-		text += "; not offered: " + t.Name + " (" + t.Reason + ")"
-	}
-	return text
-}
-
-func (b ToolsOffered) names() string {
-	if len(b.Tools) == 0 {
-		return "none of " + strings.Join(b.Patterns, ", ")
-	}
-	var names []string
-	for _, t := range b.Tools {
-		names = append(names, cmp.Or(t.Canonical, t.Name))
-	}
-	unit := "tools"
-	if len(names) == 1 {
-		unit = "tool"
-	}
-	return fmt.Sprintf("%d %s: %s", len(names), unit, strings.Join(names, ", "))
-}
+func (ToolsOffered) Tag() Tag          { return TagToolsOffered }
+func (b ToolsOffered) Request() string { return b.RequestID }
 
 func (b ToolsOffered) validate() error {
 	if b.Attempt < 1 {
@@ -131,6 +67,77 @@ func (b ToolsOffered) validate() error {
 	return nil
 }
 
+// Hash identifies the patterns and the tools.
+func (b ToolsOffered) Hash() string {
+	data, _ := json.Marshal(ToolsOffered{Patterns: b.Patterns, Tools: b.Tools, Withheld: b.Withheld}) // strings and numbers always marshal
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// String lists the names: "3 tools: fetch, mcp:files/read, read_result". Withheld tools follow with the reasons.
+func (b ToolsOffered) String() string {
+	text := b.names()
+	for _, t := range b.Withheld {
+		text += "; not offered: " + t.Name + " (" + t.Reason + ")"
+	}
+	return text
+}
+
+func (b ToolsOffered) names() string {
+	if len(b.Tools) == 0 {
+		return "none of " + strings.Join(b.Patterns, ", ")
+	}
+	var names []string
+	for _, t := range b.Tools {
+		names = append(names, cmp.Or(t.Canonical, t.Name))
+	}
+	unit := "tools"
+	if len(names) == 1 {
+		unit = "tool"
+	}
+	return fmt.Sprintf("%d %s: %s", len(names), unit, strings.Join(names, ", "))
+}
+
+func (b ToolsOffered) Words() (subject, text string) { return "tools offered", b.String() }
+
+func (ToolsOffered) example() Body {
+	return ToolsOffered{
+		RequestID: "demo:r0001", Attempt: 1, Patterns: []string{"mcp:files/*"}, Tools: []OfferedTool{{
+			Name: "mcp__files__read", Canonical: "mcp:files/read", Description: "Read a file", Parameters: `{"type":"object"}`, Idempotent: true,
+			TimeoutMs: 60_000, Attempts: 3,
+		}}, Withheld: []WithheldTool{{Name: "mcp:files/sum", Reason: "the input schema is of type \"array\""}},
+	}
+}
+
+// WithheldTool is a tool that no model can be offered, such as one of an MCP server whose schema is invalid.
+type WithheldTool struct {
+	Name   string `json:"name" schema:"is=Name"`              // the name in a SetToolsEvent, such as `mcp:files/read`
+	Reason string `json:"reason" schema:"max=MaxReasonBytes"` // why it cannot be offered
+}
+
+func (t WithheldTool) validate() error {
+	if len(t.Reason) > MaxReasonBytes {
+		return fieldf("reason", "%d bytes (at most %d)", len(t.Reason), MaxReasonBytes)
+	}
+	return cmp.Or(ValidateName("name", t.Name), text("reason", t.Reason))
+}
+
+// MaxReasonBytes bounds the reason of a [WithheldTool].
+const MaxReasonBytes = 500
+
+// OfferedTool is a tool of the worker as it was when a request offered it.
+type OfferedTool struct {
+	Name string `json:"name" schema:"is=ToolName"` // the name for models
+	// The name in a SetToolsEvent, such as `mcp:files/read`; absent: Name.
+	Canonical   string `json:"canonical,omitempty" schema:"max=MaxNameBytes"`
+	Description string `json:"description,omitempty"`
+	Parameters  string `json:"parameters,omitempty"`               // the text of the JSON Schema of the arguments
+	Idempotent  bool   `json:"idempotent,omitempty"`               // whether the call is repeated if its worker dies
+	TimeoutMs   int64  `json:"timeoutMs,omitempty" schema:"min=0"` // the timeout of a call; absent: 60,000
+	// The maximum number of attempts of a call; absent: 1.
+	Attempts int `json:"attempts,omitempty" schema:"min=0"`
+}
+
 func (t OfferedTool) validate() error {
 	if t.Name == "" || !schemaName(t.Name) {
 		return fieldf("name", "want 1 to 64 of A-Z a-z 0-9 _ -, got %s", quote(t.Name))
@@ -152,12 +159,18 @@ func (t OfferedTool) validate() error {
 	return cmp.Or(text("description", t.Description), text("parameters", t.Parameters))
 }
 
-func (t WithheldTool) validate() error {
-	if len(t.Reason) > MaxReasonBytes {
-		return fieldf("reason", "%d bytes (at most %d)", len(t.Reason), MaxReasonBytes)
-	}
-	return cmp.Or(ValidateName("name", t.Name), text("reason", t.Reason))
-}
+// MaxOfferedBytes bounds the JSON of a [ToolsOffered].
+const MaxOfferedBytes = 512 << 10
 
-func (ToolsOffered) Tag() Tag          { return TagToolsOffered }
-func (b ToolsOffered) Request() string { return b.RequestID }
+// Patterns returns the patterns of the tools of the worker; b may be nil.
+func (b *SetTools) Patterns() (patterns []string) {
+	if b == nil {
+		return nil
+	}
+	for _, t := range b.Tools {
+		if !t.IsClient() {
+			patterns = append(patterns, t.Pattern)
+		}
+	}
+	return patterns
+}

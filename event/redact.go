@@ -16,8 +16,8 @@ import (
 // Removed replaces secrets removed by [Redact].
 const Removed = "[removed]"
 
-// RefuseKeys returns a [*FieldError] for a field named like an API key, at any depth.
-func RefuseKeys(fields map[string]json.RawMessage) error {
+// RejectKeys returns a [*FieldError] for a field named like an API key, at any depth.
+func RejectKeys(fields map[string]json.RawMessage) error {
 	for _, name := range sortedNames(fields) {
 		var value any
 		if raw := fields[name]; len(raw) > 0 && (raw[0] == '{' || raw[0] == '[') {
@@ -67,7 +67,7 @@ func isKeyName(name string) bool {
 
 var (
 	// A name, a colon or equals sign, and a value. An unquoted value has at least two characters, so that
-	// the error of RefuseKeys ("apiKey: a raw key …") does not match. From an object or array on, all text
+	// the error of RejectKeys ("apiKey: a raw key …") does not match. From an object or array on, all text
 	// is removed, because a regular expression cannot find its end.
 	namedSecret = regexp.MustCompile(`(?i)((?:api[_. -]?keys?|secret|(?:secret|private|access)[_-]?(?:access[_-]?)?key|password|passwd|passphrase|authorization|(?:access|auth|refresh|session|bearer)[_-]?token)\\?["']?\s*[:=]\s*)(\[removed\]|[{\[](?s:.*)|\\?"(?:[^"\\]|\\.)*\\?"?|'[^']*'?|(?:(?:bearer|basic|token|digest|apikey)\s+)?[^\s,;&"'}\]]{2,})`)
 	// word matches a value that may be part of a sentence: "open conf/password: permission denied".
@@ -99,8 +99,9 @@ const boundary = `(\\[nrtbf]|\\u[0-9a-fA-F]{4}|[^A-Za-z0-9]|^)`
 // note of its size. It recognizes secrets by the name before them (apiKey, password), by their format (sk-…,
 // Bearer …, PEM private keys) and as user info in a URL.
 //
-// Workflows record its results, whose length can decide which events they record. A change can
-// therefore break the replay of their histories.
+// Activities and clients redact what they pass on. Workflows redact what enters in them: signals and errors of activities.
+// A replay compares the ids and types of events with the recorded ones, not their texts. A change must keep the bound max,
+// because the size of events decides how they are divided among markers.
 func Redact(text string, max int) string {
 	return redact(text, max, func(text string) string {
 		if mayNameSecret(text) {
@@ -129,9 +130,15 @@ func redact(text string, max int, remove func(string) string) string {
 	if window := 8*max + 4096; max > 0 && size > window {
 		text = strings.ToValidUTF8(text[:window], "")
 	}
-	text = remove(text)
+	return truncate(remove(text), max, size)
+}
+
+// Truncate truncates a text to max bytes, followed by a note of its size. Workflows use it for texts that activities redacted.
+func Truncate(text string, max int) string { return truncate(text, max, len(text)) }
+
+func truncate(text string, max, size int) string {
 	if max > 0 && len(text) > max {
-		text = fmt.Sprintf("%s… (%d bytes in total)", strings.ToValidUTF8(text[:max], ""), size)
+		return fmt.Sprintf("%s… (%d bytes in total)", strings.ToValidUTF8(text[:max], ""), size)
 	}
 	return text
 }
@@ -189,7 +196,8 @@ func isOpaque(text string) bool {
 }
 
 func isLetter(r rune) bool { return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' }
-func isDigit(r rune) bool  { return '0' <= r && r <= '9' }
+
+func isDigit(r rune) bool { return '0' <= r && r <= '9' }
 
 // isCredential reports whether text looks like a token or, for basic, like USER:PASSWORD in base64.
 func isCredential(scheme, text string) bool {
@@ -284,32 +292,4 @@ func redactValue(value any) any {
 		}
 	}
 	return value
-}
-
-func shortURL(raw string) string {
-	if strings.HasPrefix(raw, "data:") {
-		if head, _, ok := strings.Cut(raw, ","); ok {
-			return head + ",…"
-		}
-	}
-	return raw
-}
-
-// MaxRejectedInput bounds the input in an [InputRejected], in bytes. Longer input is truncated, and a note of its
-// size follows.
-const MaxRejectedInput = 500
-
-// RedactEvents returns the JSON of events for an [InputRejected], redacted and truncated.
-func RedactEvents(events []Event) string {
-	var text []byte
-	var err error
-	if len(events) == 1 {
-		text, err = json.Marshal(events[0])
-	} else {
-		text, err = json.Marshal(events)
-	}
-	if err != nil {
-		return fmt.Sprintf("(%d events)", len(events))
-	}
-	return Redact(string(text), MaxRejectedInput)
 }

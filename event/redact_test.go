@@ -172,7 +172,7 @@ func TestRedactJSONReturnsAValueThatAnEventCanHold(t *testing.T) {
 				got, err := event.RedactJSON([]byte(in))
 				require.NoError(t, err)
 				require.Equal(t, tc.want, string(got))
-				require.NoError(t, event.RefuseKeys(map[string]json.RawMessage{"value": got}))
+				require.NoError(t, event.RejectKeys(map[string]json.RawMessage{"value": got}))
 			}
 		})
 	}

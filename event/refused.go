@@ -3,7 +3,7 @@ package event
 import (
 	"cmp"
 	"fmt"
-	"slices"
+	"log/slog"
 )
 
 // ContentRefused records that a provider refuses content of the conversation. Later requests to the model
@@ -29,49 +29,16 @@ type ContentRefused struct {
 	Error string `json:"error" schema:"max=MaxRefusalBytes"`
 }
 
-// MaxRefusalBytes bounds the error of a [ContentRefused].
-const MaxRefusalBytes = 500
+const TagContentRefused Tag = "ContentRefusedEvent"
 
-// Content is a part of requests that a provider can refuse.
-type Content string
-
-// Kinds of content. Models read a note in place of an attachment.
-const (
-	ContentImages  Content = "images"
-	ContentPDFs    Content = "pdfs"
-	ContentAudio   Content = "audio"
-	ContentCalls   Content = "calls"   // tool calls and results, which are then sent as text
-	ContentState   Content = "state"   // [ProviderState], which is then not sent
-	ContentSchemas Content = "schemas" // of tools, which then accept any object
-	ContentTools   Content = "tools"   // which are then not offered
-)
-
-// Contents returns all kinds of content.
-func Contents() []Content {
-	return []Content{ContentImages, ContentPDFs, ContentAudio, ContentCalls, ContentState, ContentSchemas, ContentTools}
-}
-
-// OfTools reports whether the content is that of tools instead of messages.
-func (c Content) OfTools() bool { return c == ContentSchemas || c == ContentTools }
-
-// Content returns the kind of content of attachments of the media; "" for text and other files, of which models
-// receive the text or a note.
-func (m Media) Content() Content {
-	switch m {
-	case MediaImage:
-		return ContentImages
-	case MediaPDF:
-		return ContentPDFs
-	case MediaAudio:
-		return ContentAudio
-	}
-	return ""
-}
+func (ContentRefused) Tag() Tag          { return TagContentRefused }
+func (b ContentRefused) Request() string { return b.RequestID }
 
 func (b ContentRefused) validate() error {
+	if err := known("content", b.Content); err != nil {
+		return err
+	}
 	switch {
-	case !slices.Contains(Contents(), b.Content):
-		return fieldf("content", "want %s, got %s", oneOf(Contents()), quote(string(b.Content)))
 	case b.FromEventID != "" && Counter(b.FromEventID) == 0:
 		return fieldf("fromEventId", "want the id of an event, like %s, got %s", FormatID("demo", 7), quote(b.FromEventID))
 	case b.ThroughEventID != "" && Counter(b.ThroughEventID) == 0:
@@ -116,5 +83,43 @@ func (b ContentRefused) String() string {
 	return fmt.Sprintf("%s refuses the %s (%s): %s", b.Model, what, cmp.Or(instead, "it receives a note instead"), cmp.Or(b.Error, "no reason given"))
 }
 
-func (ContentRefused) Tag() Tag          { return TagContentRefused }
-func (b ContentRefused) Request() string { return b.RequestID }
+func (b ContentRefused) Words() (subject, text string) { return "content refused", b.String() }
+
+func (b ContentRefused) Line() Line {
+	return Line{slog.LevelWarn, "provider refuses content; the request is sent without it", []any{
+		"content", string(b.Content), "tool", LoggedName(b.Tool), "provider", LoggedName(b.ProviderID), "model", LoggedName(b.Model),
+		"from_event", b.FromEventID, "through_event", b.ThroughEventID,
+	}}
+}
+
+func (ContentRefused) example() Body {
+	return ContentRefused{
+		RequestID: "demo:r0001", ProviderID: "openai", Model: "gpt-4o-mini", Content: ContentImages, FromEventID: "demo:0001", ThroughEventID: "demo:0001",
+		Error: "openai: bad request (400): the image is damaged",
+	}
+}
+
+// MaxRefusalBytes bounds the error of a [ContentRefused].
+const MaxRefusalBytes = 500
+
+// Content is a part of requests that a provider can refuse.
+type Content string
+
+// OfTools reports whether the content is that of tools instead of messages.
+func (c Content) OfTools() bool { return c == ContentSchemas || c == ContentTools }
+
+// Kinds of content. Models read a note in place of an attachment.
+const (
+	ContentImages  Content = "images"
+	ContentPDFs    Content = "pdfs"
+	ContentAudio   Content = "audio"
+	ContentCalls   Content = "calls"   // tool calls and results, which are then sent as text
+	ContentState   Content = "state"   // [ProviderState], which is then not sent
+	ContentSchemas Content = "schemas" // of tools, which then accept any object
+	ContentTools   Content = "tools"   // which are then not offered
+)
+
+// Values returns all values.
+func (Content) Values() []Content {
+	return []Content{ContentImages, ContentPDFs, ContentAudio, ContentCalls, ContentState, ContentSchemas, ContentTools}
+}

@@ -1,8 +1,10 @@
 package event
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -25,46 +27,6 @@ type Usage struct {
 	// distinct words such as "parameter_dropped": at most [MaxQuirks] of a-z, 0-9 and _.
 	Quirks []string `json:"quirks,omitempty" schema:"is=Quirks"`
 }
-
-// Bounds of a [Usage].
-const (
-	MaxTokens            = 1_000_000_000
-	MaxCostMicros        = 1_000_000_000_000_000 // a billion US dollars
-	MaxPriceVersionBytes = 64
-	MaxQuirks            = 16
-	maxQuirkBytes        = 40
-	quirkPattern         = `^[a-z][a-z0-9_]{0,39}$`
-)
-
-// Bounded clamps out-of-range numbers and clears an invalid price version.
-func (u Usage) Bounded() Usage {
-	u.InputTokens = min(max(u.InputTokens, 0), MaxTokens)
-	u.CachedTokens = min(max(u.CachedTokens, 0), u.InputTokens)
-	u.OutputTokens = min(max(u.OutputTokens, 0), MaxTokens)
-	u.ReasoningTokens = min(max(u.ReasoningTokens, 0), u.OutputTokens)
-	if u.CostMicros != nil {
-		u.CostMicros = new(min(max(*u.CostMicros, 0), MaxCostMicros))
-	}
-	if validatePriceVersion(u.PriceVersion) != nil {
-		u.PriceVersion = ""
-	}
-	u.Quirks = DistinctQuirks(u.Quirks)
-	return u
-}
-
-// DistinctQuirks returns the valid words of lists of [Usage.Quirks], sorted, without duplicates, at most [MaxQuirks];
-// nil for none.
-func DistinctQuirks(lists ...[]string) []string {
-	quirks := slices.DeleteFunc(slices.Concat(lists...), func(quirk string) bool { return !quirkWord.MatchString(quirk) })
-	if len(quirks) == 0 {
-		return nil
-	}
-	slices.Sort(quirks)
-	quirks = slices.Compact(quirks)
-	return quirks[:min(len(quirks), MaxQuirks)]
-}
-
-var quirkWord = regexp.MustCompile(quirkPattern)
 
 func (u Usage) validate() error {
 	for _, tokens := range []struct {
@@ -96,6 +58,62 @@ func (u Usage) validate() error {
 	return validatePriceVersion(u.PriceVersion)
 }
 
+// Bounded clamps out-of-range numbers and clears an invalid price version.
+func (u Usage) Bounded() Usage {
+	u.InputTokens = min(max(u.InputTokens, 0), MaxTokens)
+	u.CachedTokens = min(max(u.CachedTokens, 0), u.InputTokens)
+	u.OutputTokens = min(max(u.OutputTokens, 0), MaxTokens)
+	u.ReasoningTokens = min(max(u.ReasoningTokens, 0), u.OutputTokens)
+	if u.CostMicros != nil {
+		u.CostMicros = new(min(max(*u.CostMicros, 0), MaxCostMicros))
+	}
+	if validatePriceVersion(u.PriceVersion) != nil {
+		u.PriceVersion = ""
+	}
+	u.Quirks = DistinctQuirks(u.Quirks)
+	return u
+}
+
+// suffix describes usage after other text: ", 12 tokens in, 3 out"; "" if it is unknown.
+func (u Usage) suffix() string {
+	if u.InputTokens == 0 && u.OutputTokens == 0 && len(u.Quirks) == 0 {
+		return ""
+	}
+	return ", " + DescribeUsage(u)
+}
+
+func (u Usage) logged() []any {
+	fields := []any{"input_tokens", u.InputTokens, "output_tokens", u.OutputTokens}
+	if u.CostMicros != nil {
+		fields = append(fields, "cost_micros", *u.CostMicros)
+	}
+	return fields
+}
+
+// Bounds of a [Usage].
+const (
+	MaxTokens            = 1_000_000_000
+	MaxCostMicros        = 1_000_000_000_000_000 // a billion US dollars
+	MaxPriceVersionBytes = 64
+	MaxQuirks            = 16
+	maxQuirkBytes        = 40
+	quirkPattern         = `^[a-z][a-z0-9_]{0,39}$`
+)
+
+// DistinctQuirks returns the valid words of lists of [Usage.Quirks], sorted, without duplicates, at most [MaxQuirks];
+// nil for none.
+func DistinctQuirks(lists ...[]string) []string {
+	quirks := slices.DeleteFunc(slices.Concat(lists...), func(quirk string) bool { return !quirkWord.MatchString(quirk) })
+	if len(quirks) == 0 {
+		return nil
+	}
+	slices.Sort(quirks)
+	quirks = slices.Compact(quirks)
+	return quirks[:min(len(quirks), MaxQuirks)]
+}
+
+var quirkWord = regexp.MustCompile(quirkPattern)
+
 func validatePriceVersion(version string) error {
 	if len(version) > MaxPriceVersionBytes || !utf8.ValidString(version) {
 		return fieldf("priceVersion", "want at most %d bytes of UTF-8", MaxPriceVersionBytes)
@@ -103,61 +121,33 @@ func validatePriceVersion(version string) error {
 	return nil
 }
 
-// FailureKind classifies why an attempt got no answer. It is empty if unknown.
-type FailureKind string
-
-// Kinds of failures.
-const (
-	FailureConfiguration  FailureKind = "configuration"    // the configuration of the worker or the context prevents the request, for example a missing key
-	FailureUnauthorized   FailureKind = "unauthorized"     // the key is missing, invalid, or lacks permission
-	FailureQuota          FailureKind = "quota"            // the account has no quota left
-	FailureRateLimited    FailureKind = "rate_limited"     // too many requests
-	FailureContextTooLong FailureKind = "context_too_long" // the conversation exceeds the context window
-	FailureContentFilter  FailureKind = "content_filter"   // the provider's content filter rejected the request or the answer
-	FailureModelNotFound  FailureKind = "model_not_found"  // the provider has no such model or endpoint
-	FailureBadRequest     FailureKind = "bad_request"      // the provider rejected the request, for example an image for a model without vision
-	FailureTimeout        FailureKind = "timeout"          // the answer or a token took too long
-	FailureUnavailable    FailureKind = "unavailable"      // the provider, the connection to it, or a worker failed
-	FailureBadResponse    FailureKind = "bad_response"     // the answer is incomplete or unusable
-	FailureBudgetExceeded FailureKind = "budget_exceeded"  // the next attempt could exceed a budget
-	FailureRefusedByHook  FailureKind = "refused_by_hook"  // a hook of the operator refused the request or the answer
-	FailureHookFailed     FailureKind = "hook_failed"      // a hook of the operator failed to check the request or the answer
-)
-
-// MayQuote reports whether the error of such a failure may quote a message or an answer.
-func (k FailureKind) MayQuote() bool {
-	return k == FailureBadResponse || k == FailureContentFilter || k == FailureRefusedByHook
-}
-
-var failureKinds = []FailureKind{
-	FailureConfiguration, FailureUnauthorized, FailureQuota, FailureRateLimited, FailureContextTooLong,
-	FailureContentFilter, FailureModelNotFound, FailureBadRequest, FailureTimeout, FailureUnavailable,
-	FailureBadResponse, FailureBudgetExceeded, FailureRefusedByHook, FailureHookFailed,
-}
-
-// FailureKinds returns all kinds of failures.
-func FailureKinds() []FailureKind { return slices.Clone(failureKinds) }
-
-// IsKnown reports whether the kind is one of [FailureKinds].
-func (k FailureKind) IsKnown() bool { return slices.Contains(failureKinds, k) }
-
-func (k FailureKind) validate() error {
-	if k != "" && !k.IsKnown() {
-		return fieldf("kind", "want %s, got %s", oneOf(failureKinds), quote(string(k)))
+// DescribeUsage describes usage: "~12 tokens in (4 cached), 3 out, $0.0042". A ~ means estimated.
+func DescribeUsage(u Usage) string {
+	text := fmt.Sprintf("%d tokens in", u.InputTokens)
+	if u.Estimated {
+		text = "~" + text
 	}
-	return nil
+	if u.CachedTokens > 0 {
+		text += fmt.Sprintf(" (%d cached)", u.CachedTokens)
+	}
+	text += fmt.Sprintf(", %d out", u.OutputTokens)
+	if u.ReasoningTokens > 0 {
+		text += fmt.Sprintf(" (%d reasoning)", u.ReasoningTokens)
+	}
+	if u.CostMicros != nil {
+		text += ", " + FormatCost(*u.CostMicros)
+	}
+	if len(u.Quirks) > 0 {
+		text += ", quirks: " + strings.Join(u.Quirks, " ")
+	}
+	return text
 }
 
-// AttemptOutcome is how an attempt ended while its request continues.
-type AttemptOutcome string
-
-// Outcomes of an [LLMAttemptEnded].
-const (
-	AttemptFailed     AttemptOutcome = "failed"      // another attempt follows
-	AttemptHandedBack AttemptOutcome = "handed_back" // its worker shut down, its run continued as new, or nobody had asked it to stop
-	AttemptLost       AttemptOutcome = "lost"        // its worker died
-	AttemptToolCalls  AttemptOutcome = "tool_calls"  // the next attempt contains the results of the calls
-	AttemptCompacted  AttemptOutcome = "compacted"   // its answer is the summary of a [Compacted]
-)
-
-var attemptOutcomes = []AttemptOutcome{AttemptFailed, AttemptHandedBack, AttemptLost, AttemptToolCalls, AttemptCompacted}
+// FormatCost formats millionths of a US dollar with at least two decimal places: "$0.0042".
+func FormatCost(micros int64) string {
+	text := strings.TrimRight(fmt.Sprintf("$%d.%06d", micros/1_000_000, micros%1_000_000), "0")
+	for len(text)-strings.IndexByte(text, '.') <= 2 {
+		text += "0"
+	}
+	return text
+}

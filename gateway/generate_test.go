@@ -190,6 +190,11 @@ func (a *api) document() any {
 		}
 		paths[path][strings.ToLower(method)] = a.operation(route, path)
 	}
+	tags := a.schemas.Components["Tag"] // of which each file of an event declares one
+	tags.Enum = nil
+	for _, tag := range event.Tags() {
+		tags.Enum = append(tags.Enum, string(tag))
+	}
 	return map[string]any{
 		"openapi": "3.1.0",
 		"info": map[string]string{

@@ -162,7 +162,7 @@ func (c *conversation) clientInput() {
 	case "call and result":
 		c.input(event.ToolCall{ToolCallID: id, ToolName: "run", Parameters: json.RawMessage(`[1]`)}, event.ToolResult{ToolCallID: id, Value: json.RawMessage(`""`)})
 	case "policy":
-		c.input(event.SetDeliveryPolicy{Policy: rapid.SampledFrom(event.Policies()).Draw(c.T, "policy")})
+		c.input(event.SetDeliveryPolicy{Policy: rapid.SampledFrom(event.Policy("").Values()).Draw(c.T, "policy")})
 	}
 }
 
@@ -566,7 +566,7 @@ func (c *conversation) check() {
 
 // refused refuses all content of messages.
 func refused(target *llm.Target) (c reducer.ReducedContext) {
-	for _, content := range event.Contents() {
+	for _, content := range event.Content("").Values() {
 		if !content.OfTools() {
 			c.Refused = append(c.Refused, event.ContentRefused{
 				ProviderID: target.ProviderID, Model: target.Model, Content: content, ThroughEventID: "demo:999999", Error: "no",

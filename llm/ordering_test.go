@@ -31,19 +31,22 @@ func TestNoStateOfAContextIsRejectedByAProvider_Alone(t *testing.T) {
 		c.setProvider()
 		c.input(event.SetTools{Tools: event.ToolList{{Pattern: "*"}}, Parallel: new(rapid.IntRange(1, 3).Draw(t, "parallel"))})
 		t.Repeat(map[string]func(*rapid.T){
-			"message":   func(t *rapid.T) { c.in(t); c.message() },
-			"stubborn":  func(t *rapid.T) { c.in(t); c.stubborn() },
-			"client":    func(t *rapid.T) { c.in(t); c.clientInput() },
-			"provider":  func(t *rapid.T) { c.in(t); c.setProvider() },
-			"settings":  func(t *rapid.T) { c.in(t); c.setSettings() },
-			"send":      func(t *rapid.T) { c.in(t); c.send() },
-			"answer":    func(t *rapid.T) { c.in(t); c.send(); c.end("answered") },
-			"turn":      func(t *rapid.T) { c.in(t); c.message(); c.send(); c.end("answered") },
-			"step":      func(t *rapid.T) { c.in(t); c.endTool(); c.decide(); c.send(); c.end("answered") },
-			"end":       func(t *rapid.T) { c.in(t); c.endSomehow() },
-			"too long":  func(t *rapid.T) { c.in(t); c.tooLong() },
-			"dropped":   func(t *rapid.T) { c.in(t); c.longTurn(event.StrategyDropToolResults) },
-			"long turn": func(t *rapid.T) { c.in(t); c.longTurn(rapid.SampledFrom(event.Strategies()).Draw(t, "strategy")) },
+			"message":  func(t *rapid.T) { c.in(t); c.message() },
+			"stubborn": func(t *rapid.T) { c.in(t); c.stubborn() },
+			"client":   func(t *rapid.T) { c.in(t); c.clientInput() },
+			"provider": func(t *rapid.T) { c.in(t); c.setProvider() },
+			"settings": func(t *rapid.T) { c.in(t); c.setSettings() },
+			"send":     func(t *rapid.T) { c.in(t); c.send() },
+			"answer":   func(t *rapid.T) { c.in(t); c.send(); c.end("answered") },
+			"turn":     func(t *rapid.T) { c.in(t); c.message(); c.send(); c.end("answered") },
+			"step":     func(t *rapid.T) { c.in(t); c.endTool(); c.decide(); c.send(); c.end("answered") },
+			"end":      func(t *rapid.T) { c.in(t); c.endSomehow() },
+			"too long": func(t *rapid.T) { c.in(t); c.tooLong() },
+			"dropped":  func(t *rapid.T) { c.in(t); c.longTurn(event.StrategyDropToolResults) },
+			"long turn": func(t *rapid.T) {
+				c.in(t)
+				c.longTurn(rapid.SampledFrom(event.Strategy("").Values()).Draw(t, "strategy"))
+			},
 			"late": func(t *rapid.T) {
 				c.in(t)
 				c.message()
@@ -52,7 +55,7 @@ func TestNoStateOfAContextIsRejectedByAProvider_Alone(t *testing.T) {
 				c.interrupt()
 				c.endTool()
 			},
-			"strategy":  func(t *rapid.T) { c.in(t); c.input(eventtest.SetCompaction().Draw(t, "compaction")) },
+			"strategy":  func(t *rapid.T) { c.in(t); c.input(eventtest.Of[event.SetCompaction]().Draw(t, "compaction")) },
 			"tool":      func(t *rapid.T) { c.in(t); c.endTool() },
 			"tools":     func(t *rapid.T) { c.in(t); c.endTool(); c.endTool() },
 			"decide":    func(t *rapid.T) { c.in(t); c.decide() },

@@ -167,7 +167,7 @@ func (d *decision) problemOf(c Call, tool CalledTool, before []Call) string {
 	if size := len(c.Arguments); size > event.MaxArgumentBytes {
 		return fmt.Sprintf("not executed: the arguments have %d bytes (at most %d)", size, event.MaxArgumentBytes)
 	}
-	if err := event.RefuseKeys(map[string]json.RawMessage{"arguments": tool.Arguments}); err != nil {
+	if err := event.RejectKeys(map[string]json.RawMessage{"arguments": tool.Arguments}); err != nil {
 		return "not executed: " + err.Error()
 	}
 	made := d.countCalls(c)

@@ -25,14 +25,14 @@
 //	any               | Opened                     | -                           | idle     | Record
 //	any               | Received                   | duplicate                   | same     | -
 //	idle, ended       | Received                   | message                     | running  | Record, StartAttempt
-//	ended             | Received, Refused          | -                           | idle     | Record
+//	ended             | Received, Malformed        | -                           | idle     | Record
 //	calling           | Received                   | message, policy interrupts  | running  | Record, StartAttempt, [CancelTools]
 //	running           | Received                   | message, policy interrupts, retry waits | same | Record, StartAttempt
 //	running           | Received                   | message, policy interrupts  | stopping | Record, StopAttempt
 //	running           | Received                   | message, attempt waits      | same     | Record, [StopAttempt]
 //	calling           | Received, ToolEnded, Woken, Continued | calls done       | running  | Record, StartAttempt
 //	calling           | ToolEnded, Woken, Continued | -                          | same     | [Record], [CallTool]
-//	any               | Received, Refused          | -                           | same     | Record, [CallTool]
+//	any               | Received, Malformed        | -                           | same     | Record, [CallTool]
 //	any               | ToolEnded                  | -                           | same     | [Record]
 //	running           | Woken                      | retry due                   | same     | Record, StartAttempt
 //	idle              | Woken                      | idle for long               | ended    | Record

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/event/eventtest"
 	"github.com/seed-9ed7edd4/chronicle/event/eventtest/golden"
 )
 
@@ -16,7 +15,7 @@ import (
 // when they are empty.
 func TestHashesOfBodiesAreStable(t *testing.T) {
 	var lines strings.Builder
-	for _, body := range eventtest.Examples() {
+	for _, body := range event.Examples() {
 		fmt.Fprintf(&lines, "%08x %s\n", hashOf(event.New(body)), body.Tag())
 	}
 	golden.File(t, "testdata/hashes.golden", lines.String())

@@ -24,8 +24,8 @@ type (
 		At     time.Time
 		Events []event.Event
 	}
-	// Refused is invalid input.
-	Refused struct {
+	// Malformed is invalid input.
+	Malformed struct {
 		At            time.Time
 		Reason        string
 		Input         string // redacted
@@ -131,7 +131,7 @@ const (
 
 func (in Opened) at() time.Time         { return in.At }
 func (in Received) at() time.Time       { return in.At }
-func (in Refused) at() time.Time        { return in.At }
+func (in Malformed) at() time.Time      { return in.At }
 func (in AttemptEnded) at() time.Time   { return in.At }
 func (in ToolEnded) at() time.Time      { return in.At }
 func (in Woken) at() time.Time          { return in.At }

@@ -13,8 +13,8 @@ import (
 )
 
 func TestEveryDeliveryPolicyHasARuleAndAStory(t *testing.T) {
-	require.ElementsMatch(t, event.Policies(), slices.Collect(maps.Keys(policies)))
-	for _, policy := range event.Policies() {
+	require.ElementsMatch(t, event.Policy("").Values(), slices.Collect(maps.Keys(policies)))
+	for _, policy := range event.Policy("").Values() {
 		story, err := txtar.ParseFile(filepath.Join("testdata", "session", "policy_"+string(policy)+".txtar"))
 		require.NoError(t, err)
 		require.Contains(t, string(story.Comment), "Delivery policy "+string(policy))
@@ -22,5 +22,5 @@ func TestEveryDeliveryPolicyHasARuleAndAStory(t *testing.T) {
 }
 
 func TestTheDefaultPolicyIsListedFirst(t *testing.T) {
-	require.Equal(t, event.Policies()[0], Initial().Config.Delivery.Policy)
+	require.Equal(t, event.Policy("").Values()[0], Initial().Config.Delivery.Policy)
 }

@@ -168,7 +168,7 @@ func (d *decision) replacesRefused(in AttemptEnded) bool {
 func (d *decision) refusalOf(s Suspect, in AttemptEnded) (event.ContentRefused, bool) {
 	body := event.ContentRefused{
 		RequestID: d.Request.ID, ProviderID: d.Request.ProviderID, Model: d.Request.Model,
-		Content: s.Content, Tool: s.Tool, Error: event.Redact(in.Error, event.MaxRefusalBytes-truncation),
+		Content: s.Content, Tool: s.Tool, Error: event.Truncate(in.Error, event.MaxRefusalBytes-truncation),
 	}
 	if s.Content.OfTools() {
 		isKnown := slices.ContainsFunc(d.Reduced.Refused, func(r event.ContentRefused) bool { return includes(r, body) })

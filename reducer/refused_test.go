@@ -18,7 +18,7 @@ func file(mediaType string) event.FileAttachment {
 func refusedIn(c reducer.ReducedContext, providerID, model string) map[string][]event.Content {
 	out := map[string][]event.Content{}
 	for _, m := range c.ForModel(c.Messages, providerID, model) {
-		for _, content := range event.Contents() {
+		for _, content := range event.Content("").Values() {
 			if _, ok := m.Refused[content]; ok {
 				out[m.EventID] = append(out[m.EventID], content)
 			}

@@ -104,7 +104,7 @@ func (s *story) input(command, rest string) reducer.Input {
 	case "event":
 		events, err := event.DecodeInput([]byte(rest))
 		if err != nil {
-			return reducer.Refused{At: s.now, Reason: err.Error(), Input: event.Redact(rest, event.MaxRejectedInput)}
+			return reducer.Malformed{At: s.now, Reason: err.Error(), Input: event.Redact(rest, event.MaxRejectedInput)}
 		}
 		return reducer.Received{At: s.now, Events: events}
 	case "interrupt":

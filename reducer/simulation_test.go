@@ -30,19 +30,22 @@ func TestASessionSurvivesRandomFaults(t *testing.T) {
 		w.options.DefaultProviderID, w.options.DefaultModel = "ollama", "llama3.2"
 		w.options.IdleCloseMs = rapid.SampledFrom([]int64{0, time.Hour.Milliseconds()}).Draw(t, "idle close")
 		w.step(reducer.Opened{At: w.now, Options: w.options})
-		w.input(event.New(event.SetDeliveryPolicy{Policy: rapid.SampledFrom(event.Policies()).Draw(t, "policy")}))
+		w.input(event.New(event.SetDeliveryPolicy{Policy: rapid.SampledFrom(event.Policy("").Values()).Draw(t, "policy")}))
 		t.Repeat(map[string]func(*rapid.T){
 			"message":   func(t *rapid.T) { w.in(t); w.input(event.New(eventtest.UserMessage().Draw(t, "message"))) },
 			"burst":     func(t *rapid.T) { w.in(t); w.burst() },
 			"any input": func(t *rapid.T) { w.in(t); w.anyInput() },
-			"bad input": func(t *rapid.T) { w.in(t); w.step(reducer.Refused{At: w.now, Reason: "not an event", Input: "?"}) },
+			"bad input": func(t *rapid.T) { w.in(t); w.step(reducer.Malformed{At: w.now, Reason: "not an event", Input: "?"}) },
 			"interrupt": func(t *rapid.T) { w.in(t); w.interrupt() },
 			"close":     func(t *rapid.T) { w.in(t); w.excuseAll(); w.step(reducer.CloseAsked{At: w.now, Reason: "enough"}) },
 			"terminate": func(t *rapid.T) { w.in(t); w.terminate() },
 			"send":      func(t *rapid.T) { w.in(t); w.send() },
 			"end":       func(t *rapid.T) { w.in(t); w.end() },
 			"fail":      func(t *rapid.T) { w.in(t); w.fail() },
-			"strategy":  func(t *rapid.T) { w.in(t); w.input(event.New(eventtest.SetCompaction().Draw(t, "compaction"))) },
+			"strategy": func(t *rapid.T) {
+				w.in(t)
+				w.input(event.New(eventtest.Of[event.SetCompaction]().Draw(t, "compaction")))
+			},
 			"too long":  func(t *rapid.T) { w.in(t); w.tooLong() },
 			"steps":     func(t *rapid.T) { w.in(t); w.steps(); w.steps(); w.tooLong() },
 			"tools":     func(t *rapid.T) { w.in(t); w.setTools() },
@@ -394,10 +397,10 @@ func (w *simulation) endBy(way string) {
 	in := reducer.AttemptEnded{
 		At: w.now, RequestID: a.RequestID, Attempt: a.Attempt, ProviderID: rapid.SampledFrom([]string{"openai", "ollama"}).Draw(w.T, "provider"),
 		Model: rapid.SampledFrom([]string{a.Model, a.Model, "n"}).Draw(w.T, "model"),
-		Hooks: rapid.SliceOfNDistinct(eventtest.HookApplied(), 0, 3, func(h event.HookApplied) string { return fmt.Sprint(h.Stage, h.Hook) }).Draw(w.T, "hooks"),
+		Hooks: rapid.SliceOfNDistinct(eventtest.Of[event.HookApplied](), 0, 3, func(h event.HookApplied) string { return fmt.Sprint(h.Stage, h.Hook) }).Draw(w.T, "hooks"),
 	}
 	if rapid.Bool().Draw(w.T, "offers tools") {
-		in.Offered = new(eventtest.ToolsOffered().Draw(w.T, "offered"))
+		in.Offered = new(eventtest.Of[event.ToolsOffered]().Draw(w.T, "offered"))
 	}
 	if a.isSent {
 		in.Usage = eventtest.Usage().Draw(w.T, "usage")
@@ -483,7 +486,7 @@ func (w *simulation) finish() {
 func suspect() *rapid.Generator[reducer.Suspect] {
 	return rapid.Custom(func(t *rapid.T) reducer.Suspect {
 		return reducer.Suspect{
-			Content: rapid.SampledFrom(append(event.Contents(), "colours")).Draw(t, "content"),
+			Content: rapid.SampledFrom(append(event.Content("").Values(), "colours")).Draw(t, "content"),
 			Tool:    rapid.SampledFrom([]string{"", "", "fetch"}).Draw(t, "tool"),
 		}
 	})

@@ -32,7 +32,7 @@ func calledTool() *rapid.Generator[reducer.CalledTool] {
 }
 
 func (w *simulation) setTools() {
-	body := eventtest.SetTools().Draw(w.T, "tools")
+	body := eventtest.Of[event.SetTools]().Draw(w.T, "tools")
 	body.MaxSteps = new(rapid.IntRange(1, 4).Draw(w.T, "max steps"))
 	w.input(event.New(body))
 }
@@ -112,7 +112,7 @@ func (w *simulation) openCall() string {
 }
 
 func (w *simulation) decide() {
-	body := eventtest.ApprovalDecided().Draw(w.T, "decision")
+	body := eventtest.Of[event.ApprovalDecided]().Draw(w.T, "decision")
 	if body.ToolCallID = w.openCall(); body.ToolCallID == "" {
 		body.Parameters = nil
 	}

@@ -41,7 +41,7 @@ func (d *decision) apply(in Input) {
 		d.open(in)
 	case Received:
 		d.received(in)
-	case Refused:
+	case Malformed:
 		d.reopen()
 		d.reject(in.Reason, in.Input, in.ClientEventID)
 	case AttemptEnded:

@@ -350,11 +350,11 @@ func randomInput(r *rand.Rand, s reducer.Session, at time.Time) reducer.Input {
 	case 4:
 		return received(event.UserMessage{Content: "Hello", TriggersTurn: new(false)}, "")
 	case 5, 6:
-		return received(event.SetDeliveryPolicy{Policy: event.Policies()[r.IntN(len(event.Policies()))]}, "")
+		return received(event.SetDeliveryPolicy{Policy: event.Policy("").Values()[r.IntN(len(event.Policy("").Values()))]}, "")
 	case 7:
 		return received(event.SetProviderConfig{ProviderID: "openai", Model: "m", AsFallback: true, UseDefault: false}, "")
 	case 8:
-		return reducer.Refused{At: at, Reason: "not an event"}
+		return reducer.Malformed{At: at, Reason: "not an event"}
 	case 9:
 		return reducer.InterruptAsked{At: at}
 	case 10:

@@ -40,7 +40,7 @@ func turnError(end event.Body) error {
 	case event.LLMRequestCompleted:
 		return nil
 	case event.LLMRequestInterrupted:
-		_, reason := show.Words(body)
+		_, reason := body.Words()
 		if body.Reason == event.ReasonTimeout {
 			// A timeout is a failure, unlike an interruption by a person.
 			return errors.New("the answer was interrupted: " + reason)

@@ -77,9 +77,13 @@ func poisoned[B event.Body]() event.Body {
 }
 
 // poisonedBodies returns a body for each tag and each variant of its text.
-func poisonedBodies(t *testing.T) []event.Body {
-	file := poisoned[event.FileAttachment]().(event.FileAttachment)
-	unnamed := file
+func poisonedBodies() (bodies []event.Body) {
+	for _, body := range event.Examples() {
+		value := reflect.New(reflect.TypeOf(body)).Elem()
+		poison(value)
+		bodies = append(bodies, value.Interface().(event.Body))
+	}
+	unnamed := poisoned[event.FileAttachment]().(event.FileAttachment)
 	unnamed.FileName = ""
 	failed := poisoned[event.ToolResult]().(event.ToolResult)
 	failed.IsError = true
@@ -87,24 +91,8 @@ func poisonedBodies(t *testing.T) []event.Body {
 	fallback.AsFallback = true
 	resumed := poisoned[event.SessionStarted]().(event.SessionStarted)
 	resumed.ForkedFrom = ""
-	bodies := []event.Body{
-		poisoned[event.SessionStarted](), resumed,
-		poisoned[event.SystemPrompt](), poisoned[event.SetProviderConfig](), fallback,
-		poisoned[event.SetRetryConfig](), poisoned[event.SetTimeout](), poisoned[event.SetDeliveryPolicy](),
-		poisoned[event.SetRequestSettings](), poisoned[event.SetTools](), poisoned[event.ToolsOffered](), poisoned[event.ApprovalRequested](), poisoned[event.ApprovalDecided](),
-		poisoned[event.BudgetSet](), poisoned[event.BudgetExceeded](), poisoned[event.SetCompaction](), poisoned[event.Compacted](),
-		poisoned[event.ToolProgress](),
-		poisoned[event.UserMessage](), poisoned[event.LLMRequestStarted](), poisoned[event.TextDelta](), poisoned[event.ReasoningDelta](),
-		poisoned[event.AssistantMessage](), event.AssistantMessage{Content: hostile},
-		poisoned[event.ToolCall](), poisoned[event.ToolResult](), failed, poisoned[event.Note](),
-		poisoned[event.LLMRequestCompleted](), poisoned[event.LLMRequestInterrupted](),
-		poisoned[event.LLMRequestFailed](), poisoned[event.LLMRequestFellBack](), poisoned[event.LLMAttemptEnded](), poisoned[event.HookApplied](), poisoned[event.InputRejected](), poisoned[event.ContentRefused](),
-		file, unnamed, event.UserMessage{Content: hostile}, poisoned[event.SessionEnded](),
-	}
-	for _, tag := range event.Tags() {
-		require.True(t, slices.ContainsFunc(bodies, func(b event.Body) bool { return b.Tag() == tag }), tag)
-	}
-	return bodies
+	return append(bodies, resumed, fallback, event.AssistantMessage{Content: hostile}, failed, unnamed, event.UserMessage{Content: hostile},
+		poisoned[event.SessionEnded]())
 }
 
 // hostileTurn is a turn with a fallback and hostile text.
@@ -292,7 +280,7 @@ func hasFlag(args []string, flag string) bool {
 func hostileClient(t *testing.T, replies [][]event.Body, noLog bool) *fakeClient {
 	f := newFake(t, slices.Clone(replies)...)
 	if !noLog {
-		f.recordBodies(poisonedBodies(t)...)
+		f.recordBodies(poisonedBodies()...)
 	}
 	f.verification = client.Verification{Problems: []client.Problem{{Place: hostile, Text: hostile}}}
 	again := newFakeOf(t, "copy")

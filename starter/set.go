@@ -138,15 +138,19 @@ func nameFlags(err error) error {
 	return usagef("%s: %s", flag, problem)
 }
 
-// effectsUsage lists values and their effects for the help of a command.
-func effectsUsage[T ~string](values []T, effects map[T]string) string {
-	width := 0
+// effectsUsage lists the values of a type and their effects for the help of a command.
+func effectsUsage[T interface {
+	~string
+	Values() []T
+	Effect() string
+}]() string {
+	values, width := T("").Values(), 0
 	for _, v := range values {
 		width = max(width, len(v)+1)
 	}
 	var b strings.Builder
 	for _, v := range values {
-		fmt.Fprintf(&b, "  %-*s %s\n", width, v, effects[v])
+		fmt.Fprintf(&b, "  %-*s %s\n", width, v, v.Effect())
 	}
 	return b.String()
 }

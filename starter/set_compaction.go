@@ -8,16 +8,10 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-var strategyEffects = map[event.Strategy]string{
-	event.StrategyDropToolResults: "replace the oldest tool results by a short text",
-	event.StrategySummarise:       "replace the oldest messages by a summary that the model writes",
-	event.StrategyTruncate:        "remove the oldest messages",
-}
-
 func newSetCompactionCommand(o *setOptions) *cobra.Command {
 	var body event.SetCompaction
 	var isOff bool
-	strategies := words(event.Strategies())
+	strategies := words(event.Strategy("").Values())
 	command := &cobra.Command{
 		Use:   "compaction [STRATEGY...] -n NAME [flags]",
 		Short: "Set how a conversation is shortened to fit the context window",
@@ -26,7 +20,7 @@ func newSetCompactionCommand(o *setOptions) *cobra.Command {
 The log keeps all events; "starter state" shows what the model receives. The
 strategies are tried in order:
 
-` + effectsUsage(event.Strategies(), strategyEffects) + `
+` + effectsUsage[event.Strategy]() + `
 The command sets all fields. Without strategies, they are drop_tool_results and
 summarise, as in new contexts; --reset returns to the settings of new contexts.`,
 		Example: `  starter set compaction drop_tool_results truncate -n demo --trigger 90

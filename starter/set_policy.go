@@ -9,16 +9,9 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-var policyEffects = map[event.Policy]string{
-	event.PolicyInterrupt: "stop the answer, keep its text, and answer again (the default)",
-	event.PolicyQueue:     "finish the answer, then answer the new input",
-	event.PolicyReject:    "reject the input",
-	event.PolicySteer:     "add the input to the next step of the turn, or answer it next",
-}
-
 func newSetPolicyCommand(o *setOptions) *cobra.Command {
 	var body event.SetDeliveryPolicy
-	policies := words(event.Policies())
+	policies := words(event.Policy("").Values())
 	wanted := oneOf(policies)
 	command := &cobra.Command{
 		Use:   "policy [" + strings.Join(policies, "|") + "] -n NAME [flags]",
@@ -27,7 +20,7 @@ func newSetPolicyCommand(o *setOptions) *cobra.Command {
 and how long input is debounced before a request is sent. Omitted values stay
 unchanged.
 
-` + effectsUsage(event.Policies(), policyEffects) + `
+` + effectsUsage[event.Policy]() + `
 Durations have a unit, as in 10ms or 1s, and are whole milliseconds.`,
 		Example: `  starter set policy queue -n demo
   starter set policy -n demo --quiet-period 300ms --max-wait 2s`,

@@ -50,7 +50,7 @@ Settings that the provider does not support are not sent to it.`,
 	int64Field(flags, &s.Seed, "seed", "sampling seed, an `INTEGER`")
 	floatField(flags, &s.FrequencyPenalty, "frequency-penalty", "", "penalty for frequent tokens, a `NUMBER` from -2 to 2")
 	floatField(flags, &s.PresencePenalty, "presence-penalty", "", "penalty for tokens that already occurred, a `NUMBER` from -2 to 2")
-	flags.StringVar(&f.effort, "reasoning-effort", "", "reasoning `EFFORT`: "+oneOf(words(event.ReasoningEfforts()))+"; not every model supports every value")
+	flags.StringVar(&f.effort, "reasoning-effort", "", "reasoning `EFFORT`: "+oneOf(words(event.ReasoningEffort("").Values()))+"; not every model supports every value")
 	flags.StringVar(&f.reasoning, "reasoning", "", "`AMOUNT` of reasoning to keep: summary (up to 16 KiB), full (up to 256 KiB) or off (default: summary)")
 	flags.StringVar(&f.toolChoice, "tool-choice", "", "`CHOICE` of tools in the first step of a turn: auto, none, required, or the name of a tool")
 	boolField(flags, &s.ParallelToolCalls, "parallel-tool-calls", "whether an answer may have several tool calls, true or false")

@@ -173,7 +173,7 @@ func (a *pendingAppend) resolve(session reducer.Session, recorded []pendingEvent
 			a.result.EventIDs = append(a.result.EventIDs, id)
 			continue
 		}
-		a.result, a.err = wire.Appended{}, appendError(wire.ErrorRefused, "the context recorded neither the event nor a rejection")
+		a.result, a.err = wire.Appended{}, appendError(wire.ErrorRejected, "the context recorded neither the event nor a rejection")
 		break
 	}
 	return a
@@ -184,7 +184,7 @@ func (a *pendingAppend) rejection(recorded []pendingEvent) error {
 	for _, e := range slices.Backward(recorded) {
 		isOurs := func(other event.Event) bool { return other.ClientEventID == e.ClientEventID }
 		if body, ok := e.Body.(event.InputRejected); ok && event.Counter(e.ID) > a.before && slices.ContainsFunc(a.events, isOurs) {
-			return appendError(wire.ErrorRefused, body.Reason, e.ID)
+			return appendError(wire.ErrorRejected, body.Reason, e.ID)
 		}
 	}
 	return nil

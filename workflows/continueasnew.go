@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
@@ -12,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
+	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
@@ -105,7 +107,7 @@ func (r *run) measureContinuation() {
 		return
 	}
 	used := r.usage()
-	r.log(line{info, "run continues as new", []any{"history_events", used.entries, "history_bytes", used.bytes}})
+	r.log(event.Line{Level: slog.LevelInfo, Message: "run continues as new", Fields: []any{"history_events", used.entries, "history_bytes", used.bytes}})
 	r.metrics.Continuations.Add(1)
 	r.metrics.HistoryEvents.Observe(float64(used.entries))
 	r.metrics.HistoryBytes.Observe(float64(used.bytes))

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// decode returns the reducer input of a signal. Malformed signals become [reducer.Refused].
+// decode returns the reducer input of a signal. Malformed signals become [reducer.Malformed].
 func decode(s signal, now time.Time) reducer.Input {
 	if s.append != nil {
 		return reducer.Received{At: now, Events: s.append.events}
@@ -29,11 +29,11 @@ func decode(s signal, now time.Time) reducer.Input {
 			events, err = decodeEvents(data)
 		}
 		if err != nil {
-			refusal := refused(now, s, data, err)
+			input := malformed(now, s, data, err)
 			if len(events) > 0 {
-				refusal.ClientEventID = events[0].ClientEventID
+				input.ClientEventID = events[0].ClientEventID
 			}
-			return refusal
+			return input
 		}
 		return reducer.Received{At: now, Events: events}
 	case wire.SignalInterrupt:
@@ -43,7 +43,7 @@ func decode(s signal, now time.Time) reducer.Input {
 		_ = json.Unmarshal(data, &in)
 		return reducer.CloseAsked{At: now, Reason: event.Redact(in.Reason, 200)}
 	default:
-		return refused(now, s, data, fmt.Errorf("want one of %s", strings.Join([]string{
+		return malformed(now, s, data, fmt.Errorf("want one of %s", strings.Join([]string{
 			wire.SignalEvent, wire.SignalInterrupt, wire.SignalClose}, ", ")))
 	}
 }
@@ -57,8 +57,8 @@ func decodeEvents(data []byte) ([]event.Event, error) {
 	return events, err
 }
 
-func refused(now time.Time, s signal, data []byte, err error) reducer.Refused {
-	return reducer.Refused{
+func malformed(now time.Time, s signal, data []byte, err error) reducer.Malformed {
+	return reducer.Malformed{
 		At:     now,
 		Reason: event.Redact(fmt.Sprintf("signal %s: %v", s.name, err), 1000),
 		Input:  event.Redact(string(data), event.MaxRejectedInput),

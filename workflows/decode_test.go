@@ -79,7 +79,7 @@ func TestAMalformedSignalIsRejected(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			refused, ok := workflows.Decode(test.signal, test.payloads, now).(reducer.Refused)
+			refused, ok := workflows.Decode(test.signal, test.payloads, now).(reducer.Malformed)
 			require.True(t, ok)
 			require.Equal(t, now, refused.At)
 			require.Contains(t, refused.Reason, test.reason)

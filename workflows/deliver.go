@@ -24,7 +24,7 @@ func (d deliveries) isReady() bool {
 	return slices.ContainsFunc(d, func(d *delivery) bool { return d.running != nil && d.running.IsReady() })
 }
 
-func (d deliveries) areComplete() bool {
+func (d deliveries) done() bool {
 	return !slices.ContainsFunc(d, func(d *delivery) bool { return d.running != nil })
 }
 
@@ -64,7 +64,7 @@ func (r *run) endDeliveries() {
 func (r *run) awaitEnd() {
 	for {
 		r.await(func() bool {
-			return !r.inbox.empty() || r.deliveries.isReady() || r.deliveries.areComplete() && workflow.AllHandlersFinished(r.ctx)
+			return !r.inbox.empty() || r.deliveries.isReady() || r.deliveries.done() && workflow.AllHandlersFinished(r.ctx)
 		})
 		if !r.inbox.empty() || !r.deliveries.isReady() {
 			return

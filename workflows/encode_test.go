@@ -225,7 +225,7 @@ func TestARecordIsTheJSONOfItsEvents(t *testing.T) {
 		require.Equal(t, string(want.Payload().GetData()), string(workflows.RecordJSON(events)))
 	}
 	var examples []event.Event
-	for i, body := range eventtest.Examples() {
+	for i, body := range event.Examples() {
 		e := loaded(i+1, body)
 		e.Timestamp, e.ContextName, e.ParentID, e.ClientEventID = time.Unix(1, 123456789), "demo", event.FormatID("demo", i), "<&>"
 		requireSame(t, []event.Event{e})

@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"fmt"
+	"log/slog"
 	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
@@ -11,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
+	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 )
 
@@ -69,7 +71,7 @@ func (r *run) recoverInput() bool {
 	}
 	r.inbox.take()
 	if result.IsGone {
-		r.log(line{warn, "the history of an earlier run is gone; input that it had not recorded is lost", []any{"run", after.RunID}})
+		r.log(event.Line{Level: slog.LevelWarn, Message: "the history of an earlier run is gone; input that it had not recorded is lost", Fields: []any{"run", after.RunID}})
 	}
 	var recovered []signal
 	for _, in := range result.Inputs {

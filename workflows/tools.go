@@ -3,6 +3,7 @@ package workflows
 import (
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
+	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
@@ -53,8 +55,8 @@ func (r *run) callTool(effect reducer.CallTool) {
 	if effect.Schema != nil {
 		message = "edited arguments are validated" // the client executes the call
 	}
-	r.logRequest(effect.RequestID, func() line {
-		return line{info, message, []any{"tool", name(call.Name), "call", name(call.ID)}}
+	r.logRequest(effect.RequestID, func() event.Line {
+		return event.Line{Level: slog.LevelInfo, Message: message, Fields: []any{"tool", event.LoggedName(call.Name), "call", event.LoggedName(call.ID)}}
 	})
 	started := toolCall{requestID: effect.RequestID, callID: call.ID, tool: call.Name}
 	var ctx workflow.Context
@@ -72,8 +74,8 @@ func (r *run) callTool(effect reducer.CallTool) {
 func (r *run) cancelTools(cancel reducer.CancelTools) {
 	for i, call := range r.calls {
 		if call.requestID == cancel.RequestID && !call.isCancelled {
-			r.logRequest(call.requestID, func() line {
-				return line{info, "tool call cancelled", []any{"tool", name(call.tool), "call", name(call.callID)}}
+			r.logRequest(call.requestID, func() event.Line {
+				return event.Line{Level: slog.LevelInfo, Message: "tool call cancelled", Fields: []any{"tool", event.LoggedName(call.tool), "call", event.LoggedName(call.callID)}}
 			})
 			r.calls[i].isCancelled = true
 			call.cancel()

@@ -56,9 +56,9 @@ func (w *writer) step() {
 	case "system":
 		w.add(event.SystemPrompt{Content: rapid.SampledFrom([]string{"", "You are helpful", "Be brief"}).Draw(w.T, "prompt")})
 	case "file":
-		w.add(FileAttachment().Draw(w.T, "file"))
+		w.add(Of[event.FileAttachment]().Draw(w.T, "file"))
 	case "config":
-		w.add(ConfigBody().Draw(w.T, "config"))
+		w.add(SettingBody().Draw(w.T, "config"))
 	case "client says":
 		w.speeches = append(w.speeches, w.add(event.AssistantMessage{Content: text(w.T)}))
 	case "call":
@@ -109,7 +109,7 @@ func (w *writer) request() {
 		return
 	case 9:
 		w.add(event.LLMAttemptEnded{RequestID: id, Attempt: w.attempt, Outcome: event.AttemptFailed, Kind: event.FailureBadRequest, Usage: usage})
-		refused := ContentRefused().Draw(w.T, "refused")
+		refused := Of[event.ContentRefused]().Draw(w.T, "refused")
 		refused.RequestID = id
 		if !refused.Content.OfTools() {
 			refused.ThroughEventID = rapid.SampledFrom(w.log).Draw(w.T, "through").ID
@@ -162,7 +162,7 @@ func (w *writer) compact(requestID string, usage event.Usage) {
 		w.sendAttempt(requestID)
 		return
 	}
-	body := Compacted().Draw(w.T, "compacted")
+	body := Of[event.Compacted]().Draw(w.T, "compacted")
 	body.RequestID, body.ThroughEventID = requestID, rapid.SampledFrom(messages).Draw(w.T, "covered")
 	if body.Strategy == event.StrategySummarise {
 		w.send(requestID, event.PurposeCompaction)
@@ -196,7 +196,7 @@ func (w *writer) callTools(requestID string, usage event.Usage) {
 	for _, id := range ids {
 		if rapid.IntRange(0, 2).Draw(w.T, "waits") == 0 {
 			w.add(event.ApprovalRequested{ToolCallID: id, RequestID: requestID, ExpiresAt: w.at.Add(time.Hour)})
-			decided := ApprovalDecided().Draw(w.T, "decision")
+			decided := Of[event.ApprovalDecided]().Draw(w.T, "decision")
 			if decided.ToolCallID = id; decided.Decision == event.Approve {
 				decided.Parameters = []byte(`{"city":"Rome"}`)
 			}

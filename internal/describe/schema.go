@@ -255,6 +255,9 @@ func (s *Schemas) constrain(schema *jsonschema.Schema, field types.Object, key, 
 		schema.Default = json.RawMessage(s.Source.Value(field, value).ExactString())
 	case "enum":
 		*schema = jsonschema.Schema{Description: schema.Description}
+		if c, ok := field.Pkg().Scope().Lookup(value).(*types.Const); ok {
+			value = constant.StringVal(c.Val())
+		}
 		for v := range strings.SplitSeq(value, "|") {
 			schema.Enum = append(schema.Enum, v)
 		}

@@ -10,7 +10,7 @@
 //	pattern, format   of a string
 //	is                the name of a component, like EventID
 //	const, default    the value
-//	enum, not         the values, as in file|url|blob; the values that are not allowed
+//	enum, not         the values, as in file|url|blob, or a constant with them; the values that are not allowed
 //	type              of any JSON, as in object|array
 //	unique            elements are distinct
 //	media             the media type of the content of a string

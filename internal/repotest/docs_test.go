@@ -215,7 +215,7 @@ func TestEveryDeliveryPolicyIsDocumented(t *testing.T) {
 	events := documents(t)[filepath.Join("docs", "events.md")]
 	help, err := os.ReadFile("starter/testdata/help.golden")
 	require.NoError(t, err)
-	for _, policy := range event.Policies() {
+	for _, policy := range event.Policy("").Values() {
 		assert.Contains(t, events, "\n| `"+string(policy)+"` |", "docs/events.md")
 		assert.Regexp(t, `(?m)^\s+`+string(policy)+`\s`, string(help), "starter set policy --help")
 	}

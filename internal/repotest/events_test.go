@@ -1,6 +1,7 @@
 package repotest
 
 import (
+	"fmt"
 	"go/constant"
 	"go/types"
 	"os"
@@ -10,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -19,87 +19,27 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/describe"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/reducer/transcript"
-	"github.com/seed-9ed7edd4/chronicle/starter/show"
 )
 
-// handled says what each event changes. A new tag fails the test until it has a row here and
-// an example in eventtest, and until each place handles it as the row says.
-var handled = map[event.Tag]struct {
-	// model is the part of reducer.ReducedContext that the event changes; "" for none.
-	model string
-	// session reports whether the event changes the state of a session besides that.
-	session bool
-	// entry reports whether the transcript for people shows the event.
-	entry bool
-	// logged reports whether the worker logs the event with a message of its own, not as
-	// "event recorded".
-	logged bool
-}{
-	event.TagSystemPrompt:          {model: "Messages", entry: true},
-	event.TagUserMessage:           {model: "Messages", session: true, entry: true},
-	event.TagAssistantMessage:      {model: "Messages", entry: true},
-	event.TagFileAttachment:        {model: "PendingAttachments"}, // shown with its message
-	event.TagToolCall:              {model: "Messages", session: true, entry: true, logged: true},
-	event.TagToolResult:            {model: "Messages", session: true, entry: true, logged: true},
-	event.TagNote:                  {entry: true},
-	event.TagSetRetryConfig:        {model: "Config", entry: true, logged: true},
-	event.TagSetProviderConfig:     {model: "Config", entry: true, logged: true},
-	event.TagSetTimeout:            {model: "Config", entry: true, logged: true},
-	event.TagSetDeliveryPolicy:     {model: "Config", entry: true, logged: true},
-	event.TagSetRequestSettings:    {model: "Config", entry: true, logged: true},
-	event.TagSetTools:              {model: "Config", entry: true, logged: true},
-	event.TagBudgetSet:             {model: "Config", entry: true, logged: true},
-	event.TagSetCompaction:         {model: "Config", entry: true, logged: true},
-	event.TagApprovalDecided:       {model: "Messages", session: true, entry: true, logged: true},
-	event.TagSessionStarted:        {session: true, entry: true, logged: true},
-	event.TagSessionEnded:          {session: true, entry: true, logged: true},
-	event.TagLLMRequestStarted:     {session: true, logged: true},
-	event.TagLLMRequestCompleted:   {session: true, entry: true, logged: true},
-	event.TagLLMRequestInterrupted: {session: true, entry: true, logged: true},
-	event.TagLLMRequestFailed:      {session: true, entry: true, logged: true},
-	event.TagLLMRequestFellBack:    {session: true, entry: true, logged: true},
-	event.TagLLMAttemptEnded:       {session: true, logged: true},
-	event.TagBudgetExceeded:        {logged: true}, // the failure of the request is shown
-	event.TagToolsOffered:          {session: true},
-	event.TagApprovalRequested:     {session: true, entry: true, logged: true},
-	event.TagHookApplied:           {entry: true, logged: true},
-	event.TagCompacted:             {model: "Messages", session: true, entry: true, logged: true},
-	event.TagContentRefused:        {model: "Refused", session: true, entry: true, logged: true},
-	event.TagInputRejected:         {entry: true, logged: true},
-	event.TagTextDelta:             {entry: true}, // never recorded, so no session folds it
-	event.TagReasoningDelta:        {entry: true}, // as above
-	event.TagToolProgress:          {entry: true}, // never recorded, so no session folds it
-}
-
-func TestEveryEventIsHandledEverywhere(t *testing.T) {
-	examples := map[event.Tag]event.Body{}
-	for _, body := range eventtest.Examples() {
-		examples[body.Tag()] = body
+// TestEveryEventIsFolded shows which folds handle an event: the part of the context for the model that it changes, the
+// session, and the transcript. A new event that one of them ignores is a difference in the golden file without that word.
+func TestEveryEventIsFolded(t *testing.T) {
+	var printed strings.Builder
+	for _, body := range event.Examples() {
+		require.NoError(t, event.New(body).Validate())
+		folds := []string{string(body.Tag())}
+		if part := foldedPart(body); part != "" {
+			folds = append(folds, "model:"+part)
+		}
+		if changesSession(body) {
+			folds = append(folds, "session")
+		}
+		if isShown(body) {
+			folds = append(folds, "transcript")
+		}
+		fmt.Fprintln(&printed, strings.Join(folds, " "))
 	}
-	lines := linesOfTheLog(t)
-	for _, tag := range event.Tags() {
-		t.Run(string(tag), func(t *testing.T) {
-			want, ok := handled[tag]
-			require.True(t, ok, "add a row to handled")
-			body, ok := examples[tag]
-			require.True(t, ok, "add an example to eventtest.Examples")
-			require.NoError(t, event.New(body).Validate())
-
-			assert.Equal(t, want.model, foldedPart(body), "reducer.Reduce")
-			assert.Equal(t, want.session, changesSession(body), "reducer.Load")
-			assert.Equal(t, want.entry, isShown(body), "transcript.Patcher")
-
-			if tag.Class() != event.ClassEphemeral {
-				require.Contains(t, lines, tag, "workflows/testdata/lines.golden")
-			}
-			assert.Equal(t, want.logged, lines[tag], "workflows/log.go")
-
-			subject, _ := show.Words(body)
-			assert.NotContains(t, subject, string(tag), "starter/show.Words has no case")
-		})
-	}
-	assert.Len(t, handled, len(event.Tags()))
-	assert.Len(t, eventtest.Examples(), len(event.Tags()))
+	golden.File(t, filepath.Join("internal", "repotest", "testdata", "events.golden"), printed.String())
 }
 
 // before is the log that the examples follow.
@@ -156,18 +96,6 @@ func isShown(body event.Body) bool {
 		e.ID = ""
 	}
 	return len(p.Apply(e)) > 0
-}
-
-// linesOfTheLog says for each recorded event whether its line has a message of its own.
-func linesOfTheLog(t *testing.T) map[event.Tag]bool {
-	data, err := os.ReadFile(filepath.Join("workflows", "testdata", "lines.golden"))
-	require.NoError(t, err)
-	own := map[event.Tag]bool{}
-	for line := range strings.Lines(string(data)) {
-		tag, rest, _ := strings.Cut(line, " ")
-		own[event.Tag(tag)] = !strings.Contains(rest, " event recorded ")
-	}
-	return own
 }
 
 // TestEventsAreDocumented compares the tables of docs/events.md with the types of the events; -update writes them.

@@ -29,11 +29,11 @@ const (
 
 	// UpdateAppend takes the input of [SignalEvent], up to [MaxAppendBytes], and optionally a [Sent]. It returns an
 	// [Appended] once it is in the log. Invalid input fails with the error type [ErrorInvalid] and
-	// does not enter the history. Input that the context rejects fails with [ErrorRefused], whose
+	// does not enter the history. Input that the context rejects fails with [ErrorRejected], whose
 	// details contain the id of the recorded InputRejectedEvent.
-	UpdateAppend = "append"
-	ErrorInvalid = "Invalid"
-	ErrorRefused = "Refused"
+	UpdateAppend  = "append"
+	ErrorInvalid  = "Invalid"
+	ErrorRejected = "Refused"
 	// ErrorExpired is the type of the error of an append after [Sent.Expires].
 	ErrorExpired = "Expired"
 

@@ -35,7 +35,7 @@ func TestNamesOfTheProtocolNeverChange(t *testing.T) {
 		"close":                               wire.SignalClose,
 		"append":                              wire.UpdateAppend,
 		"Invalid":                             wire.ErrorInvalid,
-		"Refused":                             wire.ErrorRefused,
+		"Refused":                             wire.ErrorRejected,
 		"Expired":                             wire.ErrorExpired,
 		"state":                               wire.QueryState,
 		"snapshot":                            wire.QuerySnapshot,

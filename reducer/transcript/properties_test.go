@@ -135,7 +135,7 @@ func anyEvents(t *rapid.T) []event.Event {
 				e.Extra = map[string]json.RawMessage{"line": json.RawMessage(`"{"`)}
 			}
 		case "settings":
-			e.Body = eventtest.ConfigBody().Draw(t, "settings")
+			e.Body = eventtest.SettingBody().Draw(t, "settings")
 		case "started":
 			e.Body = event.LLMRequestStarted{RequestID: request(), ThroughEventID: through(), Attempt: attempt()}
 		case "delta":
@@ -194,11 +194,11 @@ func anyEvents(t *rapid.T) []event.Event {
 		case "tools":
 			e.Body = rapid.SampledFrom([]event.Body{event.SetTools{}, event.SetTools{Tools: event.ToolList{{Name: "weather"}, {Pattern: "time"}}}}).Draw(t, "tools")
 		case "hook":
-			body := eventtest.HookApplied().Draw(t, "hook")
+			body := eventtest.Of[event.HookApplied]().Draw(t, "hook")
 			body.RequestID = request()
 			e.Body = body
 		case "compacted":
-			body := eventtest.Compacted().Draw(t, "compacted")
+			body := eventtest.Of[event.Compacted]().Draw(t, "compacted")
 			body.RequestID = request()
 			e.Body = body
 		case "approval":

@@ -156,10 +156,8 @@ func (f *fold) apply() {
 		f.appendSystem("", SubtypeSessionStarted, Info, content)
 	case event.SessionEnded:
 		f.appendSystem("", SubtypeSessionEnded, Info, "The session ended: "+body.Reason)
-	default:
-		if text := settings(body); text != "" {
-			f.appendSystem("", SubtypeSettings, Info, text)
-		}
+	case event.Setting:
+		f.appendSystem("", SubtypeSettings, Info, settings(body))
 	}
 }
 

@@ -26,30 +26,7 @@ func afterRetries(n int) string {
 	return fmt.Sprintf(" after %d retries", n)
 }
 
-func settings(body event.Body) string {
-	switch body := body.(type) {
-	case event.SetProviderConfig:
-		if body.AsFallback {
-			return "Fallback: " + body.String()
-		}
-		return "Model: " + body.String()
-	case event.SetRetryConfig:
-		return "Retries: " + body.String()
-	case event.SetTimeout:
-		return "Timeout: " + body.String()
-	case event.SetDeliveryPolicy:
-		return "Delivery: " + body.String()
-	case event.SetRequestSettings:
-		return "Requests: " + body.String()
-	case event.SetTools:
-		return "Tools: " + body.String()
-	case event.BudgetSet:
-		return "Budget: " + body.String()
-	case event.SetCompaction:
-		return "Compaction: " + body.String()
-	}
-	return ""
-}
+func settings(body event.Setting) string { return body.Setting() + ": " + body.String() }
 
 func clientTools(body event.SetTools) (tools []event.Tool) {
 	for _, t := range body.Tools {

@@ -76,7 +76,8 @@ func State(w io.Writer, s wire.State) error {
 		}
 	}
 	for _, a := range s.PendingAttachments {
-		row("attached", "%s", attachment(event.FileAttachment(a)))
+		_, text := event.FileAttachment(a).Words()
+		row("attached", "%s", text)
 	}
 	if earlier := s.MessageCount - len(s.Messages); earlier > 0 {
 		row("messages", "%s omitted", Count(earlier, "earlier one", "earlier ones"))

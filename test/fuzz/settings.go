@@ -11,7 +11,7 @@ import (
 // set sends settings: valid ones of any kind, or some that make answers fail or last.
 func set(ctx context.Context, t *target) error {
 	if t.rand.IntN(3) == 0 {
-		_, err := t.send(ctx, eventtest.ConfigBody().Example(int(t.rand.Int32())))
+		_, err := t.send(ctx, eventtest.SettingBody().Example(int(t.rand.Int32())))
 		return err
 	}
 	key := t.newKey()

@@ -23,7 +23,7 @@
 //
 // The result is valid and dense: ids count from 1 and each event's parent is the
 // event before it. Any other input is a single error that names the line and the
-// field, if it concerns one. Raw keys are rejected ([event.RefuseKeys]) and never repeated in an error.
+// field, if it concerns one. Raw keys are rejected ([event.RejectKeys]) and never repeated in an error.
 //
 // Events are streamed line by line. Messages are held in memory: the input is one JSON document,
 // and in the output, an answer can precede messages that the log recorded before it. [Write] reads

@@ -149,7 +149,7 @@ func (d *dialogue) add(raw json.RawMessage) error {
 	if fields["_tag"] != nil {
 		return problem("_tag", "unexpected in a message (write events one per line, not in an array)")
 	}
-	if err := event.RefuseKeys(fields); err != nil {
+	if err := event.RejectKeys(fields); err != nil {
 		return err
 	}
 	var m incoming

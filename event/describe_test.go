@@ -1,34 +1,41 @@
-package workflows
+package event_test
 
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/event/eventtest"
 	"github.com/seed-9ed7edd4/chronicle/event/eventtest/golden"
 )
 
-func TestEveryEventHasALineOfTheLog(t *testing.T) {
+// Each event has words for terminals and a line of the log.
+func TestEveryEventIsDescribed(t *testing.T) {
+	local := time.Local
+	time.Local = time.UTC
+	t.Cleanup(func() { time.Local = local })
 	var printed strings.Builder
-	for _, body := range eventtest.Examples() {
+	for _, body := range event.Examples() {
+		subject, text := body.Words()
+		fmt.Fprintf(&printed, "%s\n  words  %q %q\n", body.Tag(), subject, text)
 		if body.Tag().Class() == event.ClassEphemeral {
 			continue
 		}
-		l := lineOf(event.New(body))
+		line := event.LineOf(body)
 		fields := map[string]any{}
-		for i := 0; i < len(l.fields); i += 2 {
-			fields[l.fields[i].(string)] = l.fields[i+1]
+		for pair := range slices.Chunk(line.Fields, 2) {
+			fields[pair[0].(string)] = pair[1]
 		}
 		data, err := json.Marshal(fields)
 		require.NoError(t, err)
-		fmt.Fprintf(&printed, "%-28s %-5s %s %s\n", body.Tag(), [...]string{"debug", "info", "warn"}[l.level], l.message, data)
+		fmt.Fprintf(&printed, "  line   %s %q %s\n", line.Level, line.Message, data)
 	}
-	golden.File(t, "testdata/lines.golden", printed.String())
+	golden.File(t, "testdata/described.golden", printed.String())
 }
 
 // Texts of people, models and tools are not in the log, whatever the event.
@@ -51,8 +58,8 @@ func TestLinesContainNoContent(t *testing.T) {
 		event.HookApplied{RequestID: "demo:r0001", Hook: "pii", Reason: text, Change: &event.HookChange{Instructions: text}},
 		event.Compacted{RequestID: "demo:r0001", Summary: text},
 	} {
-		l := lineOf(event.New(body))
-		require.NotContains(t, fmt.Sprint(l.message, l.fields), content, body.Tag())
+		l := event.LineOf(body)
+		require.NotContains(t, fmt.Sprint(l.Message, l.Fields), content, body.Tag())
 	}
 }
 
@@ -67,8 +74,8 @@ func TestLinesContainNoSecrets(t *testing.T) {
 		event.ApprovalRequested{ToolCallID: key}, event.ApprovalDecided{ToolCallID: key},
 		event.LLMAttemptEnded{RequestID: "demo:r0001", Error: "Bearer " + key, Outcome: event.AttemptFailed, Kind: event.FailureUnavailable},
 	} {
-		l := lineOf(event.New(body))
-		require.Contains(t, fmt.Sprint(l.fields), event.Removed, body.Tag())
-		require.NotContains(t, fmt.Sprint(l.fields), key, body.Tag())
+		l := event.LineOf(body)
+		require.Contains(t, fmt.Sprint(l.Fields), event.Removed, body.Tag())
+		require.NotContains(t, fmt.Sprint(l.Fields), key, body.Tag())
 	}
 }
