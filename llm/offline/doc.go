@@ -2,7 +2,8 @@
 // workers without an API key.
 //
 //	server := &http.Server{Handler: offline.Handler(offline.Options{})}
-//	// POST /v1/chat/completions with "stream": true
+//	// GET  /v1/models
+//	// POST /v1/chat/completions, with or without "stream": true
 //
 // The answer depends only on the request: it reports the number of user messages, the attachments, and
 // whether the previous answer was interrupted. "count to 300" makes it count, which takes long

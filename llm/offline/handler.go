@@ -33,14 +33,22 @@ func Handler(o Options) http.Handler {
 		delay = defaultTokenDelay
 	}
 	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/models", models)
 	mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) {
 		complete(w, r, delay)
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, "unknown_url",
-			"%s %s: want POST /v1/chat/completions", r.Method, r.URL.Path)
+			"%s %s: want GET /v1/models or POST /v1/chat/completions", r.Method, r.URL.Path)
 	})
 	return mux
+}
+
+func models(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, map[string]any{
+		"object": "list",
+		"data":   []openai.Model{{ID: Model, Object: "model", OwnedBy: "chronicle"}},
+	})
 }
 
 func complete(w http.ResponseWriter, r *http.Request, delay time.Duration) {
@@ -57,10 +65,10 @@ func complete(w http.ResponseWriter, r *http.Request, delay time.Duration) {
 		refuse(w, http.StatusNotFound, "model_not_found", "there is no model %q here, only %q", request.Model, Model)
 	case len(request.Messages) == 0:
 		refuse(w, http.StatusBadRequest, "missing_messages", "messages: empty, want at least one")
-	case !request.Stream:
-		refuse(w, http.StatusBadRequest, "stream_required", "stream: false, want true")
-	default:
+	case request.Stream:
 		stream(w, r, answer(request), delay)
+	default:
+		writeJSON(w, http.StatusOK, answer(request).whole())
 	}
 }
 
@@ -104,6 +112,19 @@ func split(text string) []string {
 		words[i] = " " + words[i]
 	}
 	return words
+}
+
+func (c completion) whole() openai.ChatCompletionResponse {
+	return openai.ChatCompletionResponse{
+		ID: "chatcmpl-offline", Object: "chat.completion", Model: Model,
+		Choices: []openai.ChatCompletionChoice{{
+			Message: openai.ChatCompletionMessage{
+				Role: openai.ChatMessageRoleAssistant, Content: strings.Join(c.tokens, ""), ToolCalls: c.calls,
+			},
+			FinishReason: c.finishReason,
+		}},
+		Usage: c.usage,
+	}
 }
 
 func stream(w http.ResponseWriter, r *http.Request, c completion, delay time.Duration) {
@@ -159,9 +180,13 @@ func send(w http.ResponseWriter, event openai.ChatCompletionStreamResponse) erro
 }
 
 func refuse(w http.ResponseWriter, status int, code, format string, args ...any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]any{"error": openai.APIError{
+	writeJSON(w, status, map[string]any{"error": openai.APIError{
 		Message: fmt.Sprintf(format, args...), Type: "invalid_request_error", Code: code,
 	}})
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v)
 }

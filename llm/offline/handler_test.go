@@ -186,14 +186,23 @@ func post(t testing.TB, url, body string) (int, string) {
 	return resp.StatusCode, string(data)
 }
 
-func TestAnAnswerHasAtMostTheTokensOfTheRequest(t *testing.T) {
-	target := resolve(t, -1)
-	target.Settings.MaxTokens = new(3)
-	result, err := target.Stream(within(t), []reducer.Message{user("Hi")}, nil)
-	require.NoError(t, err)
-	require.Equal(t, "I am the", result.Text)
-	require.Equal(t, "length", result.FinishReason)
-	require.Equal(t, 3, result.OutputTokens)
+func TestWithoutStreamTheAnswerIsOneObject(t *testing.T) {
+	status, body := post(t, serve(t, -1)+"/chat/completions", `{"model":"offline-echo","max_tokens":3,"messages":[{"role":"user","content":"Hi"}]}`)
+	require.Equal(t, 200, status)
+	var answer struct {
+		Choices []struct {
+			Message      struct{ Role, Content string }
+			FinishReason string `json:"finish_reason"`
+		}
+		Usage struct {
+			CompletionTokens int `json:"completion_tokens"`
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(body), &answer))
+	require.Equal(t, "assistant", answer.Choices[0].Message.Role)
+	require.Equal(t, "I am the", answer.Choices[0].Message.Content)
+	require.Equal(t, "length", answer.Choices[0].FinishReason)
+	require.Equal(t, 3, answer.Usage.CompletionTokens)
 }
 
 func TestUsageIsStreamedOnlyOnRequest(t *testing.T) {
@@ -216,7 +225,6 @@ func TestUnsupportedRequestsAreRejectedAsByOpenAI(t *testing.T) {
 		"no JSON":          {"/chat/completions", "{", 400, "invalid_json"},
 		"messages missing": {"/chat/completions", `{"model":"offline-echo"}`, 400, "missing_messages"},
 		"another model":    {"/chat/completions", `{"model":"gpt-4o","messages":[{"role":"user","content":"Hi"}]}`, 404, "model_not_found"},
-		"no stream":        {"/chat/completions", `{"model":"offline-echo","messages":[{"role":"user","content":"Hi"}]}`, 400, "stream_required"},
 		"another path":     {"/embeddings", "{}", 404, "unknown_url"},
 		"another method":   {"/models", "{}", 404, "unknown_url"},
 	}
@@ -235,6 +243,16 @@ func TestUnsupportedRequestsAreRejectedAsByOpenAI(t *testing.T) {
 	}
 }
 
+func TestTheOneModelIsListed(t *testing.T) {
+	resp, err := http.Get(serve(t, -1) + "/models")
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	var list struct{ Data []struct{ ID string } }
+	require.NoError(t, json.NewDecoder(resp.Body).Decode(&list))
+	require.Len(t, list.Data, 1)
+	require.Equal(t, offline.Model, list.Data[0].ID)
+}
+
 func TestAMessageMakesItCallAnOfferedTool(t *testing.T) {
 	const tools = `"tools":[{"type":"function","function":{"name":"fetch","parameters":{"type":"object"}}}]`
 	for name, test := range map[string]struct{ text, extra, calls string }{
@@ -246,26 +264,34 @@ func TestAMessageMakesItCallAnOfferedTool(t *testing.T) {
 		"within a text":           {"Please /call fetch", tools, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			body := fmt.Sprintf(`{"model":%q,"stream":true,"messages":[{"role":"user","content":%q}],%s}`, offline.Model, test.text, test.extra)
-			status, data := post(t, serve(t, -1)+"/chat/completions", body)
-			require.Equal(t, 200, status, data)
-			var calls []string
-			for line := range strings.Lines(data) {
-				line = strings.TrimPrefix(strings.TrimSpace(line), "data: ")
-				if line == "" || line == "[DONE]" {
-					continue
-				}
-				var chunk openai.ChatCompletionStreamResponse
-				require.NoError(t, json.Unmarshal([]byte(line), &chunk))
-				for _, choice := range chunk.Choices {
-					for _, call := range choice.Delta.ToolCalls {
-						require.Equal(t, "call_0", call.ID)
-						calls = append(calls, fmt.Sprintf("%s(%s)", call.Function.Name, call.Function.Arguments))
+			for _, isStream := range []bool{true, false} {
+				body := fmt.Sprintf(`{"model":%q,"stream":%v,"messages":[{"role":"user","content":%q}],%s}`, offline.Model, isStream, test.text, test.extra)
+				resp, err := http.Post(serve(t, -1)+"/chat/completions", "application/json", strings.NewReader(body))
+				require.NoError(t, err)
+				defer resp.Body.Close()
+				data, err := io.ReadAll(resp.Body)
+				require.NoError(t, err)
+				require.Equal(t, 200, resp.StatusCode, string(data))
+				var calls []string
+				for line := range strings.Lines(string(data)) {
+					line = strings.TrimPrefix(strings.TrimSpace(line), "data: ")
+					var answer openai.ChatCompletionResponse
+					var chunk openai.ChatCompletionStreamResponse
+					if line == "" || line == "[DONE]" {
+						continue
+					}
+					require.NoError(t, json.Unmarshal([]byte(line), &answer))
+					require.NoError(t, json.Unmarshal([]byte(line), &chunk))
+					for i := range chunk.Choices {
+						for _, call := range append(chunk.Choices[i].Delta.ToolCalls, answer.Choices[i].Message.ToolCalls...) {
+							require.Equal(t, "call_0", call.ID)
+							calls = append(calls, fmt.Sprintf("%s(%s)", call.Function.Name, call.Function.Arguments))
+						}
 					}
 				}
+				require.Equal(t, test.calls, strings.Join(calls, " "))
+				require.Equal(t, test.calls != "", strings.Contains(string(data), `"finish_reason":"tool_calls"`))
 			}
-			require.Equal(t, test.calls, strings.Join(calls, " "))
-			require.Equal(t, test.calls != "", strings.Contains(data, `"finish_reason":"tool_calls"`))
 		})
 	}
 }
