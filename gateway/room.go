@@ -58,6 +58,7 @@ func (r *room) follow(ctx context.Context, c Context, registry *rooms) error {
 func (r *room) read(ctx context.Context, c Context, registry *rooms) error {
 	r.check = func() { r.probe(ctx, c) }
 	options := client.FollowOptions{Deltas: true, Waiting: func(w client.Waiting) { r.wait(ctx, w) }}
+	var newest event.Event
 	for e, err := range c.Events(ctx, "") {
 		if errors.Is(err, client.ErrNoContext) && registry.keepWaiting(r) {
 			r.isMissing = true // without the lock: viewers read it once isLoaded is set
@@ -70,10 +71,12 @@ func (r *room) read(ctx context.Context, c Context, registry *rooms) error {
 			return err
 		}
 		r.apply(e)
+		newest = e
 	}
 	r.publish(func() { r.isLoaded = true })
 	if r.last > 0 {
-		options.From, options.Running = event.FormatID(r.name, r.last), r.running
+		// The newest event is read again: if it differs, the log was reset before Follow began.
+		options.From, options.Running = newest.ParentID, r.running
 	}
 	wasMissing := r.isMissing
 	for e, err := range c.Follow(ctx, options) {
@@ -84,7 +87,12 @@ func (r *room) read(ctx context.Context, c Context, registry *rooms) error {
 			wasMissing = false
 			registry.exists(r)
 		}
-		if n := event.Counter(e.ID); 0 < n && n <= r.last {
+		n := event.Counter(e.ID)
+		if n > 0 && n == event.Counter(newest.ID) && e.Timestamp.Equal(newest.Timestamp) {
+			newest = event.Event{}
+			continue
+		}
+		if 0 < n && n <= r.last {
 			return errReset
 		}
 		r.apply(e)

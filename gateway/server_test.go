@@ -43,7 +43,8 @@ type log struct {
 	// unread blocks calls of Events until it is closed, unless it is nil.
 	unread chan struct{}
 	// send replaces Send, which records events by default.
-	send func([]event.Event) (client.Receipt, error)
+	send         func([]event.Event) (client.Receipt, error)
+	beforeFollow func() // called by each Follow; nil: not called
 	// unattended is the result of UnattendedSince; nil: a worker has the answer.
 	unattended func() time.Time
 }
@@ -112,6 +113,9 @@ func (l *log) Follow(ctx context.Context, options client.FollowOptions) iter.Seq
 		}
 		count(1)
 		defer count(-1)
+		if l.beforeFollow != nil {
+			l.beforeFollow()
+		}
 		l.Log.Follow(ctx, options)(yield)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -172,6 +173,22 @@ func TestATranscriptWaitsForAContext(t *testing.T) {
 	require.NoError(t, mine.apply(v.next()))
 	require.Contains(t, string(mine.Document), "Hello")
 	requireSame(t, w.transcript(), mine)
+}
+
+func TestALogThatIsResetBeforeItIsFollowedIsReadAgain(t *testing.T) {
+	l := newLog(event.UserMessage{Content: "first"}, event.UserMessage{Content: "abandoned"})
+	l.beforeFollow = sync.OnceFunc(func() {
+		branch, _, _ := l.Snapshot()
+		branch = slices.Clone(branch)
+		branch[1].Body, branch[1].Timestamp = event.UserMessage{Content: "branch"}, branch[1].Timestamp.Add(time.Second)
+		l.Replace(branch)
+		l.record(event.UserMessage{Content: "later"})
+	})
+	w := serve(t, fakeClient{log: l}, gateway.Options{})
+	require.Eventually(t, func() bool {
+		text := w.do(http.MethodGet, transcriptPath, "").body // or that it was reset
+		return strings.Contains(text, "branch") && strings.Contains(text, "later") && !strings.Contains(text, "abandoned")
+	}, testTimeout, time.Millisecond)
 }
 
 func TestATranscriptStreamHasTheStatus(t *testing.T) {
