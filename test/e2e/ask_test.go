@@ -31,7 +31,7 @@ func TestAskFailsWhenItsRunIsTerminatedDuringTheAnswer(t *testing.T) {
 	w.worker()
 	c := w.open("unanswered")
 	turn := w.ask(c, "Hello")
-	turn.until(func(e event.Event) bool { return e.Tag() == event.TagLLMRequestStarted })
+	turn.until(func(e event.Event) bool { return e.Tag() == event.TagTextDelta })
 	require.NoError(t, w.temporal.TerminateWorkflow(w.ctx, wire.WorkflowID(c.Name()), "", "by hand"))
 	require.ErrorIs(t, turn.outcome(), client.ErrUnanswered)
 }
