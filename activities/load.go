@@ -33,12 +33,11 @@ const errReference = "Reference"
 func (a *Activities) Load(ctx context.Context, in LoadInput) (converter.RawValue, error) {
 	ctx, stop := withHeartbeats(ctx)
 	defer stop()
-	select {
-	case a.loads <- struct{}{}:
-		defer func() { <-a.loads }()
-	case <-ctx.Done():
-		return converter.RawValue{}, ctx.Err()
+	end, err := a.beginLoad(ctx)
+	if err != nil {
+		return converter.RawValue{}, err
 	}
+	defer end()
 	payload, err := a.options.Archive.Store().Payload(ctx, references.Active(in.Reference), in.limit())
 	if err == nil && references.Is(payload) {
 		// The SDK would resolve it in the result of the activity.
@@ -51,6 +50,16 @@ func (a *Activities) Load(ctx context.Context, in LoadInput) (converter.RawValue
 		err = temporal.NewNonRetryableApplicationError("read the reference to a large input: "+err.Error(), errReference, nil)
 	}
 	return converter.NewRawValue(payload), err
+}
+
+// beginLoad waits until fewer than maxLoads loads run.
+func (a *Activities) beginLoad(ctx context.Context) (end func(), err error) {
+	select {
+	case a.loads <- struct{}{}:
+		return func() { <-a.loads }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 func (in LoadInput) limit() int64 {

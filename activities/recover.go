@@ -12,7 +12,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 )
 
-// RecoverTimeout bounds one attempt of [Activities.Recover].
+// RecoverTimeout bounds one attempt of [Activities.Recover], with the wait for other loads of the worker.
 const RecoverTimeout = 2 * time.Minute
 
 // maxRecovered bounds a result of Recover in bytes, apart from its last input.
@@ -44,6 +44,11 @@ type RecoveredInput struct {
 func (a *Activities) Recover(ctx context.Context, in RecoverInput) (result RecoverResult, err error) {
 	ctx, stop := withHeartbeats(ctx)
 	defer stop()
+	end, err := a.beginLoad(ctx)
+	if err != nil {
+		return result, err
+	}
+	defer end()
 	accepted, isComplete, err := a.log.Accepted(ctx, in.ContextName, in.After, maxRecovered, time.Now())
 	if errors.Is(err, eventlog.ErrNoContext) {
 		return RecoverResult{IsComplete: true, IsGone: true}, nil

@@ -18,6 +18,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/eventlog"
@@ -83,6 +84,8 @@ type run struct {
 	id      string
 	history []*historypb.HistoryEvent
 	status  enumspb.WorkflowExecutionStatus
+	// startedAt is zero where the order of starts does not matter.
+	startedAt time.Time
 	// isDeleted is set after the retention period.
 	isDeleted bool
 	// onEnd is called when a follower reaches the end of the run.
@@ -126,12 +129,16 @@ func (s *server) find(runID string) *run {
 
 func (s *server) DescribeWorkflowExecution(_ context.Context, workflowID, runID string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	require.Equal(s.t, "context:demo", workflowID)
+	if strings.Contains(runID, " ") {
+		return nil, serviceerror.NewInvalidArgument("Invalid RunId.")
+	}
 	r := s.find(runID)
 	if r == nil {
 		return nil, serviceerror.NewNotFound("no such workflow")
 	}
 	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
 		Execution: &commonpb.WorkflowExecution{RunId: r.id}, HistoryLength: int64(len(r.history)), Status: r.status,
+		StartTime: timestamppb.New(r.startedAt),
 	}}, nil
 }
 

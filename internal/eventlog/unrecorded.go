@@ -10,7 +10,9 @@ import (
 
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
 	updatepb "go.temporal.io/api/update/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/sdk/converter"
 	"google.golang.org/protobuf/proto"
 
@@ -92,12 +94,21 @@ func (w *walk) next(ctx context.Context) (runID string, isRegistered bool, err e
 
 // visit reports whether everything that was accepted before the input found so far is recorded.
 func (w *walk) visit(ctx context.Context, runID string, isRegistered bool) (isDone bool, err error) {
-	d, err := w.log.describe(ctx, w.contextName, runID)
-	switch status := d.GetWorkflowExecutionInfo().GetStatus(); {
+	info, err := w.describe(ctx, runID)
+	switch {
+	case !isRegistered && errors.As(err, new(*serviceerror.InvalidArgument)): // a memo may name anything
+		return false, nil
 	case err != nil:
-		return false, notFound(err)
-	case status == enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED: // the server completes no run with unprocessed input
-		return true, nil
+		return false, err
+	case info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED:
+		// The server completes no run with unprocessed input. Anyone can run a workflow that does not register.
+		return isRegistered, nil
+	}
+	if !isRegistered && IsRun(w.registered) {
+		registered, err := w.describe(ctx, w.registered)
+		if err == nil && info.GetStartTime().AsTime().Before(registered.GetStartTime().AsTime()) {
+			return false, nil // that run has looked for the input before it
+		}
 	}
 	original, named := "", ""
 	var taken *wire.Taken
@@ -109,6 +120,9 @@ func (w *walk) visit(ctx context.Context, runID string, isRegistered bool) (isDo
 			if started := h.GetWorkflowExecutionStartedEventAttributes(); started != nil {
 				original = started.GetOriginalExecutionRunId()
 				named = cmp.Or(started.GetContinuedExecutionRunId(), wire.PreviousRunOf(started.GetMemo()))
+			}
+			if !isRegistered {
+				continue // a run registers before it records anything
 			}
 			record, err := w.log.record(ctx, h)
 			if err != nil {
@@ -134,6 +148,11 @@ func (w *walk) visit(ctx context.Context, runID string, isRegistered bool) (isDo
 	}
 	w.found = append(w.found, from)
 	return isDone, nil
+}
+
+func (w *walk) describe(ctx context.Context, runID string) (*workflowpb.WorkflowExecutionInfo, error) {
+	d, err := w.log.describe(ctx, w.contextName, runID)
+	return d.GetWorkflowExecutionInfo(), notFound(err)
 }
 
 // Accepted is an input in the history of a run.

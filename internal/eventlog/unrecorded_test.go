@@ -33,6 +33,11 @@ func cutOff(t testing.TB, id, original, continued, previous string, entries ...*
 	return r
 }
 
+func startedAt(at time.Time, r *run) *run {
+	r.startedAt = at
+	return r
+}
+
 // states returns a record with a position.
 func states(t testing.TB, taken wire.Taken) *historypb.HistoryEvent {
 	t.Helper()
@@ -97,6 +102,21 @@ func TestUnrecordedInputBeginsAfterWhatIsRecorded(t *testing.T) {
 		},
 		"a memo that names an old run": {
 			[]*run{cutOff(t, "A", "A", "", "", own(3)), cutOff(t, "B", "B", "", "", own(2))}, "AB", "A", nil, []wire.Taken{{RunID: "B", Signals: 2}},
+		},
+		"a memo that names no run": {
+			[]*run{cutOff(t, "A", "A", "", "", own(3))}, "A", "no run", nil, []wire.Taken{{RunID: "A", Signals: 3}},
+		},
+		"a stranger's run that completed": {
+			[]*run{cutOff(t, "A", "A", "", "", own(3)), {id: "X", status: enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED}}, "A", "X", nil,
+			[]wire.Taken{{RunID: "A", Signals: 3}},
+		},
+		"a stranger's run with a marker": {
+			[]*run{cutOff(t, "A", "A", "", "", own(3)), cutOff(t, "X", "X", "", "", marker(wire.MarkerName, map[string]*commonpb.Payloads{wire.MarkerData: payloads(t, "text")}))}, "A", "X", nil,
+			[]wire.Taken{{RunID: "A", Signals: 3}, {RunID: "X"}},
+		},
+		"a memo that names a run before the registered one": {
+			[]*run{cutOff(t, "U", "U", "", ""), startedAt(epoch.Add(time.Hour), cutOff(t, "A", "A", "", "", own(3)))}, "A", "U", nil,
+			[]wire.Taken{{RunID: "A", Signals: 3}},
 		},
 		"a memo that names the run itself": {
 			[]*run{cutOff(t, "A", "A", "", "", own(3))}, "A", "N", nil, []wire.Taken{{RunID: "A", Signals: 3}},

@@ -12,6 +12,7 @@ package references
 import (
 	"bytes"
 	"context"
+	"fmt"
 
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
@@ -75,12 +76,33 @@ func (c codec) Unmarshal(data mem.BufferSlice, response any) error {
 		return err
 	}
 	message := response.(proto.Message)
+	if err := decodeRaw(message); err != nil {
+		return err
+	}
 	omitRecorded(message)
 	encoded := buffer.ReadOnlyData()
 	if !bytes.Contains(encoded, []byte(messageType)) && !bytes.Contains(encoded, []byte(encodingLegacy)) {
 		return nil
 	}
 	return MakeInert(context.Background(), message)
+}
+
+// decodeRaw decodes a history that the SDK would decode later: servers with history.sendRawWorkflowHistory send it encoded.
+func decodeRaw(response proto.Message) error {
+	page, ok := response.(*workflowservice.GetWorkflowExecutionHistoryResponse)
+	if !ok || len(page.GetRawHistory()) == 0 {
+		return nil
+	}
+	page.History = &historypb.History{}
+	for _, blob := range page.GetRawHistory() {
+		var part historypb.History
+		if err := proto.Unmarshal(blob.GetData(), &part); err != nil {
+			return fmt.Errorf("decode a page of a history: %w", err)
+		}
+		page.History.Events = append(page.History.Events, part.GetEvents()...)
+	}
+	page.RawHistory = nil
+	return nil
 }
 
 // omitRecorded empties the SideEffect markers in a workflow task whose history continues that of a cached workflow.

@@ -102,6 +102,21 @@ func TestReferencesFromOutsideBecomeInert(t *testing.T) {
 	}
 }
 
+func TestAReferenceInARawHistoryIsInert(t *testing.T) {
+	history := events(&historypb.HistoryEvent{Attributes: &historypb.HistoryEvent_WorkflowExecutionSignaledEventAttributes{
+		WorkflowExecutionSignaledEventAttributes: &historypb.WorkflowExecutionSignaledEventAttributes{Input: payloads(reference())},
+	}}).GetHistory()
+	data, err := proto.Marshal(history)
+	require.NoError(t, err)
+	raw := &workflowservice.GetWorkflowExecutionHistoryResponse{RawHistory: []*commonpb.DataBlob{{Data: data}, {Data: data}}}
+	page := received(t, raw).(*workflowservice.GetWorkflowExecutionHistoryResponse)
+	require.Empty(t, page.GetRawHistory())
+	require.Len(t, page.GetHistory().GetEvents(), 2)
+	for _, e := range page.GetHistory().GetEvents() {
+		require.True(t, references.IsInert(e.GetWorkflowExecutionSignaledEventAttributes().GetInput().GetPayloads()[0]))
+	}
+}
+
 func TestAnInertReferenceKeepsItsData(t *testing.T) {
 	signaled := &historypb.WorkflowExecutionSignaledEventAttributes{Input: payloads(reference())}
 	require.NoError(t, references.MakeInert(t.Context(), signaled))

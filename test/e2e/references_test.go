@@ -150,7 +150,7 @@ func TestAContextStartedWithTheMemoOfAnotherStoreOpens(t *testing.T) {
 	w.client = client.New(client.Options{Temporal: w.temporal, Namespace: "default", Stream: w.stream, Archive: w.archive, TaskQueue: w.queue})
 	c := w.open("claimed")
 	_, err = w.temporal.ExecuteWorkflow(w.ctx, sdkclient.StartWorkflowOptions{
-		ID: wire.WorkflowID(c.Name()), TaskQueue: w.queue, Memo: map[string]any{wire.MemoStore: "evil"},
+		ID: wire.WorkflowID(c.Name()), TaskQueue: w.queue, Memo: map[string]any{wire.MemoStore: "evil", wire.MemoPreviousRun: "no run"},
 	}, wire.WorkflowType, claim(missing, "nope"))
 	require.NoError(t, err)
 	w.awaitHistory(c, func(h *historypb.HistoryEvent) bool { return h.GetWorkflowPropertiesModifiedEventAttributes() != nil })

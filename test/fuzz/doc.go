@@ -19,8 +19,8 @@
 //
 //   - The context answers a new message.
 //   - Accepted input (202, an update that returned, a signal with a client event id) is recorded once among a
-//     thousand others, or rejected in the log. A termination may lose input without an event id, and input that was
-//     to be recorded again after a reset.
+//     thousand others, or rejected in the log. A termination may lose input without an event id, since a plain start
+//     after it does not name a run that no worker opened, and input that was to be recorded again after a reset.
 //   - starter verify finds no problem. Each request ends once, and none overlap.
 //   - The transcript of the gateway, which had a viewer during all steps, equals that of the log.
 //   - The model received no request that OpenAI's rules reject. Neither the log of a context nor that of the

@@ -114,7 +114,7 @@ func query(ctx context.Context, t *target) error {
 func start(ctx context.Context, t *target) error {
 	_, err := t.Temporal.ExecuteWorkflow(ctx, sdkclient.StartWorkflowOptions{
 		ID: t.id, TaskQueue: taskQueue, WorkflowExecutionErrorWhenAlreadyStarted: true,
-		Memo: map[string]any{pick(t.rand, wire.MemoStore, wire.MemoStore, "x"): pick[any](t.rand, "evil", 7, []string{"a"}, t.claim(missing, "nope"))},
+		Memo: map[string]any{pick(t.rand, wire.MemoStore, wire.MemoPreviousRun, "x"): pick[any](t.rand, "evil", 7, []string{"a"}, t.claim(missing, "nope"))},
 	}, wire.WorkflowType, pick[any](t.rand, payload("json/plain", t.malformed()), t.claim(missing, "nope"), payload("binary/plain", []byte{0xff}),
 		map[string]any{"session": "AAAA", "packed": 7, "eventCount": -1}))
 	return err

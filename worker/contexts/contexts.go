@@ -1,6 +1,7 @@
 package contexts
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -135,6 +136,7 @@ func (c *Connection) NewWorker(options Options) (*Worker, error) {
 }
 
 func (c *Connection) workerOptions(options Options) worker.Options {
+	failover := cmp.Or(options.Failover, activities.DefaultFailover)
 	main := worker.Options{
 		// By default, the SDK delays a heartbeat by up to 0.8 of its timeout. The response to one reports the
 		// cancellation of an activity.
@@ -151,6 +153,8 @@ func (c *Connection) workerOptions(options Options) worker.Options {
 		// fixed, because pollers that adapt it wake up ten times a second, two thirds of the CPU of an idle worker.
 		MaxConcurrentWorkflowTaskPollers: 64, // half of them for contexts that are not cached
 		MaxConcurrentActivityTaskPollers: 32,
+		// A dead worker delays the workflow task that decides about its attempt by this time, by default 5 s.
+		StickyScheduleToStartTimeout: min(max(failover/3, time.Second), 5*time.Second),
 		// The default of 1 s is too short to decode large sessions when many tasks share few cores (60
 		// contexts of 7 MB on two cores exceed 5 s), and the failed task would only be retried.
 		DeadlockDetectionTimeout: 30 * time.Second,
