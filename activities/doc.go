@@ -7,6 +7,8 @@
 //	Deliver   calls a hook with the recorded events
 //	Stop      sends a stop message to the worker that runs an attempt
 //	Send      sends an event to a context, for schedules
+//	Load      reads a large input from the blob store
+//	Recover   returns the input that a terminated run accepted and did not record
 //
 // Package worker/contexts registers them, so this package has no example of its own. Workflows refer to them through a nil pointer:
 //
@@ -26,5 +28,5 @@
 //     request with provider state as malformed, it is sent once more without the state.
 //   - A tool call is made at most once, unless its tool is idempotent or a reset repeats the call. A
 //     failed call is a result.
-//   - The package depends on neither a model library nor NATS: it declares [Models] and [Stream].
+//   - The package depends on no model library: it declares [Models].
 package activities

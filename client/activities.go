@@ -44,8 +44,9 @@ const defaultBeat = 10 * time.Second
 //	err := workflow.ExecuteActivity(ctx, contexts.Ask, client.Question{ContextName: "demo", Events: events}).Get(ctx, &answer)
 //
 // All attempts of the activity ask once: events without a ClientEventID have one that is derived from the run id of the
-// workflow and the id of the activity. An attempt after a timeout or on another worker waits for the same answer. When
-// the activity is cancelled, the answer goes on.
+// workflow and the id of the activity. An attempt after a timeout or on another worker waits for the same answer. This
+// holds while the context has fewer than 1,000 newer events with a ClientEventID (reducer.MaxRecent).
+// When the activity is cancelled, the answer goes on.
 //
 // The error is a non-retryable *temporal.ApplicationError if the same question would have the same outcome. Its type is
 // the tag of the event that ended the turn: [event.TagLLMRequestFailed], [event.TagLLMRequestInterrupted], whose details

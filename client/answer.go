@@ -39,17 +39,19 @@ func (e *TurnError) Error() string {
 func answerOf(turn iter.Seq2[event.Event, error]) (string, error) {
 	text := ""
 	var end event.Event
+	var rejection error
 	for e, err := range turn {
 		if err != nil {
 			return "", err
 		}
+		rejection = nil // only the rejection of the turn's own input is its last event
 		switch body := e.Body.(type) {
 		case event.LLMRequestStarted:
 			text, end = "", event.Event{}
 		case event.AssistantMessage:
 			text = body.Content
 		case event.InputRejected:
-			return "", fmt.Errorf("%w: %s", ErrRefused, body.Reason)
+			rejection = fmt.Errorf("%w: %s", ErrRefused, body.Reason)
 		case event.RequestEnd:
 			end = e
 		case event.SessionStarted:
@@ -57,6 +59,9 @@ func answerOf(turn iter.Seq2[event.Event, error]) (string, error) {
 				return "", ErrUnanswered
 			}
 		}
+	}
+	if rejection != nil {
+		return "", rejection
 	}
 	if _, ok := end.Body.(event.LLMRequestCompleted); ok || end.Body == nil {
 		return text, nil

@@ -48,9 +48,7 @@ type Config struct {
 	TaskQueue string // of contexts; empty: "contexts"
 	// Tracers makes spans of the calls to Temporal, and of the work of workers. Nil: none.
 	Tracers trace.TracerProvider
-	// Meters records metrics of the blob store and of workers; nil: none. Its views must not drop the instrument
-	// chronicle_batches. Observations are buffered, and at each export the callback of this instrument passes them to the
-	// other instruments.
+	// Meters records metrics of the blob store and of workers; nil: none.
 	Meters metric.MeterProvider
 	// Logger receives what happens to the connections, and what the Temporal SDK logs unless Temporal has a Logger. Nil:
 	// Dial discards it, Connect uses [slog.Default].

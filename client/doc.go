@@ -12,7 +12,8 @@
 // # Guarantees
 //
 //   - When [Context.Send] returns nil, Temporal has stored the events, and a worker records them in
-//     order, the next run if theirs is terminated. Only a reset of the run can lose them.
+//     order, the next run if theirs is terminated. [Context.Send] says which resets and terminations
+//     lose them.
 //   - Events are deduplicated by ClientEventID: a Send with an unknown outcome can be repeated.
 //   - [Context.Follow] yields each recorded event once and in order, across runs and sessions.
 //     Deltas are interleaved, and are lost while NATS is unavailable.

@@ -34,8 +34,10 @@ type Receipt struct {
 }
 
 // Send delivers events as one input, accepted or rejected as a whole. It creates the context, or
-// its next session, if needed. When Send returns nil, the input is stored, and only a reset of
-// the run can lose it: after a termination, the next run records it.
+// its next session, if needed. When Send returns nil, the input is stored, and the next run records
+// it if its run is terminated. It is lost if a reset of the run excludes it, if the server removes the
+// history of a terminated run before the next one starts, or if no worker had opened the terminated run
+// and another program than a client of this package starts the next one.
 //
 // Events without a ClientEventID are assigned one. To repeat a Send with an unknown outcome, use
 // the ids of its receipt; the context deduplicates them among its newest thousand. Events of one
@@ -82,9 +84,8 @@ func (c *Context) Send(ctx context.Context, events ...event.Event) (Receipt, err
 	if err == nil || errors.Is(err, ErrRefused) || ctx.Err() != nil {
 		return sent, c.explain(ctx, "send to", err, ErrUnreachable)
 	}
-	// There is no worker, or an older one without updates, or the run has too many updates
-	// or is closing. If the update completes as well, before it expires, the events are
-	// deduplicated.
+	// There is no worker, or the run has too many updates or is closing. If the update completes
+	// as well, before it expires, the events are deduplicated.
 	err = c.sendSignal(ctx, input)
 	return sent, c.explain(ctx, "send to", err, ErrUnreachable)
 }
@@ -117,7 +118,7 @@ func (c *Context) sendUpdate(ctx context.Context, input converter.RawValue) ([]s
 		switch failure.Type() {
 		case wire.ErrorRejected:
 			refused := &refusal{reason: failure.Message()}
-			_ = failure.Details(&refused.eventID) // workers of earlier versions send none
+			_ = failure.Details(&refused.eventID) // none if the context recorded no rejection
 			return nil, refused
 		case wire.ErrorInvalid:
 			return nil, &event.FieldError{Problem: failure.Message()}

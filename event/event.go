@@ -3,11 +3,8 @@ package event
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
-	"slices"
-	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -125,21 +122,9 @@ func appendFields(buf *bytes.Buffer, object any) error {
 	return nil
 }
 
-// laterFields are unknown to version 0.1.0, which recorded any value of them as an extra field.
-var laterFields = map[Tag][]string{
-	TagUserMessage:      {"settings"},
-	TagAssistantMessage: {"reasoning", "providerState"},
-	TagToolCall:         {"requestId"},
-	TagToolResult:       {"durationMs"},
-}
-
-// UnmarshalJSON decodes and validates an event. A null counts as a missing field. An invalid event
-// with an id comes from a log, so it is decoded as in version 0.1.0 ([DecodeEarlierInput]).
+// UnmarshalJSON decodes and validates an event. A null counts as a missing field.
 func (e *Event) UnmarshalJSON(data []byte) error {
-	out, err := decode(data, reading{})
-	if err != nil && out.ID != "" {
-		out, err = decodeEarlier(data)
-	}
+	out, err := decode(data, false)
 	if err != nil {
 		return err
 	}
@@ -147,36 +132,8 @@ func (e *Event) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-func decodeEarlier(data []byte) (Event, error) {
-	out, err := decode(data, reading{})
-	var extra []string
-	for name := laterField(err); name != "" && !slices.Contains(extra, name); name = laterField(err) {
-		extra = append(extra, name)
-		out, err = decode(data, reading{extra: extra})
-	}
-	return out, err
-}
-
-func laterField(err error) string {
-	var fe *FieldError
-	if !errors.As(err, &fe) {
-		return ""
-	}
-	name, _, _ := strings.Cut(fe.Field, ".")
-	if !slices.Contains(laterFields[fe.Tag], name) {
-		return ""
-	}
-	return name
-}
-
-// reading is how an event is decoded.
-type reading struct {
-	extra  []string // fields of the body that are treated as unknown
-	strict bool     // apply the rules of [DecodeInput] for unknown fields
-}
-
-// decode returns the envelope read so far with an error.
-func decode(data []byte, how reading) (Event, error) {
+// decode applies the rules of [DecodeInput] for unknown fields if isInput is true.
+func decode(data []byte, isInput bool) (Event, error) {
 	var fields map[string]json.RawMessage
 	// encoding/json accepts invalid UTF-8; RFC 8259, section 8.1, does not.
 	if err := json.Unmarshal(data, &fields); err != nil || fields == nil || !utf8.Valid(data) {
@@ -192,18 +149,18 @@ func decode(data []byte, how reading) (Event, error) {
 		return Event{}, &FieldError{Field: "_tag", Problem: fmt.Sprintf("unknown tag %s (want one of %s)", quote(string(tag)), tagList())}
 	}
 	var check func() error
-	if how.strict {
+	if isInput {
 		check = func() error { return kind.checkInput(data) }
 	}
 	var out Event
-	if err := out.fill(fields, kind, how.extra, check); err != nil {
-		return out, tagged(kind.tag, err)
+	if err := out.fill(fields, kind, check); err != nil {
+		return Event{}, tagged(kind.tag, err)
 	}
 	return out, out.Validate()
 }
 
 // fill calls check, which may be nil, before it decodes the body, so that a misspelt field is not reported as missing.
-func (e *Event) fill(fields map[string]json.RawMessage, kind kind, extra []string, check func() error) error {
+func (e *Event) fill(fields map[string]json.RawMessage, kind kind, check func() error) error {
 	for _, f := range []struct {
 		name string
 		into any
@@ -227,17 +184,9 @@ func (e *Event) fill(fields map[string]json.RawMessage, kind kind, extra []strin
 			return err
 		}
 	}
-	kept := map[string]json.RawMessage{}
-	for _, name := range extra {
-		kept[name] = fields[name]
-		delete(fields, name)
-	}
 	body, err := decodeBody(fields, reflect.TypeOf(kind.body))
 	if err != nil {
 		return err
-	}
-	for _, name := range extra {
-		fields[name] = kept[name]
 	}
 	e.Timestamp = e.Timestamp.UTC()
 	if year := e.Timestamp.Year(); year < 0 || year > 9999 {

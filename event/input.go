@@ -18,12 +18,34 @@ import (
 // Unlike [Event.UnmarshalJSON], which reads recorded events, it rejects unknown fields of settings, of decisions
 // and of nested objects, names that differ by case, and repeated names. Other events keep unknown fields
 // ([Event.Extra]) unless these resemble one of theirs.
-func DecodeInput(data []byte) ([]Event, error) { return decodeInput(data, decodeOneInput) }
-
-// DecodeEarlierInput decodes an input as version 0.1.0 did: invalid values of fields that it did
-// not define are extra fields, and neither [MaxDepth] nor the rules for unknown fields apply.
-func DecodeEarlierInput(data []byte) ([]Event, error) {
-	return decodeInput(data, decodeOneEarlierInput)
+func DecodeInput(data []byte) ([]Event, error) {
+	data = bytes.TrimSpace(data)
+	if len(data) == 0 || data[0] != '[' {
+		e, err := decodeOneInput(data)
+		if err != nil {
+			return nil, err
+		}
+		return []Event{e}, nil
+	}
+	var elements []json.RawMessage
+	if err := json.Unmarshal(data, &elements); err != nil {
+		return nil, &FieldError{Problem: "want a JSON array of events, got " + describe(data)}
+	}
+	if len(elements) == 0 {
+		return nil, &FieldError{Problem: "the array has no events"}
+	}
+	if len(elements) > MaxInputEvents {
+		return nil, &FieldError{Problem: fmt.Sprintf("the array has %d events (at most %d)", len(elements), MaxInputEvents)}
+	}
+	events := make([]Event, 0, len(elements))
+	for i, element := range elements {
+		e, err := decodeOneInput(element)
+		if err != nil {
+			return nil, fmt.Errorf("event %d of %d: %w", i+1, len(elements), err)
+		}
+		events = append(events, e)
+	}
+	return events, nil
 }
 
 // ValidateInput checks an event as [DecodeInput] does.
@@ -59,57 +81,19 @@ func DecodeSettings(data []byte, into any) error {
 	return nil
 }
 
-func decodeInput(data []byte, decodeOne func([]byte) (Event, error)) ([]Event, error) {
-	data = bytes.TrimSpace(data)
-	if len(data) == 0 || data[0] != '[' {
-		e, err := decodeOne(data)
-		if err != nil {
-			return nil, err
-		}
-		return []Event{e}, nil
-	}
-	var elements []json.RawMessage
-	if err := json.Unmarshal(data, &elements); err != nil {
-		return nil, &FieldError{Problem: "want a JSON array of events, got " + describe(data)}
-	}
-	if len(elements) == 0 {
-		return nil, &FieldError{Problem: "the array has no events"}
-	}
-	if len(elements) > MaxInputEvents {
-		return nil, &FieldError{Problem: fmt.Sprintf("the array has %d events (at most %d)", len(elements), MaxInputEvents)}
-	}
-	events := make([]Event, 0, len(elements))
-	for i, element := range elements {
-		e, err := decodeOne(element)
-		if err != nil {
-			return nil, fmt.Errorf("event %d of %d: %w", i+1, len(elements), err)
-		}
-		events = append(events, e)
-	}
-	return events, nil
-}
-
 func decodeOneInput(data []byte) (Event, error) {
 	// For invalid JSON, decode returns a [*FieldError]; json.Unmarshal would return its syntax error.
-	e, err := mustBeInput(decode(data, reading{strict: true}))
+	e, err := decode(data, true)
 	var invalid *FieldError
-	if errors.As(err, &invalid) && invalid.Tag.Class() != 0 && !invalid.Tag.IsInput() {
+	switch {
+	case errors.As(err, &invalid) && invalid.Tag.Class() != 0 && !invalid.Tag.IsInput():
 		return Event{}, reserved(invalid.Tag) // rather than a missing field
-	}
-	if err == nil && isTooDeep(data, MaxDepth) {
-		return Event{}, &FieldError{Tag: e.Tag(), Problem: fmt.Sprintf("JSON nested more than %d levels deep", MaxDepth)}
-	}
-	return e, err
-}
-
-func decodeOneEarlierInput(data []byte) (Event, error) { return mustBeInput(decodeEarlier(data)) }
-
-func mustBeInput(e Event, err error) (Event, error) {
-	if err != nil {
+	case err != nil:
 		return Event{}, err
-	}
-	if !e.Tag().IsInput() {
+	case !e.Tag().IsInput():
 		return Event{}, reserved(e.Tag())
+	case isTooDeep(data, MaxDepth):
+		return Event{}, &FieldError{Tag: e.Tag(), Problem: fmt.Sprintf("JSON nested more than %d levels deep", MaxDepth)}
 	}
 	return e, nil
 }

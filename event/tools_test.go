@@ -161,24 +161,6 @@ func TestAnyBytesOfAToolFitIntoAnEvent(t *testing.T) {
 	})
 }
 
-// Version 0.1.0 recorded these fields as extra fields with any value.
-func TestFieldsOfToolsInOldLogsAreKept(t *testing.T) {
-	for _, in := range []string{
-		`{"_tag":"ToolCallEvent","id":"demo:0001","toolCallId":"c","toolName":"n","requestId":7}`,
-		`{"_tag":"ToolResultEvent","id":"demo:0001","toolCallId":"c","value":1,"durationMs":-5}`,
-		`{"_tag":"ToolResultEvent","id":"demo:0001","toolCallId":"c","value":1,"durationMs":"long"}`,
-	} {
-		var e event.Event
-		require.NoError(t, e.UnmarshalJSON([]byte(in)), in)
-		require.Len(t, e.Extra, 1)
-		out, err := e.MarshalJSON()
-		require.NoError(t, err)
-		require.JSONEq(t, in, string(out))
-		_, err = event.DecodeInput([]byte(in))
-		require.Error(t, err, "as input")
-	}
-}
-
 func TestARuleThatCanMatchNoToolIsIdle(t *testing.T) {
 	for _, test := range []struct {
 		tools string // the tools of the event

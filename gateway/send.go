@@ -18,9 +18,10 @@ import (
 
 // sendEvents sends an event, or an array of events that is accepted or rejected as a whole.
 //
-// After a 202 response, only a reset of the workflow from outside can lose the events. A client that received no
-// response can repeat the request with the same `Idempotency-Key`. The body is JSON in UTF-8 without a Content-Encoding.
-// It must arrive within 15 minutes, and each 64 KiB of it within 30 seconds.
+// After a 202 response, only a reset or a termination of the workflow from outside can lose the events, in the cases
+// that docs/limits.md names. A client that received no response can repeat the request with the same `Idempotency-Key`.
+// The body is JSON in UTF-8 without a Content-Encoding. It must arrive within 15 minutes, and each 64 KiB of it within
+// 30 seconds.
 func (g *Gateway) sendEvents(w http.ResponseWriter, r *http.Request) error {
 	c, err := g.context(r)
 	if err != nil {

@@ -196,13 +196,14 @@ func (o rerunOptions) askAgain(ctx context.Context, to conversation, q question)
 		if err != nil {
 			return reply{}, err
 		}
-		switch e.Tag() {
-		case event.TagInputRejected:
-			return reply{Problem: show.Note(e.Body)}, nil
-		case event.TagUserMessage:
+		if e.Tag() == event.TagUserMessage {
 			asked = len(log)
 		}
 		log = append(log, e)
+	}
+	// Only the rejection of the turn's own input is its last event.
+	if last := len(log) - 1; last >= 0 && log[last].Tag() == event.TagInputRejected {
+		return reply{Problem: show.Note(log[last].Body)}, nil
 	}
 	if asked < 0 {
 		return reply{}, turnError(nil)

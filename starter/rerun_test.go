@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,6 +52,16 @@ copy: 10ms
 		event.UserMessage{Content: "What is it?"},
 	}, sent)
 	require.Len(t, again.inputs[1], 1)
+}
+
+func TestOnlyTheRejectionOfItsOwnInputEndsATurnOfARerun(t *testing.T) {
+	rejection := event.InputRejected{Reason: "too long"}
+	answer := answered("copy:r0001", 5, "A cat.")
+	c, _ := asked(t, slices.Insert(answer, 1, event.Body(rejection)), []event.Body{rejection})
+	got := starterWith(t, t.Context(), c, strings.NewReader(""), rerunArgs...)
+	require.Equal(t, exit.Failure, got.code, got)
+	require.Contains(t, got.out, "What is it? | A cat.<br>[5ms] | A cat.<br>[5ms] |\n")
+	require.Contains(t, got.out, "Which \\| one? | [failed: quota] | [input rejected: too long] |\n")
 }
 
 func TestARerunHasNoTools(t *testing.T) {

@@ -45,9 +45,8 @@ func (d Delta) Bodies() iter.Seq[event.Body] {
 	}
 }
 
-// message is the JSON of a delta, an [event.TextDelta] event with an empty envelope. Followers of
-// release 0.1.0 see an empty text instead of reasoning, and no gap. Text and reasoning share a type,
-// because detecting the type before decoding each delta would take several times as long.
+// message is the JSON of a delta, an [event.TextDelta] event with an empty envelope. Text and reasoning
+// share a type, because detecting the type before decoding each delta would take several times as long.
 type message struct {
 	Tag event.Tag `json:"_tag"`
 	Delta
@@ -73,8 +72,7 @@ func decodeDelta(data []byte) (Delta, error) {
 	return m.Delta, nil
 }
 
-// progressMessage is an [event.ToolProgress] event with an empty envelope. Followers of release
-// 0.1.0 ignore it.
+// progressMessage is an [event.ToolProgress] event with an empty envelope.
 type progressMessage struct {
 	Tag event.Tag `json:"_tag"`
 	event.ToolProgress

@@ -11,7 +11,7 @@ import (
 
 // partHeader is the header of each part of a response that is too large for one message: the id of
 // the response, the number of the part from 1, and the number of parts. The concatenated data of the
-// parts are the response. Followers of release 0.1.0 ignore parts, which are not JSON.
+// parts are the response.
 const partHeader = "Chronicle-Part"
 
 const maxPartHeader = 1 << 10 // bytes

@@ -66,10 +66,17 @@ func (s *Servers) listOf(ctx context.Context, server *server, r tool.OfferReques
 	s.logger.WarnContext(ctx, "the tools of an MCP server are not offered", "server", server.config.Name, "context", r.ContextName, "error", err.Error())
 	for _, pattern := range r.Patterns {
 		_, name, _ := strings.Cut(strings.TrimPrefix(pattern, Prefix), "/")
-		tools = append(tools, tool.Withheld(canonicalName(server.config.Name, cmp.Or(name, "*")), "the MCP server is unavailable: "+err.Error()))
+		name = canonicalName(server.config.Name, cmp.Or(name, "*"))
+		if event.MatchTool(pattern, name) {
+			tools = append(tools, tool.Withheld(name, unavailable))
+		}
 	}
 	return tools
 }
+
+// unavailable is the reason in the log of a context. The error stays in that of the worker: it may contain internal
+// addresses, and a reason that varies would record another ToolsOffered each turn.
+const unavailable = "the MCP server is unavailable"
 
 func matchesAny(patterns []string, name string) bool {
 	for _, pattern := range patterns {

@@ -231,14 +231,31 @@ func TestAServerThatFailsKeepsItsToolsAndIsStartedAgain(t *testing.T) {
 
 func TestTheToolsOfAServerThatNeverRanAreWithheld(t *testing.T) {
 	t.Parallel()
-	w := newWorker(t, nil, mcp.Server{Name: "a", Command: "unused"})
-	w.Dial("a", func() (io.ReadWriteCloser, error) { return nil, errors.New("out of memory") })
-	offered, err := w.set.Offer(deadline(t), offerOf("mcp:a/t", "mcp:*", "mcp:other-*/t"))
-	require.NoError(t, err)
-	const reason = "the MCP server is unavailable: out of memory"
-	require.Equal(t, []activities.Tool{{Canonical: "mcp:a/*", Withheld: reason}, {Canonical: "mcp:a/t", Withheld: reason}}, offered)
-	require.Contains(t, w.log.String(), `msg="the tools of an MCP server are not offered" server=a context=demo error="out of memory"`)
-	require.Equal(t, `"MCP server a is unavailable: out of memory (the call was not made)"`, w.failure(t, "mcp__a__t", `{}`))
+	w := newWorker(t, nil, mcp.Server{Name: "a", Command: "unused"}, mcp.Server{Name: "b", Command: "unused"})
+	w.Dial("a", func() (io.ReadWriteCloser, error) { return nil, errors.New("out of memory at 10.0.0.7:41234") })
+	b := newServer()
+	addTool(b, &sdk.Tool{Name: "read"}, returns("content"))
+	w.inMemory(t, "b", b)
+	for _, test := range []struct {
+		patterns, want string
+	}{
+		{"mcp:a/t mcp:* mcp:other-*/t", "mcp:a/* mcp:a/t"},
+		{"mcp:a/* mcp:b/read mcp:*/write", "mcp:a/* mcp:a/write"},
+		{"mcp:b/read mcp:b*", ""},
+	} {
+		offered, err := w.set.Offer(deadline(t), offerOf(strings.Fields(test.patterns)...))
+		require.NoError(t, err)
+		var withheld []string
+		for _, tool := range offered {
+			if tool.Withheld != "" {
+				withheld = append(withheld, tool.Canonical)
+				require.Equal(t, "the MCP server is unavailable", tool.Withheld, "the same in all turns, for the hash of a ToolsOffered")
+			}
+		}
+		require.Equal(t, test.want, strings.Join(withheld, " "), test.patterns)
+	}
+	require.Contains(t, w.log.String(), `msg="the tools of an MCP server are not offered" server=a context=demo error="out of memory at 10.0.0.7:41234"`)
+	require.Equal(t, `"MCP server a is unavailable: out of memory at 10.0.0.7:41234 (the call was not made)"`, w.failure(t, "mcp__a__t", `{}`))
 }
 
 func TestClosedServersAreNotStarted(t *testing.T) {

@@ -11,7 +11,6 @@ package chronicletest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/url"
 	"os"
@@ -35,13 +34,19 @@ type Server struct {
 	model    script
 }
 
-// Start starts the servers until the end of the test. The test fails on requests to the model that its steps do not
-// expect, and on remaining steps.
-func Start(t llmtest.TB, steps ...llmtest.Step) *Server {
+// TB is the part of [testing.TB] that servers need.
+type TB interface {
+	llmtest.TB
+	Fatalf(format string, args ...any)
+}
+
+// Start starts the servers until the end of the test. The test fails if they do not start, on requests to the model that
+// its steps do not expect, and on remaining steps.
+func Start(t TB, steps ...llmtest.Step) *Server {
 	t.Helper()
 	s, err := New(context.Background(), steps...)
 	if err != nil {
-		panic(fmt.Sprintf("chronicletest: %v", err))
+		t.Fatalf("start the servers of a test: %v", err)
 	}
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {

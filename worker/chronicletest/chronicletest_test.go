@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,6 +20,33 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/worker/chronicletest"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
+
+// failed is a test that records its failure and ends as with [testing.T.Fatalf].
+type failed struct {
+	*testing.T
+	problem string
+}
+
+func (f *failed) Fatalf(format string, args ...any) {
+	f.problem = fmt.Sprintf(format, args...)
+	runtime.Goexit()
+}
+
+func TestATestWithoutTemporalFails(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	t.Chdir(t.TempDir())
+	f := &failed{T: t}
+	var panicked any
+	var started sync.WaitGroup
+	started.Go(func() {
+		defer func() { panicked = recover() }()
+		chronicletest.Start(f)
+	})
+	started.Wait()
+	require.Nil(t, panicked)
+	require.Contains(t, f.problem, "start the servers of a test: ")
+	require.Contains(t, f.problem, "temporal")
+}
 
 func TestAskSaysThatNoWorkerResponds(t *testing.T) {
 	server := chronicletest.Start(t, llmtest.Answer("Hi"))

@@ -94,8 +94,10 @@ func (c *Connection) NewWorker(options Options) (*Worker, error) {
 	if options.ContinueAfter != 0 {
 		options.ContinueAfter = max(options.ContinueAfter, MinContinueAfter)
 	}
-	w := &Worker{drainTimeout: options.DrainTimeout, handBack: make(chan struct{}), stopped: make(chan struct{})}
-	w.unmeasure = c.measureWaiting()
+	w := &Worker{
+		measure: c.measureWaiting, unmeasure: func() {},
+		drainTimeout: options.DrainTimeout, handBack: make(chan struct{}), stopped: make(chan struct{}),
+	}
 	w.Worker = worker.New(c.Temporal, c.taskQueue(), c.workerOptions(options))
 	sessions := activities.NewSessions()
 	if options.Part != OnlyActivities {

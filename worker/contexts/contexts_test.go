@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/noop"
 	"go.temporal.io/sdk/activity"
 	sdkclient "go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/workflow"
@@ -52,6 +54,32 @@ func TestAWorkerRequiresABlobStore(t *testing.T) {
 		_, err := contexts.Connect(t.Context(), config)
 		require.ErrorContains(t, err, "connect: no blob store (set Config.BlobURL or BLOB_URL")
 	}
+}
+
+type meters struct {
+	noop.MeterProvider
+	meter
+}
+
+func (m *meters) Meter(string, ...metric.MeterOption) metric.Meter { return &m.meter }
+
+// meter counts the callbacks.
+type meter struct {
+	noop.Meter
+	registered int
+}
+
+func (m *meter) RegisterCallback(metric.Callback, ...metric.Observable) (metric.Registration, error) {
+	m.registered++
+	return noop.Registration{}, nil
+}
+
+func TestAWorkerThatIsNotStartedMeasuresNothing(t *testing.T) {
+	conn, counted := unconnected(t), &meters{}
+	conn.Meters, conn.SearchAttributes = counted, true
+	_, err := conn.NewWorker(contexts.Options{Models: llm.New(llm.Options{})})
+	require.NoError(t, err)
+	require.Zero(t, counted.registered)
 }
 
 func TestRegistrationsWithNamesOfContextsPanic(t *testing.T) {

@@ -10,11 +10,21 @@ import (
 // Worker runs contexts of a task queue.
 type Worker struct {
 	worker.Worker
-	unmeasure    func() // ends the reading of metrics
+	measure      func() (stop func())
+	unmeasure    func() // stops what Start measures
 	drainTimeout time.Duration
 	handBack     chan struct{} // closed to hand running answers back
 	stop         sync.Once
 	stopped      chan struct{} // closed by Stop
+}
+
+// Start starts the worker. The caller stops it.
+func (w *Worker) Start() error {
+	if err := w.Worker.Start(); err != nil {
+		return err
+	}
+	w.unmeasure = w.measure()
+	return nil
 }
 
 // Run runs the worker until interrupted delivers a value or is closed, or the worker fails.
@@ -27,7 +37,9 @@ func (w *Worker) Run(interrupted <-chan any) error {
 		case <-w.stopped: // the worker failed
 		}
 	}()
+	unmeasure := w.measure()
 	err := w.Worker.Run(ended)
+	unmeasure()
 	w.Stop()
 	return err
 }
