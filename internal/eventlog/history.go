@@ -14,9 +14,9 @@ import (
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/references"
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 )
 
@@ -99,16 +99,8 @@ func (l *Log) page(ctx context.Context, isLongPoll bool, request *workflowservic
 			}
 			continue
 		}
-		// Servers with history.sendRawWorkflowHistory send encoded histories.
-		for _, blob := range response.GetRawHistory() {
-			var history historypb.History
-			if err := proto.Unmarshal(blob.GetData(), &history); err != nil {
-				return nil, fmt.Errorf("decode a page of the history of run %s: %w", request.GetExecution().GetRunId(), err)
-			}
-			if response.History == nil {
-				response.History = &historypb.History{}
-			}
-			response.History.Events = append(response.History.Events, history.GetEvents()...)
+		if err := references.DecodeRaw(response); err != nil {
+			return nil, fmt.Errorf("run %s: %w", request.GetExecution().GetRunId(), err)
 		}
 		return response, nil
 	}

@@ -76,8 +76,10 @@ func (c codec) Unmarshal(data mem.BufferSlice, response any) error {
 		return err
 	}
 	message := response.(proto.Message)
-	if err := decodeRaw(message); err != nil {
-		return err
+	if page, ok := message.(*workflowservice.GetWorkflowExecutionHistoryResponse); ok {
+		if err := DecodeRaw(page); err != nil {
+			return err
+		}
 	}
 	omitRecorded(message)
 	encoded := buffer.ReadOnlyData()
@@ -87,10 +89,9 @@ func (c codec) Unmarshal(data mem.BufferSlice, response any) error {
 	return MakeInert(context.Background(), message)
 }
 
-// decodeRaw decodes a history that the SDK would decode later: servers with history.sendRawWorkflowHistory send it encoded.
-func decodeRaw(response proto.Message) error {
-	page, ok := response.(*workflowservice.GetWorkflowExecutionHistoryResponse)
-	if !ok || len(page.GetRawHistory()) == 0 {
+// DecodeRaw decodes a history that servers with history.sendRawWorkflowHistory send encoded. It changes no other page.
+func DecodeRaw(page *workflowservice.GetWorkflowExecutionHistoryResponse) error {
+	if len(page.GetRawHistory()) == 0 {
 		return nil
 	}
 	page.History = &historypb.History{}
