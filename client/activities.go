@@ -35,9 +35,9 @@ type Question struct {
 // defaultBeat is the interval of heartbeats without a heartbeat timeout. The response to one reports a cancellation.
 const defaultBeat = 10 * time.Second
 
-// Ask is [Context.Answer] as an activity. It waits as long as the answer takes, with its tools and approvals, and sends
-// heartbeats meanwhile; the details of a heartbeat are the newest event of the turn. Set a heartbeat timeout, and a
-// StartToCloseTimeout that is longer than the expiry of approvals:
+// Ask is [Context.Answer] as an activity. It waits as long as the answer takes, with its tools and approvals. Its
+// heartbeats carry the newest event of the turn. Set a heartbeat timeout, and a StartToCloseTimeout that is longer than
+// the expiry of approvals:
 //
 //	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: 48 * time.Hour, HeartbeatTimeout: 30 * time.Second})
 //	var contexts *client.Activities

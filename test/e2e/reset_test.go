@@ -146,7 +146,7 @@ func TestAResetKeepsALaterUpdateThatHasExpired(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.NoError(t, update.Get(w.ctx, nil))
-	time.Sleep(time.Until(expires))
+	time.Sleep(time.Until(expires)) // the clock alone tells that it has expired
 	w.resetWithout(c, w.runs(c)[0], cut)
 	w.say(c, "m1")
 	require.Equal(t, 1, strings.Count(texts(w.from(c, "")), "later"))
