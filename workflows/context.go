@@ -206,7 +206,8 @@ func (r *run) receive() {
 	for r.hasInput() && r.pending.bytes < maxTaskBytes && r.task.work < maxTaskWork && !r.leavesInbox() && r.load() {
 		r.task.work += 1 + len(r.session.Reduced.Messages)/messagesPerWork
 		in := r.inbox.take()
-		r.taken.now = &in.origin
+		origin := in.origin // a pointer to the field would keep the payloads in memory
+		r.taken.now = &origin
 		if in.append.expire(r.now()) {
 			r.appends.pending = append(r.appends.pending, in.append)
 			continue
