@@ -13,7 +13,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
 	"github.com/seed-9ed7edd4/chronicle/gateway/page"
-	"github.com/seed-9ed7edd4/chronicle/gateway/page/browsertest"
+	"github.com/seed-9ed7edd4/chronicle/internal/browsertest"
 )
 
 // asking is a turn whose call waits for the result of a client.
@@ -132,52 +132,60 @@ func TestTheFormOfAQuestionFollowsTheSchemaOfTheTool(t *testing.T) {
 		string(l.results()[0].Value))
 }
 
-func TestTheResultOfAQuestionWithOneFieldIsItsValue(t *testing.T) {
-	const object = `{"type":"object","properties":{"question":{"type":"string"},"answer":`
-	for name, test := range map[string]struct{ schema, arguments, entered, want string }{
-		"a text of a tool without a schema": {``, `{"question":"Which?"}`, "7", `"7"`},
-		"a number":                          {object + `{"type":"number"}}}`, `{"question":"Price?"}`, "2.50", `2.50`},
-		"a choice":                          {object + `{"enum":["red",7]}}}`, `{"question":"Which?"}`, "7", `7`},
-		"a schema of the arguments":         {`{}`, `{"message":"Sure?","requestedSchema":{"type":"boolean"}}`, "false", `false`},
-		"fields of the arguments": {
-			`{}`, `{"message":"Who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}`, "Ann", `{"name":"Ann"}`,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			l := newLog(asking(test.schema, test.arguments)...)
-			tab := show(t, l)
-			tab.Await(`document.querySelector('[data-key="field0"]')`)
-			tab.Do(fmt.Sprintf(`const e = document.querySelector('[data-key="field0"]'); e.value = %s; e.dispatchEvent(new Event("input"))`, toJSON(test.entered)))
-			tab.Type(`[data-key="send"]`, "\r")
-			tab.Await(answered)
-			require.Equal(t, test.want, string(l.results()[0].Value))
+// Each step answers another call on the same page.
+func TestQuestionsAreAnswered(t *testing.T) {
+	l := newLog(event.UserMessage{Content: "Book a table"})
+	tab := show(t, l)
+	ask := func(name, schema, arguments string, answer func(t *testing.T), want event.ToolResult) {
+		tab.Run(name, func(t *testing.T) {
+			n := len(l.results())
+			want.ToolCallID = fmt.Sprintf("call_%d", n+1)
+			l.record(event.SetTools{Tools: event.ToolList{{Name: "ask_user", Description: "Ask the guest", Parameters: event.Object(schema)}}},
+				toolCall(want.ToolCallID, "ask_user", arguments))
+			tab.Await(`document.querySelector(".call-form")`)
+			answer(t)
+			tab.Await(fmt.Sprintf(`document.querySelectorAll(".tool-use .status:is(.success, .failed)").length === %d && !document.querySelector(".call-form")`, n+1))
+			require.Equal(t, want, l.results()[n])
 		})
 	}
-}
-
-func TestAQuestionIsDeclined(t *testing.T) {
-	l := newLog(asking(question, `{"question":"Your PIN?"}`)...)
-	tab := show(t, l)
-	tab.Type(`[data-key="decline"]`, "\r")
-	tab.Await(`document.activeElement.dataset.key === "reason"`)
-	tab.Press("Private\r")
-	tab.Await(answered)
-	require.Equal(t, []event.ToolResult{{ToolCallID: "call_1", IsError: true, Error: toJSON("the user declined to answer: Private")}}, l.results())
-}
-
-func TestAQuestionIsAnsweredByASuggestionOrAsJSON(t *testing.T) {
-	l := newLog(asking(question, `{"question":"Which?","options":["Red","Blue"]}`)...)
-	tab := show(t, l)
-	tab.Await(`document.querySelector(".choices")`)
-	require.NotContains(t, tab.Text(".waiting .card")[0], `"Blue"`, "the suggestions are buttons")
-	tab.Click(`[data-key="choice1"]`)
-	tab.Await(`document.activeElement.matches("textarea") && document.activeElement.value === "Blue"`)
-	tab.Type(`[data-key="json"]`, "\r")
-	tab.Await(`document.activeElement.dataset.key === "json"`)
-	tab.Press(`["Blue",7]`)
-	tab.PressWith(kb.ModifierCtrl, kb.Enter)
-	tab.Await(answered)
-	require.Equal(t, `["Blue",7]`, string(l.results()[0].Value))
+	field := func(value string) func(*testing.T) {
+		return func(*testing.T) {
+			tab.Do(fmt.Sprintf(`const e = document.querySelector('[data-key="field0"]'); e.value = %s; e.dispatchEvent(new Event("input"))`, toJSON(value)))
+			tab.Type(`[data-key="send"]`, "\r")
+		}
+	}
+	value := func(json string) event.ToolResult { return event.ToolResult{Value: []byte(json)} }
+	const object = `{"type":"object","properties":{"question":{"type":"string"},"answer":`
+	ask("a text of a tool without a schema", ``, `{"question":"Which?"}`, field("7"), value(`"7"`))
+	ask("a number", object+`{"type":"number"}}}`, `{"question":"Price?"}`, field("2.50"), value(`2.50`))
+	ask("a choice", object+`{"enum":["red",7]}}}`, `{"question":"Which?"}`, field("7"), value(`7`))
+	ask("a schema of the arguments", `{}`, `{"message":"Sure?","requestedSchema":{"type":"boolean"}}`, field("false"), value(`false`))
+	ask("fields of the arguments", `{}`, `{"message":"Who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}`, field("Ann"), value(`{"name":"Ann"}`))
+	ask("a refusal", question, `{"question":"Your PIN?"}`, func(t *testing.T) {
+		tab.Type(`[data-key="decline"]`, "\r")
+		tab.Await(`document.activeElement.dataset.key === "reason"`)
+		tab.Press("Private\r")
+	}, event.ToolResult{IsError: true, Error: toJSON("the user declined to answer: Private")})
+	ask("a suggestion that is edited as JSON", question, `{"question":"Which?","options":["Red","Blue"]}`, func(t *testing.T) {
+		require.NotContains(t, tab.Text(".waiting .card")[0], `"Blue"`, "the suggestions are buttons")
+		tab.Click(`[data-key="choice1"]`)
+		tab.Await(`document.activeElement.matches("textarea") && document.activeElement.value === "Blue"`)
+		tab.Type(`[data-key="json"]`, "\r")
+		tab.Await(`document.activeElement.dataset.key === "json"`)
+		tab.Press(`["Blue",7]`)
+		tab.PressWith(kb.ModifierCtrl, kb.Enter)
+	}, value(`["Blue",7]`))
+	const turned = "bank\u202eknab\u202c "
+	ask("hidden characters are shown and kept", question, "{\"question\":\"Who\u2067?\",\"options\":[\""+turned+"\"]}", func(t *testing.T) {
+		require.Equal(t, []string{`Who\u2067?`}, tab.Text(".asked"))
+		require.Equal(t, []string{`bank\u202eknab\u202c`}, tab.Text(`[data-key="choice0"]`))
+		tab.Type(`[data-key="choice0"]`, "\r")
+		tab.Await(`document.activeElement.matches("textarea")`)
+		var text string
+		tab.Eval(`document.activeElement.value`, &text)
+		require.Equal(t, `bank\u202eknab\u202c `, text)
+		tab.Press("\r")
+	}, value(`"`+turned+`"`))
 }
 
 func TestTheFirstAnswerWinsAndTheOtherBrowserIsTold(t *testing.T) {
@@ -192,12 +200,14 @@ func TestTheFirstAnswerWinsAndTheOtherBrowserIsTold(t *testing.T) {
 		return client.Receipt{ClientEventIDs: []string{events[0].ClientEventID}}, nil
 	}
 	w := serve(t, fakeClient{log: l}, gateway.Options{Page: page.Handler()})
+	// A browser has at most six connections to a host.
+	watching := browsertest.Start(t).Open(strings.Replace(w.server.URL, "127.0.0.1", "localhost", 1) + "/#demo")
 	open := func() *browsertest.Tab {
 		tab := browsertest.Start(t).Open(w.server.URL + "/#demo")
 		tab.Type(".call-form textarea", "Mine")
 		return tab
 	}
-	first, sending, typing, watching := open(), open(), open(), browsertest.Start(t).Open(w.server.URL+"/#demo")
+	first, sending, typing := open(), open(), open()
 	watching.Await(`document.querySelector(".call-form")`)
 	for _, tab := range []*browsertest.Tab{first, sending} {
 		tab.Press("\r")
@@ -216,40 +226,4 @@ func TestTheFirstAnswerWinsAndTheOtherBrowserIsTold(t *testing.T) {
 		require.Empty(t, strings.Join(tab.Text(".problem"), ""))
 	}
 	require.Len(t, l.results(), 1)
-}
-
-// A model writes the schema of the result, so any member can have any type.
-func TestAMalformedSchemaOfAResultIsStillAForm(t *testing.T) {
-	values := []string{`null`, `7`, `"x"`, `true`, `[]`, `[null]`, `{}`, `{"a":null}`}
-	schemas := values
-	for _, name := range []string{"properties", "required", "title", "description", "default", "minLength", "pattern"} {
-		for _, value := range values {
-			schemas = append(schemas,
-				fmt.Sprintf(`{"type":"object",%q:%s}`, name, value),
-				fmt.Sprintf(`{"type":"object","properties":{"a":{"type":"string"}},%q:%s}`, name, value),
-				fmt.Sprintf(`{"type":"object","properties":{"a":{"type":"string",%q:%s},"b":%s}}`, name, value, value))
-		}
-	}
-	for _, name := range []string{"type", "enum", "items"} {
-		for _, value := range values {
-			schemas = append(schemas, fmt.Sprintf(`{"type":"array",%q:%s}`, name, value), fmt.Sprintf(`{"type":"array","default":7,"items":{"type":"string",%q:%s}}`, name, value))
-		}
-	}
-	l := newLog(asking(question, `{"question":"How many?","requestedSchema":{"type":"object","properties":null}}`)...)
-	tab := show(t, l)
-	tab.Await(`document.querySelector(".call-form [data-key='field0']")`)
-	var failed []string
-	tab.Eval(fmt.Sprintf(`import("./entry.js").then(({ build }) => %s.filter((schema) => [{ arguments: '{"requestedSchema":' + schema + "}" }, { schema: JSON.parse(schema) }].some((question, i) => {
-		const { element } = build({ content: { content: "", entry_type: { type: "tool_use", tool_name: "ask_user", tool_call_id: "malformed " + i + schema, status: "pending_client", action_type: { action: "other" }, question } } });
-		return element.querySelector(".call-form [data-key='field0']")?.form.textContent.includes("[object") !== false;
-	})))`, toJSON(schemas)), &failed)
-	require.Empty(t, failed)
-}
-
-func TestAnEntryThatCannotBeShownIsJSON(t *testing.T) {
-	tab := show(t, newLog(event.UserMessage{Content: "Hi"}))
-	var text string
-	tab.Eval(`import("./entry.js").then(({ build }) => build({ content: { content: 7, entry_type: { type: "system_message", subtype: "hook" } } }).element.textContent)`, &text)
-	require.Contains(t, text, "This entry cannot be shown")
-	require.Contains(t, text, `"subtype": "hook"`)
 }

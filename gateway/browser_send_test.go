@@ -15,7 +15,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
 	"github.com/seed-9ed7edd4/chronicle/gateway/page"
-	"github.com/seed-9ed7edd4/chronicle/gateway/page/browsertest"
+	"github.com/seed-9ed7edd4/chronicle/internal/browsertest"
 )
 
 func TestAMessageIsRetriedUntilAcceptedAndRecordedOnce(t *testing.T) {
@@ -71,30 +71,6 @@ func TestAnUnreachableGatewayIsReported(t *testing.T) {
 	tab.Await(`document.querySelector("#banner").innerText === "Not connected: the gateway is unreachable. Retrying…"`)
 }
 
-func TestFilesAreAttachedByPickerDropAndPaste(t *testing.T) {
-	l := newLog(event.UserMessage{Content: "Hi"})
-	tab := show(t, l)
-	tab.Attach("#picker", fileOf(t, "Makefile", []byte("all: test")), fileOf(t, "huge.bin", make([]byte, mib+1)))
-	tab.Await(`document.querySelector("#files .rejected")?.innerText.includes("at most 1.0 MiB")`)
-	tab.Type("#text", "Look")
-	tab.Await(`document.querySelector("#send").disabled`)
-	tab.Click("#files .rejected button")
-	tab.Await(`!document.querySelector("#send").disabled`)
-	tab.Do(`
-		const files = (name, type) => { const t = new DataTransfer(); t.items.add(new File([name], name, { type })); return t };
-		document.body.dispatchEvent(new DragEvent("drop", { dataTransfer: files("dropped.txt", "text/plain"), bubbles: true, cancelable: true }));
-		document.querySelector("#text").dispatchEvent(new ClipboardEvent("paste", { clipboardData: files("pasted.png", "image/png"), bubbles: true, cancelable: true }))`)
-	tab.Await(`document.querySelectorAll("#files li").length === 3 && document.querySelector("#files img")`)
-	tab.Press(kb.Enter)
-	tab.Await(`document.querySelectorAll(".user-message").length === 2`)
-	require.Equal(t, []string{"Makefile · text/plain · 9 B", "dropped.txt · text/plain · 11 B", "pasted.png · image/png · 10 B"}, tab.Text(".attachments li"))
-	events, _, _ := l.Snapshot()
-	require.Equal(t, event.FileAttachment{
-		Source: event.Source{Type: event.SourceBlob, Data: []byte("all: test")}, MediaType: "text/plain", FileName: "Makefile", Size: 9,
-	}, events[1].Body)
-	require.Equal(t, event.UserMessage{Content: "Look"}, events[4].Body)
-}
-
 func TestADraftSurvivesAReload(t *testing.T) {
 	tab := show(t, newLog(event.UserMessage{Content: "Hi"}))
 	reload := func() {
@@ -121,51 +97,6 @@ func TestADraftSurvivesAReload(t *testing.T) {
 	require.Empty(t, left, "a sent message must not remain as a draft")
 }
 
-func TestAudioIsPlayedAndPDFsAreDownloads(t *testing.T) {
-	// 8 samples of silence, 8 bits each, at 8 kHz.
-	const silence = "RIFF\x2c\x00\x00\x00WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00\x40\x1f\x00\x00\x40\x1f\x00\x00\x01\x00\x08\x00data\x08\x00\x00\x00" +
-		"\x80\x80\x80\x80\x80\x80\x80\x80"
-	tab := show(t, newLog(
-		attachment("audio/wav", "silence.wav", silence),
-		attachment("application/pdf", "a.pdf", "%PDF-1.7"),
-		event.UserMessage{Content: "Listen"},
-	))
-	tab.Await(`document.querySelectorAll(".attachments audio").length === 1`)
-	var duration float64
-	tab.Eval(`new Promise((resolve, reject) => {
-		const audio = document.querySelector(".attachments audio");
-		audio.onloadedmetadata = () => resolve(audio.duration);
-		audio.onerror = () => reject(new Error(audio.error.message));
-		audio.preload = "auto";
-		audio.load();
-	})`, &duration)
-	require.InDelta(t, 0.001, duration, 1e-6)
-	var links []string
-	tab.Eval(`[...document.querySelectorAll(".attachments a")].map((a) => a.getAttribute("href") + " " + a.textContent)`, &links)
-	require.Equal(t, []string{
-		"contexts/demo/events/demo:0001/attachment silence.wav · audio/wav · 52 B",
-		"contexts/demo/events/demo:0002/attachment a.pdf · application/pdf · 8 B",
-	}, links)
-}
-
-func TestImagesAreShownAndOtherFilesAreLinked(t *testing.T) {
-	const pixel = "GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff!\xf9\x04\x00\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x01D\x00;"
-	tab := show(t, newLog(
-		attachment("image/gif", "pixel.gif", pixel),
-		attachment("image/png", "none.png", "this is no image"),
-		attachment("text/plain", "a.txt", "Hello"),
-		event.UserMessage{Content: "Look"},
-	))
-	tab.Await(`document.querySelectorAll(".attachments img").length === 1 && document.querySelector(".attachments img").naturalWidth === 1`)
-	var links []string
-	tab.Eval(`[...document.querySelectorAll(".attachments a")].map((a) => a.getAttribute("href") + " " + a.textContent)`, &links)
-	require.Equal(t, []string{
-		"contexts/demo/events/demo:0001/attachment pixel.gif · image/gif · 42 B",
-		"contexts/demo/events/demo:0002/attachment none.png · image/png · 16 B",
-		"contexts/demo/events/demo:0003/attachment a.txt · text/plain · 5 B",
-	}, links)
-}
-
 // holdFile delays the reading of slow.txt until window.read is called.
 const holdFile = `
 	const read = FileReader.prototype.readAsDataURL;
@@ -177,52 +108,105 @@ const holdFile = `
 		});
 	};`
 
-func TestAMessageWaitsUntilItsFilesAreRead(t *testing.T) {
+func TestFiles(t *testing.T) {
 	l := newLog(event.UserMessage{Content: "Hi"})
-	tab := show(t, l)
-	tab.Do(holdFile)
-	tab.Attach("#picker", fileOf(t, "slow.txt", []byte("slow")), fileOf(t, "fast.txt", []byte("fast")))
-	tab.Await(`document.querySelector("#files").innerText.includes("4 B")`)
-	require.Equal(t, []string{"reading…", "4 B"}, tab.Text("#files .state"), "files are read independently")
-	tab.Type("#text", "Look\r")
-	tab.Await(`document.querySelector("#send").disabled && document.querySelector("#text").value === "Look"`)
-	tab.Do(`await window.read()`)
-	tab.Await(`!document.querySelector("#send").disabled`)
-	tab.Press(kb.Enter)
-	tab.Await(`document.querySelectorAll(".user-message").length === 2`)
-	require.Equal(t, []string{"slow.txt · text/plain · 4 B", "fast.txt · text/plain · 4 B"}, tab.Text(".attachments li"))
-	events, _, _ := l.Snapshot()
-	require.Equal(t, []byte("slow"), events[1].Body.(event.FileAttachment).Source.Data)
-}
-
-func TestAFileReadLateJoinsTheDraftItWasChosenFor(t *testing.T) {
-	tab := show(t, newLog(event.UserMessage{Content: "Hi"}))
-	tab.Do(holdFile)
-	tab.Attach("#picker", fileOf(t, "slow.txt", []byte("slow")))
-	tab.Await(`document.querySelector("#files .state")?.innerText === "reading…"`)
-	tab.Do(`location.hash = "#droid.parser"`)
-	tab.Await(`document.querySelector("#name").textContent === "droid.parser"`)
-	tab.Do(`await window.read()`)
-	require.Empty(t, tab.Text("#files li"))
-	tab.Do(`location.hash = "#demo"`)
-	tab.Await(`document.querySelector("#files .state")?.innerText === "4 B"`)
-}
-
-func TestAnUnreadableFileIsReported(t *testing.T) {
-	tab := show(t, newLog(event.UserMessage{Content: "Hi"}))
-	for name, data := range map[string]string{"gone.txt": "Hello", "gone": "no type"} {
-		path := fileOf(t, name, []byte(data))
-		tab.Do(`window.kept ??= document.body.appendChild(Object.assign(document.createElement("input"), { type: "file", id: "kept" }))`)
-		tab.Attach("#kept", path)
-		require.NoError(t, os.Remove(path))
-		tab.Do(`
-			const transfer = new DataTransfer();
-			transfer.items.add(window.kept.files[0]);
-			document.body.dispatchEvent(new DragEvent("drop", { dataTransfer: transfer, bubbles: true, cancelable: true }))`)
-		tab.Await(`document.querySelector("#files .rejected")?.innerText.includes("cannot be read")`)
-		tab.Click("#files .rejected button")
+	tab := showWith(t, l, client.Limits{Attachment: 4 * mib, OtherAttachment: 2 * mib, Attachments: 5 * mib})
+	zeros := func(length int) []byte { return make([]byte, length) }
+	text := func(length int) []byte { return []byte(strings.Repeat("x", length)) }
+	tab.Run("are accepted by length and type", func(t *testing.T) {
+		tab.Await(`document.querySelector("#attach").title === "Attach files, up to 4.0 MiB each"`)
+		for _, test := range []struct {
+			name, file string
+			data       []byte
+			state      string
+		}{
+			{"an image", "a.png", zeros(4 * mib), "4.0 MiB"},
+			{"a long image", "a.png", zeros(4*mib + 1), "too large: at most 4.0 MiB"},
+			{"text", "a.txt", text(4 * mib), "4.0 MiB"},
+			{"text with the extension of a video", "a.mp4", text(4 * mib), "4.0 MiB"},
+			{"text without an extension", "Makefile", text(3 * mib), "3.0 MiB"},
+			{"text with a character across the end of the sample", "README", append([]byte("x"), strings.Repeat("ä", mib+1)...), "2.0 MiB"},
+			{"a video", "a.mp4", zeros(2*mib + 1), "too large: at most 2.0 MiB for video/mp4, which models do not accept"},
+			{"binary without an extension", "core", zeros(3 * mib), "too large: at most 2.0 MiB for application/octet-stream, which models do not accept"},
+			{"a short file that models cannot be shown", "a.zip", zeros(2 * mib), "2.0 MiB"},
+			{"nothing", "a.txt", nil, "empty"},
+		} {
+			tab.Attach("#picker", fileOf(t, test.file, test.data))
+			tab.Await(`!document.querySelector("#files").innerText.includes("reading") && document.querySelector("#files li")`)
+			require.Equal(t, []string{test.state}, tab.Text("#files .state"), test.name)
+			tab.Click("#files button")
+			tab.Await(`!document.querySelector("#files li")`)
+		}
+	})
+	tab.Run("are limited in total", func(t *testing.T) {
+		tab.Type("#text", "Look")
+		tab.Attach("#picker", fileOf(t, "a.txt", text(3*mib)), fileOf(t, "b.txt", text(3*mib)))
+		tab.Await(`document.querySelectorAll("#files li").length === 2 && !document.querySelector("#files").innerText.includes("reading")`)
+		tab.Await(`document.querySelector("#send").disabled`)
+		require.Equal(t, []string{"3.0 MiB", "too large in total: at most 5.0 MiB per message"}, tab.Text("#files .state"))
+		tab.Click("#files li button")
+		tab.Await(`!document.querySelector("#send").disabled`)
+		tab.Click("#files li button")
 		tab.Await(`!document.querySelector("#files li")`)
-	}
+	})
+	tab.Run("are attached by picker, drop and paste", func(t *testing.T) {
+		tab.Attach("#picker", fileOf(t, "Makefile", []byte("all: test")))
+		tab.Await(`document.querySelectorAll("#files li").length === 1`)
+		tab.Do(`
+			const files = (name, type) => { const t = new DataTransfer(); t.items.add(new File([name], name, { type })); return t };
+			document.body.dispatchEvent(new DragEvent("drop", { dataTransfer: files("dropped.txt", "text/plain"), bubbles: true, cancelable: true }));
+			document.querySelector("#text").dispatchEvent(new ClipboardEvent("paste", { clipboardData: files("pasted.png", "image/png"), bubbles: true, cancelable: true }))`)
+		tab.Await(`document.querySelectorAll("#files li").length === 3 && document.querySelector("#files img")`)
+		tab.Type("#text", "\r")
+		tab.Await(`document.querySelectorAll(".user-message").length === 2`)
+		require.Equal(t, []string{"Makefile · text/plain · 9 B", "dropped.txt · text/plain · 11 B", "pasted.png · image/png · 10 B"}, tab.Text(".attachments li"))
+		events, _, _ := l.Snapshot()
+		require.Equal(t, event.FileAttachment{
+			Source: event.Source{Type: event.SourceBlob, Data: []byte("all: test")}, MediaType: "text/plain", FileName: "Makefile", Size: 9,
+		}, events[1].Body)
+		require.Equal(t, event.UserMessage{Content: "Look"}, events[4].Body)
+	})
+	tab.Run("are read before their message is sent", func(t *testing.T) {
+		tab.Do(holdFile)
+		tab.Attach("#picker", fileOf(t, "slow.txt", []byte("slow")), fileOf(t, "fast.txt", []byte("fast")))
+		tab.Await(`document.querySelector("#files").innerText.includes("4 B")`)
+		require.Equal(t, []string{"reading…", "4 B"}, tab.Text("#files .state"), "files are read independently")
+		tab.Type("#text", "Look\r")
+		tab.Await(`document.querySelector("#send").disabled && document.querySelector("#text").value === "Look"`)
+		tab.Do(`await window.read()`)
+		tab.Await(`!document.querySelector("#send").disabled`)
+		tab.Press(kb.Enter)
+		tab.Await(`document.querySelectorAll(".user-message").length === 3`)
+		require.Equal(t, []string{"slow.txt · text/plain · 4 B", "fast.txt · text/plain · 4 B"}, tab.Text(".attachments li")[3:])
+		events, _, _ := l.Snapshot()
+		require.Equal(t, []byte("slow"), events[len(events)-3].Body.(event.FileAttachment).Source.Data)
+	})
+	tab.Run("that are read late join the draft for which they were chosen", func(t *testing.T) {
+		tab.Attach("#picker", fileOf(t, "slow.txt", []byte("slow")))
+		tab.Await(`document.querySelector("#files .state")?.innerText === "reading…"`)
+		tab.Do(`location.hash = "#droid.parser"`)
+		tab.Await(`document.querySelector("#name").textContent === "droid.parser"`)
+		tab.Do(`await window.read()`)
+		require.Empty(t, tab.Text("#files li"))
+		tab.Do(`location.hash = "#demo"`)
+		tab.Await(`document.querySelector("#files .state")?.innerText === "4 B"`)
+		tab.Click("#files button")
+	})
+	tab.Run("that cannot be read are reported", func(t *testing.T) {
+		for name, data := range map[string]string{"gone.txt": "Hello", "gone": "no type"} {
+			path := fileOf(t, name, []byte(data))
+			tab.Do(`window.kept ??= document.body.appendChild(Object.assign(document.createElement("input"), { type: "file", id: "kept" }))`)
+			tab.Attach("#kept", path)
+			require.NoError(t, os.Remove(path))
+			tab.Do(`
+				const transfer = new DataTransfer();
+				transfer.items.add(window.kept.files[0]);
+				document.body.dispatchEvent(new DragEvent("drop", { dataTransfer: transfer, bubbles: true, cancelable: true }))`)
+			tab.Await(`document.querySelector("#files .rejected")?.innerText.includes("cannot be read")`)
+			tab.Click("#files .rejected button")
+			tab.Await(`!document.querySelector("#files li")`)
+		}
+	})
 }
 
 func TestARejectedMessageIsEditedWithItsFiles(t *testing.T) {
@@ -265,44 +249,6 @@ func TestARejectedMessageIsEditedWithItsFiles(t *testing.T) {
 	tab.Type("#text", "\r")
 	tab.Await(`document.querySelectorAll(".user-message").length === 2`)
 	require.Equal(t, []string{"a.txt · text/plain · 5 B", "b.txt · text/plain · 6 B"}, tab.Text(".attachments li"))
-}
-
-func TestFilesAreAcceptedByLengthAndType(t *testing.T) {
-	stored := client.Limits{Attachment: 4 * mib, OtherAttachment: 2 * mib, Attachments: 5 * mib}
-	zeros := func(length int) []byte { return make([]byte, length) }
-	text := func(length int) []byte { return []byte(strings.Repeat("x", length)) }
-	tab := showWith(t, newLog(event.UserMessage{Content: "Hi"}), stored)
-	tab.Await(`document.querySelector("#attach").title === "Attach files, up to 4.0 MiB each"`)
-	for _, test := range []struct {
-		name, file string
-		data       []byte
-		state      string
-	}{
-		{"an image", "a.png", zeros(4 * mib), "4.0 MiB"},
-		{"a long image", "a.png", zeros(4*mib + 1), "too large: at most 4.0 MiB"},
-		{"text", "a.txt", text(4 * mib), "4.0 MiB"},
-		{"text with the extension of a video", "a.mp4", text(4 * mib), "4.0 MiB"},
-		{"text without an extension", "Makefile", text(3 * mib), "3.0 MiB"},
-		{"text with a character across the end of the sample", "README", append([]byte("x"), strings.Repeat("ä", mib+1)...), "2.0 MiB"},
-		{"a video", "a.mp4", zeros(2*mib + 1), "too large: at most 2.0 MiB for video/mp4, which models do not accept"},
-		{"binary without an extension", "core", zeros(3 * mib), "too large: at most 2.0 MiB for application/octet-stream, which models do not accept"},
-		{"a short file that models cannot be shown", "a.zip", zeros(2 * mib), "2.0 MiB"},
-		{"nothing", "a.txt", nil, "empty"},
-	} {
-		tab.Attach("#picker", fileOf(t, test.file, test.data))
-		tab.Await(`!document.querySelector("#files").innerText.includes("reading") && document.querySelector("#files li")`)
-		require.Equal(t, []string{test.state}, tab.Text("#files .state"), test.name)
-		tab.Click("#files button")
-		tab.Await(`!document.querySelector("#files li")`)
-	}
-
-	tab.Type("#text", "Look")
-	tab.Attach("#picker", fileOf(t, "a.txt", text(3*mib)), fileOf(t, "b.txt", text(3*mib)))
-	tab.Await(`document.querySelectorAll("#files li").length === 2 && !document.querySelector("#files").innerText.includes("reading")`)
-	tab.Await(`document.querySelector("#send").disabled`)
-	require.Equal(t, []string{"3.0 MiB", "too large in total: at most 5.0 MiB per message"}, tab.Text("#files .state"))
-	tab.Click("#files li button")
-	tab.Await(`!document.querySelector("#send").disabled`)
 }
 
 func TestTheBrowserAsksBeforeDiscardingALongFile(t *testing.T) {

@@ -11,69 +11,81 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
 	"github.com/seed-9ed7edd4/chronicle/gateway/page"
-	"github.com/seed-9ed7edd4/chronicle/gateway/page/browsertest"
+	"github.com/seed-9ed7edd4/chronicle/internal/browsertest"
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 )
 
-func TestAnAnswerCanBeStoppedBeforeItsFirstWord(t *testing.T) {
+func TestStatus(t *testing.T) {
 	l := newLog(event.UserMessage{Content: "Hi"})
-	tab := show(t, l)
-	tab.Await(`document.querySelector("#status").textContent === "idle" && document.querySelector("#stop").hidden`)
-	l.record(event.LLMRequestStarted{RequestID: "demo:r0001", ProviderID: "openai", Model: "gpt-4o-mini", Attempt: 1, ThroughEventID: eventID(1)})
-	tab.Await(`document.querySelector("#status").textContent === "answering"`) // the list still has idle
-	tab.Click("#stop")
-	l.await(t, func() bool { return len(l.calls) > 0 })
-	l.record(event.LLMRequestInterrupted{RequestID: "demo:r0001", Reason: event.ReasonCancelled})
-	tab.Await(`document.querySelector("#status").textContent === "idle" && document.querySelector("#stop").hidden`)
-}
-
-func TestTheStatusDoesNotDependOnTheSearch(t *testing.T) {
-	tab := show(t, newLog(event.UserMessage{Content: "Hi"}))
-	tab.Do(`location.hash = "#onboarding"`) // closed according to the list
-	tab.Await(`document.querySelector("#status").textContent === "closed"`)
-	tab.Type("#search", "droid")
-	tab.Await(`document.querySelectorAll("#list a").length === 1`)
-	require.Equal(t, []string{"closed"}, tab.Text("#status"))
-}
-
-func TestTheListShowsTheStreamedStatusOfTheOpenContext(t *testing.T) {
-	l := newLog(event.UserMessage{Content: "Hi"})
-	tab := show(t, l)
-	const said = `document.querySelector("#list a[aria-current] .details")?.textContent`
-	tab.Await(said + ` === "idle · gpt-4o-mini"`)
-	l.record(event.LLMRequestStarted{RequestID: "demo:r0001", ProviderID: "openai", Model: "gpt-4o-mini", Attempt: 1, ThroughEventID: eventID(1)})
-	tab.Await(said + ` === "answering · gpt-4o-mini"`)
-	var before int
-	const lists = `performance.getEntriesByType("resource").filter((e) => e.name.includes("/contexts?")).length`
-	tab.Eval(lists, &before)
-	tab.Await(fmt.Sprintf(`%s > %d`, lists, before)) // the list still has idle
-	require.Equal(t, []string{"answering"}, tab.Text("#status"))
-	tab.Await(said + ` === "answering · gpt-4o-mini"`)
-	l.record(event.LLMRequestInterrupted{RequestID: "demo:r0001", Reason: event.ReasonCancelled})
-	tab.Await(said + ` === "idle · gpt-4o-mini"`)
-}
-
-func TestTheStopButtonStaysBetweenAnInterruptedAnswerAndTheNext(t *testing.T) {
-	started := func(request string, counter int) event.LLMRequestStarted {
-		return event.LLMRequestStarted{RequestID: request, ProviderID: "openai", Model: "gpt-4o-mini", Attempt: 1, ThroughEventID: eventID(counter)}
+	start := func(request string, through int) event.LLMRequestStarted {
+		return event.LLMRequestStarted{RequestID: request, ProviderID: "openai", Model: "gpt-4o-mini", Attempt: 1, ThroughEventID: eventID(through)}
 	}
-	l := newLog(event.UserMessage{Content: "Hi"}, started("demo:r0001", 1))
+	cancelled := func(request string) event.LLMRequestInterrupted {
+		return event.LLMRequestInterrupted{RequestID: request, Reason: event.ReasonCancelled}
+	}
 	tab := show(t, l)
+	const idle = `document.querySelector("#status").textContent === "idle" && document.querySelector("#stop").hidden`
 	const answering = `document.querySelector("#status").textContent === "answering" && !document.querySelector("#stop").hidden`
-	tab.Await(answering)
-	// The test ends the pause explicitly.
-	tab.Do(`
-		const { setTimeout, clearTimeout } = window;
-		window.setTimeout = (then, ms) => ms < 200 ? (window.pause = then, "pause") : setTimeout(then, ms);
-		window.clearTimeout = (timer) => timer === "pause" ? (window.pause = undefined) : clearTimeout(timer)`)
-	l.record(event.UserMessage{Content: "No, wait"}, event.LLMRequestInterrupted{RequestID: "demo:r0001", Reason: event.ReasonNewUserInput})
-	tab.Await(`window.pause && ` + answering)
-	l.record(started("demo:r0002", 3))
-	tab.Await(`!window.pause && ` + answering)
-	l.record(event.LLMRequestInterrupted{RequestID: "demo:r0002", Reason: event.ReasonCancelled})
-	tab.Await(`window.pause && ` + answering)
-	tab.Do(`window.pause()`)
-	tab.Await(`document.querySelector("#status").textContent === "idle" && document.querySelector("#stop").hidden`)
+	tab.Await(idle)
+
+	tab.Run("an answer can be stopped before its first word, and the list shows the streamed status", func(t *testing.T) {
+		const said = `document.querySelector("#list a[aria-current] .details")?.textContent`
+		tab.Await(said + ` === "idle · gpt-4o-mini"`)
+		l.record(start("demo:r0001", 1))
+		tab.Await(answering + " && " + said + ` === "answering · gpt-4o-mini"`)
+		var before int
+		const lists = `performance.getEntriesByType("resource").filter((e) => e.name.includes("/contexts?")).length`
+		tab.Eval(lists, &before)
+		tab.Await(fmt.Sprintf(`%s > %d`, lists, before)) // the list still has idle
+		require.Equal(t, []string{"answering"}, tab.Text("#status"))
+		tab.Await(said + ` === "answering · gpt-4o-mini"`)
+		tab.Click("#stop")
+		l.await(t, func() bool { return len(l.calls) > 0 })
+		l.record(cancelled("demo:r0001"))
+		tab.Await(idle + " && " + said + ` === "idle · gpt-4o-mini"`)
+	})
+	tab.Run("the usage of the budget", func(t *testing.T) {
+		require.Equal(t, []string{""}, tab.Text("#budget"))
+		l.record(event.BudgetSet{Tokens: new(int64(5000)), CostMicros: new(int64(2_500_000))}, start("demo:r0002", 1),
+			event.LLMRequestCompleted{RequestID: "demo:r0002", Usage: event.Usage{InputTokens: 1200, OutputTokens: 34, CostMicros: new(int64(20_000))}})
+		tab.Await(`document.querySelector("#budget").textContent === "1,234 of 5,000 tokens · $0.02 of $2.50"`)
+		l.record(event.BudgetSet{})
+		tab.Await(`document.querySelector("#budget").textContent === ""`)
+	})
+	tab.Run("the stop button stays between an interrupted answer and the next", func(t *testing.T) {
+		l.record(start("demo:r0003", 1))
+		tab.Await(answering)
+		// The test ends the pause explicitly.
+		tab.Do(`
+			const { setTimeout, clearTimeout } = window;
+			window.setTimeout = (then, ms) => ms < 200 ? (window.pause = then, "pause") : setTimeout(then, ms);
+			window.clearTimeout = (timer) => timer === "pause" ? (window.pause = undefined) : clearTimeout(timer)`)
+		l.record(event.UserMessage{Content: "No, wait"}, event.LLMRequestInterrupted{RequestID: "demo:r0003", Reason: event.ReasonNewUserInput})
+		tab.Await(`window.pause && ` + answering)
+		l.record(start("demo:r0004", 3))
+		tab.Await(`!window.pause && ` + answering)
+		l.record(cancelled("demo:r0004"))
+		tab.Await(`window.pause && ` + answering)
+		tab.Do(`window.pause()`)
+		tab.Await(idle)
+	})
+	tab.Run("the status does not depend on the search", func(t *testing.T) {
+		tab.Do(`location.hash = "#onboarding"`) // closed according to the list
+		tab.Await(`document.querySelector("#status").textContent === "closed"`)
+		tab.Type("#search", "droid")
+		tab.Await(`document.querySelectorAll("#list a").length === 1`)
+		require.Equal(t, []string{"closed"}, tab.Text("#status"))
+	})
+	tab.Run("a failed list is reported", func(t *testing.T) {
+		tab.Do(`
+			window.works = window.fetch;
+			window.fetch = () => Promise.reject(new TypeError("Failed to fetch"));
+			document.querySelector("#search").dispatchEvent(new Event("input"))`)
+		tab.Await(`["#list-note", "#banner"].every((line) =>
+			document.querySelector(line).innerText === "Not connected: the gateway is unreachable. Retrying…")`)
+		tab.Do(`window.fetch = window.works`)
+		tab.Await(`document.querySelector("#list-note").hidden && document.querySelector("#banner").hidden`)
+	})
 }
 
 func TestTheListOverridesTheStreamOnlyForATerminatedSession(t *testing.T) {
@@ -120,64 +132,28 @@ func TestTheListOverridesTheStreamOnlyForATerminatedSession(t *testing.T) {
 	}
 }
 
-func TestThePageReportsAFailedList(t *testing.T) {
-	tab := show(t, newLog(event.UserMessage{Content: "Hi"}))
-	tab.Do(`
-		window.works = window.fetch;
-		window.fetch = () => Promise.reject(new TypeError("Failed to fetch"));
-		document.querySelector("#search").dispatchEvent(new Event("input"))`)
-	tab.Await(`["#list-note", "#banner"].every((line) =>
-		document.querySelector(line).innerText === "Not connected: the gateway is unreachable. Retrying…")`)
-	tab.Do(`window.fetch = window.works`)
-	tab.Await(`document.querySelector("#list-note").hidden && document.querySelector("#banner").hidden`)
-}
-
-func TestAHookShowsWhatItChanged(t *testing.T) {
-	l := newLog(event.UserMessage{Content: "I am Ann"}, event.LLMRequestStarted{RequestID: "demo:r0001", Attempt: 1}, event.HookApplied{
-		RequestID: "demo:r0001", Attempt: 1, Hook: "pii", Stage: event.HookBefore, Outcome: event.HookChanged, Reason: "a name",
-		Change: &event.HookChange{Messages: []event.ReplacedMessage{{EventID: "demo:0001", Content: "I am <b>[name]</b>"}}},
-	}, event.HookApplied{
-		RequestID: "demo:r0001", Attempt: 1, Hook: "guard", Stage: event.HookAfter, Outcome: event.HookRefused, Reason: "off topic",
-	})
-	tab := show(t, l)
-	tab.Await(`document.querySelectorAll(".system-message").length === 2`)
-	var shown []string
-	tab.Eval(`[document.querySelector(".system-message summary").textContent, document.querySelector(".system-message details .plain").textContent,
-		document.querySelector(".system-message.warning p").textContent]`, &shown)
-	require.Equal(t, []string{
-		"Hook pii changed the request (demo:0001): a name", "Replaced the content of demo:0001: I am <b>[name]</b>",
-		"Hook guard refused the answer: off topic",
-	}, shown)
-}
-
-func TestTheUsageOfTheBudgetIsShown(t *testing.T) {
-	l := newLog(event.UserMessage{Content: "Hi"})
-	tab := show(t, l)
-	tab.Await(`document.querySelector("#status").textContent === "idle"`)
-	require.Equal(t, []string{""}, tab.Text("#budget"))
-	l.record(event.BudgetSet{Tokens: new(int64(5000)), CostMicros: new(int64(2_500_000))},
-		event.LLMRequestStarted{RequestID: "demo:r0001", ProviderID: "openai", Model: "gpt-4o-mini", Attempt: 1, ThroughEventID: eventID(1)},
-		event.LLMRequestCompleted{RequestID: "demo:r0001", Usage: event.Usage{InputTokens: 1200, OutputTokens: 34, CostMicros: new(int64(20_000))}})
-	tab.Await(`document.querySelector("#budget").textContent === "1,234 of 5,000 tokens · $0.02 of $2.50"`)
-	l.record(event.BudgetSet{})
-	tab.Await(`document.querySelector("#budget").textContent === ""`)
-}
-
-func TestAStoredMessageIsShownUntilItIsRecorded(t *testing.T) {
+func TestAMessageWaitsForAWorker(t *testing.T) {
 	l := newLog()
 	tab := show(t, l)
 	tab.Await(`!document.querySelector("#empty").hidden`)
 	l.Wait(waitingInput("Are you <b>there</b>?"))
 	tab.Await(`document.querySelector("#stored .bubble")?.innerText === "Are you <b>there</b>?" && document.querySelector("#empty").hidden`)
 	tab.Await(`document.querySelector("#unattended").innerText === "Stored in Temporal, waiting for a worker."`)
-	tab.Await(`document.querySelector("#status").innerText === "waiting for a worker"`)
+	l.record(event.LLMRequestStarted{RequestID: "demo:r0001", Attempt: 1}, event.TextDelta{RequestID: "demo:r0001", Attempt: 1, Delta: "Good"})
+	tab.Await(`document.querySelector(".streaming") && document.querySelector("#status").innerText === "waiting for a worker"`)
 	require.Equal(t, []string{"Stored in Temporal. No worker has taken it yet."}, tab.Text("#unattended"))
+	var caret, warning string
+	tab.Eval(`getComputedStyle(document.querySelector(".streaming .prose"), "::after").backgroundColor`, &caret)
+	tab.Eval(`getComputedStyle(document.querySelector("#unattended")).color`, &warning)
+	require.Equal(t, warning, caret, "the answer must not pulse")
+
+	const stored = `document.querySelector("#stored .bubble") && document.querySelector("#status").innerText === "waiting for a worker" && document.querySelector("#empty").hidden`
 	tab.Reload()
-	tab.Await(`document.querySelector("#stored .bubble") && document.querySelector("#status").innerText === "waiting for a worker" && document.querySelector("#empty").hidden`)
+	tab.Await(stored)
 	tab.Do(`location.hash = "#droid.parser"`)
 	tab.Await(`document.querySelector("#name").textContent === "droid.parser" && !document.querySelector("#stored li") && document.querySelector("#unattended").hidden`)
 	tab.Do(`location.hash = "#demo"`)
-	tab.Await(`document.querySelector("#stored .bubble")`)
+	tab.Await(stored)
 
 	// The message must be shown once at all times.
 	tab.Do(`
@@ -188,26 +164,11 @@ func TestAStoredMessageIsShownUntilItIsRecorded(t *testing.T) {
 	recorded.ClientEventID = "id of Are you <b>there</b>?"
 	l.Record(recorded)
 	tab.Await(`document.querySelector("#entries .user-message")`)
-	l.Wait(client.Waiting{})
-	tab.Await(`document.querySelector("#unattended").hidden && document.querySelector("#status").innerText === "idle"`)
+	l.Wait(waitingInput())
+	tab.Await(`document.querySelector("#unattended").innerText === "The answer waits. No worker has taken it yet."`)
 	var counts []int
 	tab.Eval(`[...counts]`, &counts)
 	require.Equal(t, []int{1}, counts)
-}
-
-func TestAnAnswerWithoutAWorkerDoesNotPulse(t *testing.T) {
-	l := newLog(event.UserMessage{Content: "Hi"}, event.LLMRequestStarted{RequestID: "demo:r0001", Attempt: 1, ThroughEventID: eventID(1)})
-	tab := show(t, l)
-	l.record(event.TextDelta{RequestID: "demo:r0001", Attempt: 1, Delta: "Good", ThroughEventID: eventID(2)})
-	tab.Await(`document.querySelector(".streaming") && document.querySelector("#status").innerText === "answering"`)
-	l.Wait(waitingInput())
-	tab.Await(`document.querySelector("#status").innerText === "waiting for a worker"`)
-	require.Equal(t, []string{"The answer waits. No worker has taken it yet."}, tab.Text("#unattended"))
-	var color string
-	tab.Eval(`getComputedStyle(document.querySelector(".streaming .prose"), "::after").backgroundColor`, &color)
-	var warn string
-	tab.Eval(`getComputedStyle(document.querySelector("#unattended")).color`, &warn)
-	require.Equal(t, warn, color)
 	l.Wait(client.Waiting{})
 	tab.Await(`document.querySelector("#status").innerText === "answering" && document.querySelector("#unattended").hidden`)
 }

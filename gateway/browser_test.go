@@ -12,7 +12,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
 	"github.com/seed-9ed7edd4/chronicle/gateway/page"
-	"github.com/seed-9ed7edd4/chronicle/gateway/page/browsertest"
+	"github.com/seed-9ed7edd4/chronicle/internal/browsertest"
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 )
 
@@ -99,22 +99,6 @@ func TestToolsAreCardsWithDiffsAndExitCodes(t *testing.T) {
 	require.Contains(t, deleted, "-\tyield(bytes.TrimSuffix(line, newline))\n")
 
 	require.NotContains(t, strings.Join(tab.Text(".tool-use"), ""), "want 2", "output must be collapsed")
-	tab.Click(".tool-use:has(.exit.bad) summary")
-	tab.Await(`document.querySelector(".tool-use:has(.exit.bad)").innerText.includes("got 1 line, want 2")`)
-	tab.Click(".tool-use summary")
-	tab.Await(`document.querySelector(".tool-use").innerText.includes("package parser")`)
-}
-
-// cards are the lines of the cards as a screen reader reads them.
-func cards(tab *browsertest.Tab) []string {
-	var lines []string
-	tab.Eval(`[...document.querySelectorAll(".card .line")].map((line) =>
-		[...line.children].map((e) => e.getAttribute("aria-label") ?? e.textContent).join(" "))`, &lines)
-	return lines
-}
-
-func TestACardStaysInPlaceWhenItIsOpened(t *testing.T) {
-	tab := show(t, newLog(agentConversation()...))
 	const card = ".tool-use:has(.exit.bad)"
 	place := func() (top float64) {
 		tab.Do(`await new Promise(requestAnimationFrame); await new Promise(requestAnimationFrame)`)
@@ -130,15 +114,12 @@ func TestACardStaysInPlaceWhenItIsOpened(t *testing.T) {
 	tab.Await(`document.querySelector("#newest").hidden`)
 }
 
-func TestAnOpenCardStaysOpenWhenItsResultArrives(t *testing.T) {
-	l := newLog(event.UserMessage{Content: "Hi"}, call("t1", "deploy", map[string]any{"to": "staging"}))
-	tab := show(t, l)
-	require.Equal(t, []string{"deploy  running"}, cards(tab))
-	tab.Click(".card summary")
-	l.record(result("t1", "deployed"))
-	tab.Await(`document.querySelector("details.card[open] .status.success")`)
-	require.Contains(t, tab.Text(".card")[0], "deployed")
-	tab.Await(`document.activeElement.matches("summary")`)
+// cards are the lines of the cards as a screen reader reads them.
+func cards(tab *browsertest.Tab) []string {
+	var lines []string
+	tab.Eval(`[...document.querySelectorAll(".card .line")].map((line) =>
+		[...line.children].map((e) => e.getAttribute("aria-label") ?? e.textContent).join(" "))`, &lines)
+	return lines
 }
 
 func TestMetadataAndMalformedLinesAreInDetails(t *testing.T) {
@@ -238,66 +219,6 @@ func TestBidirectionalTextIsIsolated(t *testing.T) {
 	require.Equal(t, []string{"after →", "after →", "after →", "tokens in →", "after →", "after →", "after →", "after →", "after →"}, ways)
 }
 
-func TestThePolicyBlocksHTMLStringsAndExternalRequests(t *testing.T) {
-	tab := show(t, newLog(event.UserMessage{Content: "Hi"}))
-	var refused []string
-	tab.Eval(`(async () => {
-		const refused = [];
-		try { document.body.innerHTML = "<b>x</b>" } catch (error) { refused.push("innerHTML " + error.name) }
-		const violated = new Promise((resolve) => addEventListener("securitypolicyviolation", (e) => e.blockedURI.includes("tracker") && resolve(e.effectiveDirective)));
-		const image = new Image();
-		image.src = "https://example.com/tracker.png";
-		refused.push(await violated);
-		return refused;
-	})()`, &refused)
-	require.Equal(t, []string{"innerHTML TypeError", "img-src"}, refused)
-	require.NotEmpty(t, tab.Troubles())
-}
-
-func TestStreamedMarkdownEqualsCompleteMarkdown(t *testing.T) {
-	tab := show(t, newLog())
-	const text = "# Title\n\nA *word* and `code`,\nand more.\n\n- one\n- two\n  - deeper\n\n1. first\n2. second\n\n" +
-		"```go\nfunc main() {\n\n\tprintln(`a`)\n}\n```\n\n> quoted\n> text\n\n~~~\n```\nnot the end\n~~~\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nThe end <b>is</b> here"
-	for size := 1; size <= 9; size++ {
-		var grown, whole string
-		tab.Eval(fmt.Sprintf(`(async () => {
-			const { StreamingMarkdown } = await import("./markdown.js");
-			const element = document.createElement("div");
-			const streaming = new StreamingMarkdown(element);
-			const text = %s;
-			for (let i = 0; i < text.length; i += %d) {
-				streaming.append(text.slice(i, i + %[2]d));
-				streaming.show();
-			}
-			return element.textContent.replace(/\s+/g, " ").trim();
-		})()`, toJSON(text), size), &grown)
-		tab.Eval(fmt.Sprintf(`(async () => {
-			const { render } = await import("./markdown.js");
-			return render(%s).textContent.replace(/\s+/g, " ").trim();
-		})()`, toJSON(text)), &whole)
-		require.Contains(t, whole, "func main() { println(`a`) }")
-		require.Equal(t, whole, grown, "in pieces of %d", size)
-	}
-}
-
-func TestMarkdownHasListsTablesAndTasks(t *testing.T) {
-	tab := show(t, newLog(event.AssistantMessage{Content: "3. three\n4. four\n\n- [x] done\n- [ ] open\n\n" +
-		"| a | b |\n|---|--:|\n| 1 | 2 |\n\n> quoted\n\n```go\nx := 1\n```"}))
-	var found []string
-	tab.Eval(`[
-		"ol[start='3'] > li", "input[type='checkbox'][disabled]:checked", "input[type='checkbox'][disabled]:not(:checked)",
-		".wide > table td[align='right']", "blockquote > p", "pre > code.language-go",
-	].filter((selector) => !document.querySelector(".prose " + selector))`, &found)
-	require.Empty(t, found, "selectors without a match")
-}
-
-func TestTasksHaveNoBullets(t *testing.T) {
-	tab := show(t, newLog(event.AssistantMessage{Content: "- [x] tight\n\n1. another list\n\n- [ ] loose\n\n- [ ] too"}))
-	var styles []string
-	tab.Eval(`[...document.querySelectorAll(".prose li:has(input)")].map((li) => getComputedStyle(li).listStyleType)`, &styles)
-	require.Equal(t, []string{"none", "none", "none"}, styles)
-}
-
 // long is a log whose transcript has 20,000 entries and 5 MB.
 func long() *log {
 	l := newLog()
@@ -334,85 +255,25 @@ func TestTwentyThousandEntriesLoad(t *testing.T) {
 	tab.Await(`document.querySelector("#newest").hidden`)
 }
 
-// BenchmarkTwentyThousandEntries measures the time from navigation to the newest entry,
-// for a transcript of 5 MB that the gateway has already read.
-func BenchmarkTwentyThousandEntries(b *testing.B) {
-	tab := show(b, long())
-	tab.Await(loaded)
-	var sum float64
-	for b.Loop() {
-		tab.Reload()
-		tab.Await(loaded)
-		var took float64
-		tab.Eval("performance.now()", &took)
-		sum += took
-	}
-	b.ReportMetric(sum/float64(b.N), "ms/load")
-	b.ReportMetric(0, "ns/op")
-}
-
-func TestAFailedRequestSaysWhatToDo(t *testing.T) {
-	bodies := []event.Body{event.UserMessage{Content: "Hello"}}
-	for i, failure := range []event.LLMRequestFailed{
-		{Error: "openai: no API key", Kind: event.FailureConfiguration},
-		{Error: "openai: unauthorized (401): no", Kind: event.FailureUnauthorized},
-		{Error: "openai: rate limited (429): slow down", Kind: event.FailureRateLimited, Retryable: true},
-		{Error: "openai: bad request (400): no", Kind: event.FailureBadRequest},
-		{Error: "an error of release 0.1.0"},
-		{Error: "budget exceeded: context: limit 5 tokens, used 0, wanted 9", Kind: event.FailureBudgetExceeded},
-		{Error: "hook guard: off topic", Kind: event.FailureRefusedByHook},
-		{Error: "hook guard: connection failed", Kind: event.FailureHookFailed, Retryable: true},
-	} {
-		failure.RequestID = event.FormatRequestID("demo", i+1)
-		bodies = append(bodies, failure)
-	}
-	tab := show(t, newLog(bodies...))
-	tab.Await(`document.querySelectorAll(".error-message").length === 8`)
-	var advice []string
-	tab.Eval(`[...document.querySelectorAll(".error-message")].map((e) => e.querySelector(".advice")?.textContent ?? "")`, &advice)
-	require.Equal(t, []string{
-		"Add a key or change the settings: the error says which.",
-		"Add a valid key for the provider: the error says whether one was sent.",
-		"Try again later: the same request may succeed.",
-		"", "",
-		"Raise the budget, lower maxTokens, or wait for the next day if the budget is daily.",
-		"Change the message: a hook of the operator refuses it or its answer.",
-		"Try again later. If it fails again, the operator of the worker must repair the hook.",
-	}, advice)
-}
-
-func TestTheUsageOfAnAnswerIsShown(t *testing.T) {
-	tab := show(t, newLog(
-		event.UserMessage{Content: "Hello"},
-		event.LLMRequestCompleted{RequestID: "demo:r0001", DurationMs: 8200, FinishReason: "stop", Usage: event.Usage{
-			InputTokens: 4210, CachedTokens: 4000, OutputTokens: 386, ReasoningTokens: 300, CostMicros: new(int64(1_204_200)), PriceVersion: "1",
-		}},
-		event.LLMRequestCompleted{RequestID: "demo:r0002", FinishReason: "stop", Usage: event.Usage{
-			InputTokens: 7, OutputTokens: 2, Estimated: true, CostMicros: new(int64(0)), PriceVersion: "1",
-		}},
-	))
-	tab.Await(`document.querySelectorAll(".token-usage-info").length === 2`)
-	var texts []string
-	tab.Eval(`[...document.querySelectorAll(".token-usage-info p")].map((e) => e.textContent)`, &texts)
-	require.Equal(t, []string{
-		"4,210 tokens in (4,000 cached) · 386 out (300 reasoning) · $1.2042 · 8.2 s",
-		"~7 tokens in · ~2 out · $0.00",
-	}, texts)
-}
-
-func TestTheUsageOfRetriedAttemptsIsShown(t *testing.T) {
-	started := func(attempt int, model string) event.Body {
-		return event.LLMRequestStarted{RequestID: "demo:r0001", ProviderID: "p", Model: model, Attempt: attempt, ThroughEventID: "demo:0001"}
-	}
-	tab := show(t, newLog(
-		event.UserMessage{Content: "Hello"},
-		started(1, "a"),
-		event.LLMAttemptEnded{RequestID: "demo:r0001", Attempt: 1, Outcome: event.AttemptFailed, Usage: event.Usage{InputTokens: 1000, CostMicros: new(int64(10_000))}},
-		started(2, "a"),
-		event.LLMRequestFellBack{RequestID: "demo:r0001", FromProvider: "p", ToProvider: "q", Usage: event.Usage{InputTokens: 1000, CostMicros: new(int64(10_000))}},
-		started(3, "b"),
-		event.LLMRequestCompleted{RequestID: "demo:r0001", DurationMs: 500, Usage: event.Usage{InputTokens: 900, OutputTokens: 20, CostMicros: new(int64(5_000))}},
-	))
+func TestNamesShowHiddenCharactersAndMessagesKeepThem(t *testing.T) {
+	const message, name = "Hi \u200e\u202eereht\u202c 👩‍💻", "a\u202eb"
+	l := newLog(
+		event.FileAttachment{Source: event.Source{Type: event.SourceURL, URL: "https://example.com/x"}, MediaType: "text/html", FileName: name},
+		event.UserMessage{Content: message},
+		call("t1", "Read", map[string]any{"file_path": name}),
+		toolCall("call_1", "pay", `{}`),
+		event.ApprovalDecided{ToolCallID: "call_1", Decision: event.Deny, DecidedBy: name},
+		event.LLMRequestStarted{RequestID: toolRequest, ProviderID: "p", Model: name, Attempt: 1},
+		event.LLMRequestCompleted{RequestID: toolRequest, Usage: event.Usage{InputTokens: 1}, DurationMs: 1000},
+	)
+	tab := show(t, l)
 	tab.Await(`document.querySelector(".token-usage-info")`)
-	require.Equal(t, []string{"b · 2,900 tokens in · 20 out · $0.025 · 500 ms · with 2 failed attempts"}, tab.Text(".token-usage-info"))
+	require.Equal(t, []string{message}, tab.Text(".user-message .plain"))
+	var direction string
+	tab.Eval(`getComputedStyle(document.querySelector(".user-message .plain")).unicodeBidi`, &direction)
+	require.Equal(t, "isolate", direction)
+	tab.Do(`document.querySelectorAll("details").forEach((d) => { d.open = true })`)
+	for _, selector := range []string{".attachments a", ".target", ".token-usage-info"} {
+		require.Contains(t, strings.Join(tab.Text(selector), " "), `a\u202eb`, selector)
+	}
 }

@@ -2,9 +2,7 @@ package gateway_test
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -14,10 +12,8 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/gateway/page/browsertest"
+	"github.com/seed-9ed7edd4/chronicle/internal/browsertest"
 )
-
-var toolScreenshots = flag.String("tool-screenshots", "", "write screenshots of tool cards to this `DIR`")
 
 const toolRequest = "demo:r0001"
 
@@ -94,8 +90,29 @@ func TestAToolCardFillsWhileTheToolRuns(t *testing.T) {
 	tab.Await(`document.querySelector("#status").innerText === "idle"`)
 }
 
+// tabTo presses Tab, or Shift+Tab, until an element has the focus, which must be visible.
+func tabTo(t *testing.T, tab *browsertest.Tab, held kb.Modifier, element string) {
+	t.Helper()
+	for range 40 {
+		tab.PressWith(held, kb.Tab)
+		var is bool
+		if tab.Eval(`document.activeElement.matches(`+fmt.Sprintf("%q", element)+`)`, &is); is {
+			var outline string
+			tab.Eval(`getComputedStyle(document.activeElement).outlineStyle`, &outline)
+			require.Equal(t, "solid", outline, "the focus must be visible on %s", element)
+			return
+		}
+	}
+	require.Fail(t, "the keyboard does not reach "+element)
+}
+
+// The test uses no mouse and sets no focus.
 func TestACallIsApprovedByKeyboard(t *testing.T) {
-	l := newLog(waiting()...)
+	bodies := waiting()
+	bodies[2] = event.AssistantMessage{
+		Content: "I'll pay it.", Reasoning: "The invoice is due.", RequestID: toolRequest, ThroughEventID: eventID(1),
+	}
+	l := newLog(bodies...)
 	tab := show(t, l)
 	tab.Await(`document.querySelector("#waiting p").innerText === "pay_invoice waits for your approval"`)
 	require.Equal(t, []string{"waiting for approval"}, tab.Text("#status"))
@@ -105,11 +122,16 @@ func TestACallIsApprovedByKeyboard(t *testing.T) {
 	tab.Eval(`document.querySelector("#waiting p").role`, &role)
 	require.Equal(t, "status", role)
 
-	// From the input box to the review button, and on to the buttons of the form in their order.
 	tab.Await(`document.activeElement.id === "text"`)
-	for range 2 {
-		tab.PressWith(kb.ModifierShift, kb.Tab)
-	}
+	tabTo(t, tab, kb.ModifierShift, ".thinking summary")
+	require.Equal(t, "Thought", tab.Text(".thinking")[0])
+	tab.Press(kb.Enter)
+	tab.Await(`document.querySelector(".thinking").innerText.endsWith("The invoice is due.")`)
+	tab.Press(" ")
+	tab.Await(`document.querySelector(".thinking").innerText.trim() === "Thought"`)
+
+	// From the review button to the buttons of the form in their order.
+	tabTo(t, tab, kb.ModifierNone, "#waiting button")
 	tab.Await(`document.activeElement.innerText === "Review"`)
 	tab.Press(kb.Enter)
 	for _, name := range []string{"Approve", "Deny…", "Edit…"} {
@@ -131,6 +153,7 @@ func TestACallIsApprovedByKeyboard(t *testing.T) {
 	tab.Press(kb.Enter)
 	tab.Await(`document.querySelector(".decision")?.innerText === "Approved by page"`)
 	tab.Await(`!document.querySelector("#list a.waiting")`)
+	tabTo(t, tab, kb.ModifierNone, "#attach")
 }
 
 func TestACallIsDeniedWithAReason(t *testing.T) {
@@ -172,42 +195,48 @@ func TestArgumentsAreEditedBeforeTheCall(t *testing.T) {
 	require.Contains(t, tab.Text(".card")[0], `"amount": 1`)
 }
 
-// JavaScript rounds these numbers.
-func TestNumbersOfArgumentsKeepTheirDigits(t *testing.T) {
-	const exact = `{"amount":9007199254740993,"rate":0.1000000000000000055511151231257827,"weight":1e999}`
-	l := newLog(
-		event.UserMessage{Content: "Pay the invoice"}, toolStarted(1, 1),
-		event.AssistantMessage{Content: "I'll pay it.", RequestID: toolRequest, ThroughEventID: eventID(1)},
-		toolCall("call_1", "pay_invoice", exact), stepEnded(1, event.Usage{}),
-		event.ApprovalRequested{ToolCallID: "call_1", RequestID: toolRequest, ExpiresAt: time.Date(2126, 1, 2, 15, 4, 5, 0, time.UTC)},
-	)
-	tab := show(t, l)
-	tab.Await(`document.querySelector(".waiting .card")`)
-	shown := "{\n  \"amount\": 9007199254740993,\n  \"rate\": 0.1000000000000000055511151231257827,\n  \"weight\": 1e999\n}"
-	require.Contains(t, tab.Text(".waiting .card")[0], shown)
-	tab.Type(`[data-key="edit"]`, "\r")
-	tab.Await(`document.activeElement.dataset.key === "text"`)
-	var text string
-	tab.Eval(`document.activeElement.value`, &text)
-	require.Equal(t, shown, text)
-	tab.Do(`document.activeElement.value = document.activeElement.value.replace("0993", "0995"); document.activeElement.dispatchEvent(new Event("input"))`)
-	tab.PressWith(kb.ModifierCtrl, kb.Enter)
-	tab.Await(decided)
-	edited := strings.Replace(exact, "0993", "0995", 1)
-	require.Equal(t, json.RawMessage(edited), l.decision(t).Parameters)
-	l.record(event.ToolResult{ToolCallID: "call_1", Value: json.RawMessage(`{"receipt":12345678901234567890,"paid":12.5}`)})
-	tab.Await(`document.querySelector(".status.success")`)
-	card := func() string {
-		tab.Click(".card summary")
-		tab.Await(`document.querySelector("details.card[open]")`)
-		return tab.Text(".card")[0]
-	}
-	for range 2 { // after a patch, and in a document
-		got := card()
-		require.Contains(t, got, strings.Replace(shown, "0993", "0995", 1))
-		require.Contains(t, got, "{\n  \"receipt\": 12345678901234567890,\n  \"paid\": 12.5\n}")
-		tab.Reload()
-		tab.Await(`document.querySelector(".status.success")`)
+// JavaScript rounds these numbers, and the names look like others.
+func TestArgumentsAreShownAndApprovedExactly(t *testing.T) {
+	const exact = "{\"amount\":9007199254740993,\"rate\":0.1000000000000000055511151231257827,\"to\":\"bank\u202eknab\u202c\u200d\",\"weight\":1e999}"
+	const shown = "{\n  \"amount\": 9007199254740993,\n  \"rate\": 0.1000000000000000055511151231257827,\n  \"to\": \"bank\\u202eknab\\u202c\\u200d\",\n  \"weight\": 1e999\n}"
+	edit := strings.NewReplacer("0993", "0995")
+	for name, isEdited := range map[string]bool{"unchanged": false, "edited": true} {
+		t.Run(name, func(t *testing.T) {
+			bodies := waiting()
+			bodies[3] = toolCall("call_1", "pay\u200b", exact)
+			l := newLog(bodies...)
+			tab := show(t, l)
+			tab.Await(`document.querySelector("#waiting p").innerText === "pay\\u200b waits for your approval"`)
+			require.Contains(t, tab.Text(".waiting .card")[0], shown)
+			require.Contains(t, tab.Text(".waiting .verb")[0], `pay\u200b`)
+			tab.Type(`[data-key="edit"]`, "\r")
+			tab.Await(`document.activeElement.dataset.key === "text"`)
+			var text string
+			tab.Eval(`document.activeElement.value`, &text)
+			require.Equal(t, shown, text)
+			if isEdited {
+				tab.Do(`document.activeElement.value = document.activeElement.value.replace("0993", "0995"); document.activeElement.dispatchEvent(new Event("input"))`)
+			}
+			tab.PressWith(kb.ModifierCtrl, kb.Enter)
+			tab.Await(decided)
+			got := l.decision(t)
+			if !isEdited {
+				require.Equal(t, event.ApprovalDecided{ToolCallID: "call_1", Decision: event.Approve, DecidedBy: "page"}, got)
+				return
+			}
+			require.Equal(t, edit.Replace(exact), string(got.Parameters))
+			l.record(event.ToolResult{ToolCallID: "call_1", Value: json.RawMessage(`{"receipt":12345678901234567890,"paid":12.5}`)})
+			tab.Await(`document.querySelector(".status.success")`)
+			for range 2 { // after a patch, and in a document
+				tab.Click(".card summary")
+				tab.Await(`document.querySelector("details.card[open]")`)
+				card := tab.Text(".card")[0]
+				require.Contains(t, card, edit.Replace(shown))
+				require.Contains(t, card, "{\n  \"receipt\": 12345678901234567890,\n  \"paid\": 12.5\n}")
+				tab.Reload()
+				tab.Await(`document.querySelector(".status.success")`)
+			}
+		})
 	}
 }
 
@@ -249,61 +278,4 @@ func TestAnOpenFormSurvivesAReconnection(t *testing.T) {
 	tab.Await(`document.querySelector("#name").textContent === "droid.parser" && document.querySelector("#waiting").hidden`)
 	tab.Do(`location.hash = "#demo"`)
 	tab.Await(`document.querySelector('[data-key="text"]')?.value === "half"`)
-}
-
-func TestToolScreenshots(t *testing.T) {
-	if *toolScreenshots == "" {
-		t.Skip("screenshots of tool cards, run with -tool-screenshots")
-	}
-	bodies := append(waiting(),
-		toolCall("call_2", "fetch", `{"url":"https://example.com/invoices/2026-01"}`),
-		event.ToolResult{ToolCallID: "call_2", Value: toJSON("12.50 EUR"), DurationMs: 480},
-		toolCall("call_3", "search_log", `{"query":"invoice"}`),
-		event.ToolProgress{RequestID: toolRequest, ToolCallID: "call_3", Text: "page 3 of 12"})
-	tab := show(t, newLog(bodies...))
-	shoot := func(name string) {
-		for look, l := range map[string]browsertest.Look{"light": {Width: 1200, Height: 900}, "dark": {Width: 1200, Height: 900, Dark: true}, "phone": {Width: 390, Height: 844}} {
-			tab.As(l)
-			tab.Do(`await new Promise((r) => setTimeout(r, 100))`)
-			tab.Screenshot(filepath.Join(*toolScreenshots, name+"-"+look+".png"))
-		}
-	}
-	tab.Await(`document.querySelector(".progress")`)
-	tab.Type(`[data-key="approve"]`, "")
-	shoot("waiting")
-	tab.Type(`[data-key="edit"]`, "\r")
-	shoot("edit")
-	tab.Press(kb.Escape)
-	tab.Type(`[data-key="deny"]`, "\r")
-	shoot("deny")
-	tab.Press("Too much\r")
-	tab.Await(decided)
-	tab.Do(`document.querySelectorAll("details").forEach((d) => { d.open = true })`)
-	shoot("done")
-
-	schema := `{"type":"object","required":["day"],"properties":{"question":{"type":"string"},"day":{"enum":["Friday","Saturday"]},` +
-		`"people":{"type":"integer","title":"Number of people"},"dishes":{"type":"array","items":{"type":"string"},"description":"What everyone eats"}}}`
-	for name, l := range map[string]*log{
-		"hidden":   deceiving(),
-		"question": newLog(asking(question, `{"question":"Which day suits you, and do you need a high chair?"}`)...),
-		"choices":  newLog(asking(question, `{"question":"Which day suits you?","options":["Friday","Saturday","Neither of them"]}`)...),
-		"form":     newLog(asking(schema, `{"question":"The table is free on two days. Which one do you want?"}`)...),
-		"rtl": newLog(event.UserMessage{Content: "مرحبا، كيف الحال؟"}, event.AssistantMessage{
-			Content: "# عنوان\n\nهذا **نص** مع كلمة (hello) في الوسط.\n\n- أول\n- ثان\n\n> اقتباس\n\n| أ | ب |\n|---|---|\n| 1 | 2 |\n\nAnd English.",
-		}),
-		"unattended": newLog(event.UserMessage{Content: "Hi"}, toolStarted(1, 1)),
-	} {
-		tab = show(t, l)
-		if name == "unattended" {
-			l.record(event.TextDelta{RequestID: toolRequest, Attempt: 1, Delta: "The tide turns at", ThroughEventID: eventID(2)})
-			tab.Await(`document.querySelector(".streaming")`)
-			l.Wait(waitingInput("Are you still there?"))
-			tab.Await(`document.body.classList.contains("unattended") && document.querySelector("#stored li")`)
-		}
-		if name == "form" {
-			tab.Type(`[data-key="send"]`, "\r")
-			tab.Await(`document.querySelector(".problem").innerText`)
-		}
-		shoot(name)
-	}
 }

@@ -3,7 +3,7 @@ package gateway_test
 import (
 	"testing"
 
-	"github.com/seed-9ed7edd4/chronicle/gateway/page/browsertest"
+	"github.com/seed-9ed7edd4/chronicle/internal/browsertest"
 )
 
 func TestMain(m *testing.M) {

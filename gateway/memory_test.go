@@ -38,16 +38,16 @@ func (m *heapMeter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A transcript of 288 MB is sent to four clients under a memory limit below its size.
+// A transcript of 144 MB is sent to four clients under a memory limit below its size.
 func TestALongTranscriptIsSentInLittleMemory(t *testing.T) {
-	const limit = 200 << 20
+	const limit = 100 << 20
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(limit))
-	text := strings.Repeat("x", 12_000_000)
+	text := strings.Repeat("x", 6_000_000)
 	log := newLog()
 	for range 24 {
 		log.record(event.UserMessage{Content: text}) // all share the text
 	}
-	g := gateway.New(fakeClient{log: log}, gateway.Options{AnswerBytes: 64 << 20, Rate: -1})
+	g := gateway.New(fakeClient{log: log}, gateway.Options{AnswerBytes: 32 << 20, Rate: -1})
 	defer g.Close()
 	var meters [4]heapMeter
 	var requests sync.WaitGroup
@@ -62,6 +62,6 @@ func TestALongTranscriptIsSentInLittleMemory(t *testing.T) {
 	requests.Wait()
 	for _, m := range meters {
 		require.Greater(t, m.written, 24*len(text))
-		require.Less(t, m.heap, uint64(limit+50<<20))
+		require.Less(t, m.heap, uint64(limit+25<<20))
 	}
 }

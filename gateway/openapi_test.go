@@ -11,7 +11,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/tools/txtar"
@@ -57,15 +56,6 @@ func requireValid(t require.TestingT, schema string, value any) {
 	data, err := json.Marshal(value)
 	require.NoError(t, err)
 	require.NoError(t, validate(schema, data), "%s: %s", schema, data)
-}
-
-func readSpec(t testing.TB) *openapi3.T {
-	t.Helper()
-	data, err := os.ReadFile("openapi.json")
-	require.NoError(t, err)
-	spec, err := openapi3.NewLoader().LoadFromData(data)
-	require.NoError(t, err)
-	return spec
 }
 
 func TestAcceptedEventsMatchTheDescription(t *testing.T) {

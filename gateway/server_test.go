@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/getkin/kin-openapi/routers/gorillamux"
@@ -220,7 +221,9 @@ func serve[C gateway.Context](t testing.TB, c gateway.Client[C], options gateway
 	if options.Rate == 0 {
 		options.Rate = -1
 	}
-	w := &webServer{t: t, gateway: gateway.New(c, options), spec: specification(t)}
+	spec, err := specification()
+	require.NoError(t, err)
+	w := &webServer{t: t, gateway: gateway.New(c, options), spec: spec}
 	w.server = httptest.NewServer(w.gateway)
 	t.Cleanup(func() {
 		w.gateway.Close()
@@ -230,12 +233,13 @@ func serve[C gateway.Context](t testing.TB, c gateway.Client[C], options gateway
 	return w
 }
 
-func specification(t testing.TB) routers.Router {
-	t.Helper()
-	router, err := gorillamux.NewRouter(readSpec(t))
-	require.NoError(t, err)
-	return router
-}
+var specification = sync.OnceValues(func() (routers.Router, error) {
+	spec, err := openapi3.NewLoader().LoadFromFile("openapi.json")
+	if err != nil {
+		return nil, err
+	}
+	return gorillamux.NewRouter(spec)
+})
 
 func (w *webServer) request(method, path, body string, header ...string) *http.Request {
 	w.t.Helper()

@@ -94,7 +94,8 @@ func (f follower) newest() string {
 	return strings.Join(parts, " ")
 }
 
-// inBubble runs a test with a gateway of a context in a synctest bubble.
+// inBubble runs a test with a gateway of a context in a synctest bubble. Time is virtual there: a sleep
+// advances the clock to a limit of waiting.go, or to just before it, and takes no time.
 func inBubble(t *testing.T, test func(ctx context.Context, l *log, g *gateway.Gateway)) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLog(event.UserMessage{Content: "Hi"})

@@ -9,8 +9,8 @@
 //	tab.Type("#text", "Hello\r")
 //	tab.Await(`document.querySelector(".assistant-message")`)
 //
-// The tests of a package share one Chromium process with a browser context each. A test fails if a
-// script throws or the page violates its Content-Security-Policy.
+// The tests of a package share one Chromium, and a test takes the tab of an earlier one. A test fails
+// if a script throws or the page violates its Content-Security-Policy.
 package browsertest
 
 import (
@@ -24,138 +24,159 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/css"
 	"github.com/chromedp/cdproto/dom"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
 	cdplog "github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
-	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
 
 const timeout = time.Minute // for each wait; it only detects hangs
 
-// process is the shared Chromium, which ends with this process, when its debugging pipe closes.
-var process struct {
-	sync.Mutex
-	ctx  context.Context // nil: not started
-	stop func()
-}
-
-// Stop stops Chromium and removes its files. Call it in TestMain after the tests.
-func Stop() {
-	process.Lock()
-	defer process.Unlock()
-	if process.ctx != nil {
-		process.stop()
-		process.ctx = nil
-	}
-}
-
-// chromium also restarts a Chromium that crashed.
-func chromium(path string) (context.Context, error) {
-	process.Lock()
-	defer process.Unlock()
-	if process.ctx != nil && process.ctx.Err() == nil {
-		return process.ctx, nil
-	}
+// chromium starts the shared Chromium, which ends with this process, when its debugging pipe closes.
+var chromium = sync.OnceValues(func() (context.Context, error) {
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(path),
+		chromedp.ExecPath(find()),
 		chromedp.DisableGPU,
 		chromedp.Flag("disable-quic", true),
-		// The defaults, and the spare renderer of each context.
-		chromedp.Flag("disable-features", "Translate,BlinkGenPropertyTrees,SpareRendererForSitePerProcess"),
+		// A process for each page of a test costs more than the test.
+		chromedp.Flag("process-per-site", true),
+		chromedp.Flag("disable-site-isolation-trials", true),
+		chromedp.Flag("in-process-gpu", true),
+		// The defaults, and features that start further renderers.
+		chromedp.Flag("disable-features", "Translate,BlinkGenPropertyTrees,SpareRendererForSitePerProcess,ProactivelySwapBrowsingInstance,BackForwardCache"),
 		chromedp.Flag("force-color-profile", "srgb"),
 	)
 	if os.Geteuid() == 0 {
 		options = append(options, chromedp.NoSandbox) // Chromium has no sandbox for root
 	}
-	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
+	allocator, stopAllocator := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, cancel := chromedp.NewContext(allocator)
-	if err := chromedp.Do(ctx); err != nil {
+	stop = func() {
 		cancel()
-		stop()
-		return nil, err
+		stopAllocator()
 	}
-	process.ctx, process.stop = ctx, func() {
-		cancel()
-		stop()
-	}
-	return ctx, nil
-}
+	return ctx, chromedp.Do(ctx)
+})
 
-// Browser is a browser context: it has its own storage, cookies and cache.
-type Browser struct {
-	tb  testing.TB
-	ctx context.Context
-	id  cdp.BrowserContextID
-}
+var stop = func() {}
 
-// Start returns a browser for the test. It skips the test without Chromium, so call it before
-// registering cleanup checks.
-func Start(tb testing.TB) *Browser {
-	tb.Helper()
-	ctx, err := chromium(find(tb))
-	if err != nil {
-		tb.Fatalf("start Chromium: %v", err)
-	}
-	created, err := chromedp.CallBrowser(ctx, target.CreateBrowserContext, target.CreateBrowserContextParams{})
-	if err != nil {
-		tb.Fatalf("create a browser context: %v", err)
-	}
-	tb.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(ctx, timeout)
-		defer cancel()
-		if _, err := chromedp.CallBrowser(ctx, target.DisposeBrowserContext,
-			target.DisposeBrowserContextParams(created)); err != nil {
-			tb.Errorf("dispose of a browser context: %v", err)
-		}
-	})
-	return &Browser{tb, ctx, created.BrowserContextID}
-}
+// Stop stops Chromium and removes its files. Call it in TestMain after the tests.
+func Stop() { stop() }
 
-func find(tb testing.TB) string {
-	tb.Helper()
+func find() string {
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "headless-shell"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path
 		}
 	}
-	tb.Skip("browser tests, no Chromium on PATH")
 	return ""
+}
+
+// Browser opens tabs for a test.
+type Browser struct{ tb testing.TB }
+
+// Start returns a browser for the test. It skips the test without Chromium, so call it before
+// registering cleanup checks.
+func Start(tb testing.TB) *Browser {
+	tb.Helper()
+	if find() == "" {
+		tb.Skip("browser tests, no Chromium on PATH")
+	}
+	return &Browser{tb}
 }
 
 // Tab is a page in a tab. Its methods fail the test on an error.
 type Tab struct {
-	tb  testing.TB
-	ctx context.Context
+	tb      testing.TB
+	ctx     context.Context
+	close   context.CancelFunc
+	scripts []page.ScriptIdentifier // of Before
 
 	mu       sync.Mutex
 	troubles []string
 }
 
-// Open opens a page in a new tab of 1200 by 800 pixels.
+// idle are the tabs of earlier tests. A page in a new tab costs twice as much CPU.
+var idle struct {
+	sync.Mutex
+	tabs []*Tab
+}
+
+// Open opens a page in a tab of 1200 by 800 pixels. Its origin must be that of no other test: a tab has
+// the storage of its origin to itself until the end of the test.
 func (b *Browser) Open(url string) *Tab {
 	b.tb.Helper()
-	ctx, cancel := chromedp.NewContext(b.ctx, chromedp.WithExistingBrowserContext(b.id))
-	t := &Tab{tb: b.tb, ctx: ctx}
-	b.tb.Cleanup(func() {
-		cancel()
-		for _, trouble := range t.Troubles() {
-			b.tb.Errorf("the page: %s", trouble)
-		}
-	})
-	if err := chromedp.Listen(ctx, t.listen); err != nil {
-		b.tb.Fatalf("open a tab: %v", err)
+	idle.Lock()
+	var t *Tab
+	if n := len(idle.tabs); n > 0 {
+		t, idle.tabs = idle.tabs[n-1], idle.tabs[:n-1]
 	}
-	call(t, cdplog.Enable, cdp.Empty{})
-	// Otherwise background tabs do not render.
-	call(t, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
+	idle.Unlock()
+	if t == nil {
+		t = newTab(b.tb)
+	}
+	t.tb = b.tb
+	b.tb.Cleanup(t.leave)
 	t.emulateMedia()
 	t.run(chromedp.EmulateViewport(1200, 800), chromedp.Navigate(url))
 	return t
+}
+
+func newTab(tb testing.TB) *Tab {
+	tb.Helper()
+	browser, err := chromium()
+	if err != nil {
+		tb.Fatalf("start Chromium: %v", err)
+	}
+	t := &Tab{tb: tb}
+	t.ctx, t.close = chromedp.NewContext(browser)
+	if err := chromedp.Listen(t.ctx, t.listen); err != nil {
+		tb.Fatalf("open a tab: %v", err)
+	}
+	// Otherwise background tabs do not render.
+	call(t, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
+	// Nothing here reads their events, which are a fifth of the work of the test's process.
+	call(t, network.Disable, cdp.Empty{})
+	call(t, css.Disable, cdp.Empty{})
+	return t
+}
+
+// leave makes the tab idle. A failed test can leave it in any state, so its tab is closed.
+func (t *Tab) leave() {
+	for _, trouble := range t.Troubles() {
+		t.tb.Errorf("the page: %s", trouble)
+	}
+	if t.tb.Failed() {
+		t.close()
+		return
+	}
+	t.Do(`
+		try { localStorage.clear(); sessionStorage.clear() } catch {}
+		addEventListener("beforeunload", (e) => e.stopImmediatePropagation(), true)`)
+	for _, id := range t.scripts {
+		call(t, page.RemoveScriptToEvaluateOnNewDocument, page.RemoveScriptToEvaluateOnNewDocumentParams{Identifier: id})
+	}
+	t.scripts = nil
+	t.run(chromedp.Navigate("about:blank"))
+	idle.Lock()
+	defer idle.Unlock()
+	idle.tabs = append(idle.tabs, t)
+}
+
+// Run runs a step of the test as a subtest.
+func (t *Tab) Run(name string, step func(*testing.T)) {
+	test := t.tb.(*testing.T)
+	defer func() { t.tb = test }()
+	test.Run(name, func(sub *testing.T) {
+		t.tb = sub
+		step(sub)
+	})
 }
 
 // listen ignores network errors, which are part of many tests.
@@ -327,10 +348,11 @@ const clickable = `((element) => {
 // Before runs JavaScript before the scripts of each page that is loaded later.
 func (t *Tab) Before(statements string) {
 	t.tb.Helper()
-	if _, err := chromedp.Call(t.ctx, page.AddScriptToEvaluateOnNewDocument,
-		page.AddScriptToEvaluateOnNewDocumentParams{Source: statements}); err != nil {
+	added, err := chromedp.Call(t.ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: statements})
+	if err != nil {
 		t.tb.Fatalf("before a page: %v", err)
 	}
+	t.scripts = append(t.scripts, added.Identifier)
 }
 
 // Reload reloads the page.
