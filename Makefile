@@ -3,7 +3,7 @@
 # make test       run all tests, on a real Temporal server
 
 .DEFAULT_GOAL := help
-.PHONY: help run dev example up down build binaries test test-long e2e-postgres services check histories golden bench soak fuzz
+.PHONY: help run dev example up down build binaries test test-long e2e-postgres services check vet staticcheck workflowcheck histories golden bench soak fuzz
 
 # P and T select tests: make test T=TestName P=./pkg. SOAK and FUZZ are how long these run. W, B, S and F are flags of the worker, bench,
 # soak and fuzz: make fuzz FUZZ=1h F="-seed 7". SERVER is the Temporal server of test, bench and soak: dev, stock (its default settings)
@@ -59,8 +59,8 @@ bin/mcp: build/mcp/package-lock.json
 	@! command -v npm >/dev/null || { mkdir -p $@ && cp build/mcp/package*.json $@ && \
 		npm ci --prefix $@ --ignore-scripts --no-audit --no-fund --loglevel=error && touch $@ || rm -rf $@; }
 
-# Many tests wait for servers, so more run at a time than there are processors. The race detector needs a C compiler.
-gotest = GORACE="atexit_sleep_ms=100 $$GORACE" go test -timeout 20m -parallel $$((2 * $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)))
+# Many tests wait for servers, so more run at a time than there are processors. The race detector needs a C compiler. make check vets.
+gotest = GORACE="atexit_sleep_ms=100 $$GORACE" go test -vet=off -timeout 20m -parallel $$((2 * $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)))
 race := $(if $(shell command -v $$(go env CC)),-race)
 
 # Packages that start no goroutines: the race detector finds nothing in them and multiplies their time by ten.
@@ -78,26 +78,26 @@ ifneq ($(T),)
 else
 	@$(gotest) $(race) -skip '_Alone$$' $(if $(all),./test/e2e ./gateway $$(go list ./... | grep -Fvx "$$(go list $(sequential))"),$(P))
 	@$(if $(all),$(gotest) $(sequential))
-	@$(gotest) -p 1 -parallel 8 -run '_Alone$$' $(if $(all),$(alone),$(P))
+	@$(if $(all)$(filter $(alone),$(P)),$(gotest) -p 1 -parallel 8 -run '_Alone$$' $(if $(all),$(alone),$(P)))
 endif
 
-test-long: bin/temporal ## Run the tests that take minutes, such as thousands of turns; their names end with _Long
-	CHRONICLE_LONG_TESTS=1 go test -count=1 -timeout 30m -parallel 100 -v -run '_Long$$' ./test/e2e
+test-long: bin/temporal ## Run the tests that take minutes, such as floods; their names end with _Long
+	CHRONICLE_LONG_TESTS=1 go test -vet=off -count=1 -timeout 30m -parallel 100 -v -run '_Long$$' ./test/e2e
 
 e2e-postgres: services ## Run the end-to-end tests on the services of docker-compose.yml, without Docker; requires PostgreSQL and curl
 	deploy/local.sh sh -c 'CHRONICLE_E2E_TEMPORAL=$$TEMPORAL_ADDRESS CHRONICLE_E2E_TEMPORAL_PID_FILE=$$TEMPORAL_PID_FILE CHRONICLE_E2E_NATS=$$NATS_URL CHRONICLE_E2E_BLOB_URL=$$BLOB_URL CHRONICLE_E2E_GATEWAY=$$GATEWAY_URL CHRONICLE_E2E_PROMETHEUS=$$PROMETHEUS_URL CHRONICLE_E2E_MODEL=$$MODEL_URL $(gotest) -count=1 -tags clouds $(if $(T),-v -run "$(T)") ./internal/eventlog/blobs ./test/e2e'
 
-check: ## Check formatting, vet, lint, workflow determinism, imports, replay and modules
+check: vet staticcheck workflowcheck ## Check formatting, vet, lint, workflow determinism, imports, replay and modules
 	@echo "gofmt" && files=$$(gofmt -l .) && test -z "$$files" || { echo "not formatted, run gofmt -w:"; echo "$$files"; exit 1; }
-	go vet ./...
-	go vet -tags clouds ./worker ./starter ./test/e2e
-	go tool -modfile=build/lint/go.mod staticcheck ./...
-	go tool -modfile=build/lint/go.mod workflowcheck -config build/lint/workflowcheck.yaml ./...
-	go test -count=1 -run "^Test(Imports|Documentation)" ./internal/repotest
-	go test -run '^TestReplay' ./workflows/...
+	go test -vet=off -count=1 -run "^Test(Imports|Documentation)" ./internal/repotest
+	go test -vet=off -run '^TestReplay' ./workflows/...
 	@for tag in $$(git tag --list 'v*'); do git diff --exit-code $$tag -- workflows/testdata/histories/$${tag#v}.sum || { echo "the histories of $$tag changed; restore the file"; exit 1; }; done
 	go mod tidy -diff
 	go mod verify
+
+vet: ; go vet ./... && go vet -tags clouds ./worker ./starter ./test/e2e
+staticcheck workflowcheck:
+	go tool -modfile=build/lint/go.mod $@ $(if $(filter work%,$@),-config build/lint/workflowcheck.yaml) ./...
 
 histories: bin/temporal ## Record the histories of end-to-end tests that have none; all later versions replay them
 	go test -count=1 -timeout 20m ./test/e2e -histories

@@ -12,7 +12,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
-	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 )
 
 // A note triggers no turn.
@@ -65,8 +64,7 @@ func TestInputSentWithoutAWorkerIsRecordedOnce(t *testing.T) {
 	w.worker()
 	require.Len(t, w.sendForIDs(c, note("Three", "Three")), 1)
 	var said []string
-	for e, err := range c.Events(w.ctx, "") {
-		require.NoError(t, err)
+	for _, e := range w.from(c, "") {
 		if body, ok := e.Body.(event.UserMessage); ok {
 			said = append(said, body.Content)
 		}
@@ -108,55 +106,8 @@ func TestInvalidUpdatesDoNotEnterTheHistory(t *testing.T) {
 
 func (w *world) historyLength(c *client.Context) int64 {
 	w.t.Helper()
-	d, err := w.temporal.DescribeWorkflowExecution(w.ctx, wire.WorkflowID(c.Name()), "")
-	require.NoError(w.t, err)
+	d := w.described(c, "")
 	return d.GetWorkflowExecutionInfo().GetHistoryLength()
-}
-
-func TestSendReportsARejection(t *testing.T) {
-	t.Parallel()
-	gate := llmtest.NewGate()
-	w := newWorldOn(t, environment{waitForUpdate: true}, llmtest.Answer("Busy", " answer").HoldAfter(1, gate))
-	w.worker()
-	c := w.open("refused")
-	w.send(c, event.New(event.SetDeliveryPolicy{Policy: event.PolicyReject}))
-	first := w.ask(c, "One")
-	require.NoError(t, gate.Reached(w.ctx))
-	two := event.New(event.UserMessage{Content: "Two"})
-	two.ClientEventID = "two"
-	_, err := c.Send(w.ctx, two)
-	require.ErrorIs(t, err, client.ErrRefused)
-	require.ErrorContains(t, err, "policy is reject")
-	var again []event.Event
-	for e, err := range c.Ask(w.ctx, two) {
-		require.NoError(t, err)
-		again = append(again, e)
-	}
-	require.Len(t, again, 1)
-	require.Equal(t, event.TagInputRejected, again[0].Tag())
-	require.Equal(t, 2, countOf(w, c, event.TagInputRejected))
-	require.False(t, w.has(c, func(e event.Event) bool { return event.Counter(e.ID) > event.Counter(again[0].ID) }),
-		"the rejection must be the newest event")
-	gate.Open()
-	first.rest()
-	no := false
-	two.Body = event.UserMessage{Content: "Two", TriggersTurn: &no}
-	require.Len(t, w.sendForIDs(c, two), 1, "rejected events may be sent again")
-}
-
-func TestTheTemporalCLIAppendsEventsByUpdate(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, llmtest.Answer("Hello", " yourself"))
-	w.worker()
-	c := w.open("commanded")
-	id := wire.WorkflowID(c.Name())
-	w.temporalCommand("workflow", "start", "--workflow-id", id, "--type", "Context", "--task-queue", w.queue)
-	for range 2 {
-		out := w.temporalCommand("workflow", "update", "execute", "--workflow-id", id, "--name", "append",
-			"--update-id", "greeting", "--input", `{"_tag":"UserMessageEvent","content":"Hello"}`)
-		require.Contains(t, out, event.FormatID(c.Name(), 2))
-	}
-	w.await(c, isTag(event.TagLLMRequestCompleted))
 }
 
 func TestConcurrentFirstSendsStartOneSession(t *testing.T) {

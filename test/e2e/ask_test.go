@@ -69,59 +69,63 @@ func TestAskReturnsWhenTheRunIsReset(t *testing.T) {
 		beginning        // reset to after the first event of the session
 		first            // reset to the first workflow task
 	)
-	signal, update := enumspb.RESET_REAPPLY_EXCLUDE_TYPE_SIGNAL, enumspb.RESET_REAPPLY_EXCLUDE_TYPE_UPDATE
 	for name, test := range map[string]struct {
+		session  int
 		to       int
-		excluded []enumspb.ResetReapplyExcludeType
+		excludes bool  // later input
 		want     error // nil: answered
 	}{
-		"after the message":                              {to: message},
-		"after the message, excluding later input":       {message, []enumspb.ResetReapplyExcludeType{signal, update}, nil},
-		"after the previous turn":                        {to: turn},
-		"after the previous turn, excluding later input": {turn, []enumspb.ResetReapplyExcludeType{signal, update}, client.ErrLost},
-		"after the first event":                          {to: beginning},
-		"after the first event, excluding later input":   {beginning, []enumspb.ResetReapplyExcludeType{signal, update}, client.ErrLost},
-		"to the first task":                              {to: first},
-		"to the first task, excluding later input":       {first, []enumspb.ResetReapplyExcludeType{signal, update}, client.ErrLost},
+		"after the message":                                             {2, message, false, nil},
+		"after the message, excluding later input":                      {2, message, true, nil},
+		"after the previous turn":                                       {2, turn, false, nil},
+		"after the previous turn, excluding later input":                {2, turn, true, client.ErrLost},
+		"after the first event":                                         {2, beginning, false, nil},
+		"after the first event, excluding later input":                  {2, beginning, true, client.ErrLost},
+		"to the first task":                                             {2, first, false, nil},
+		"to the first task, excluding later input":                      {2, first, true, client.ErrLost},
+		"to the first task of the first session":                        {1, first, false, nil},
+		"to the first task of the first session, excluding later input": {1, first, true, client.ErrLost},
 	} {
-		for which, isSecond := range map[string]bool{"in the first session": false, "in the second session": true} {
-			t.Run(name+" "+which, func(t *testing.T) {
-				t.Parallel()
-				gate := llmtest.NewGate()
-				t.Cleanup(gate.Open)
-				var isHeld atomic.Bool
-				w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Func(func(r llmtest.Request) llmtest.Step {
-					if r.LastUser() == "Listen" && isHeld.CompareAndSwap(false, true) {
-						return llmtest.Answer("I", " listen").HoldAfter(1, gate)
-					}
-					return echo(r)
-				}))
-				w.worker()
-				c := w.open("asked")
-				began := 1
-				if isSecond {
-					w.say(c, "m0")
-					w.close(c, "for today")
-					began = len(w.from(c, "")) + 1
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			gate := llmtest.NewGate()
+			t.Cleanup(gate.Open)
+			var isHeld atomic.Bool
+			w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Func(func(r llmtest.Request) llmtest.Step {
+				if r.LastUser() == "Listen" && isHeld.CompareAndSwap(false, true) {
+					return llmtest.Answer("I", " listen").HoldAfter(1, gate)
 				}
-				w.say(c, "m1")
-				before := len(w.from(c, ""))
-				asked := w.ask(c, "Listen")
-				asked.underWay()
-				if test.to == message {
-					w.send(c, note("", "later")) // a workflow task after that of the message
-				}
-				counter := map[int]int{message: before + 2, turn: before, beginning: began, first: began - 1}[test.to]
-				w.resetWithout(c, w.runs(c)[0], counter, test.excluded...)
-				err := asked.outcome()
-				if test.want != nil {
-					require.ErrorIs(t, err, test.want)
-					return
-				}
-				require.NoError(t, err)
-				require.Equal(t, event.TagLLMRequestCompleted, asked.seen[len(asked.seen)-1].Tag())
-				require.Contains(t, texts(asked.seen), "You said: Listen")
-			})
-		}
+				return echo(r)
+			}))
+			w.worker()
+			c := w.open("asked")
+			began := 1
+			if test.session == 2 {
+				w.say(c, "m0")
+				w.close(c, "for today")
+				began = len(w.from(c, "")) + 1
+			}
+			w.say(c, "m1")
+			before := len(w.from(c, ""))
+			asked := w.ask(c, "Listen")
+			asked.underWay()
+			if test.to == message {
+				w.send(c, note("", "later")) // a workflow task after that of the message
+			}
+			counter := map[int]int{message: before + 2, turn: before, beginning: began, first: began - 1}[test.to]
+			var excluded []enumspb.ResetReapplyExcludeType
+			if test.excludes {
+				excluded = allInput
+			}
+			w.resetWithout(c, w.runs(c)[0], counter, excluded...)
+			err := asked.outcome()
+			if test.want != nil {
+				require.ErrorIs(t, err, test.want)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, event.TagLLMRequestCompleted, asked.seen[len(asked.seen)-1].Tag())
+			require.Contains(t, texts(asked.seen), "You said: Listen")
+		})
 	}
 }

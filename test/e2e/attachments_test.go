@@ -1,8 +1,6 @@
 package e2e
 
 import (
-	"encoding/base64"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -32,21 +30,6 @@ func attached(name, mediaType, data string) event.Event {
 	return event.New(event.FileAttachment{
 		Source: event.Source{Type: event.SourceBlob, Data: []byte(data)}, MediaType: mediaType, FileName: name, Size: int64(len(data)),
 	})
-}
-
-func TestAPDFReachesTheModelAsAFile(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, llmtest.Func(func(llmtest.Request) llmtest.Step { return llmtest.Answer("A report") }))
-	w.worker(w.houseAccepts(event.MediaPDF))
-	c := w.open("pdf")
-	for name, size := range map[string]int{"small.pdf": 100, "large.pdf": 100_000} { // inline, and in the blob store
-		data := "%PDF-1.7" + strings.Repeat("x", size)
-		w.say(c, "Sum this up", attached(name, "application/pdf", data))
-		requests := w.model.Requests()
-		require.Contains(t, string(requests[len(requests)-1].Body), fmt.Sprintf(
-			`{"type":"file","file":{"filename":%q,"file_data":"data:application/pdf;base64,%s"}}`, name, base64.StdEncoding.EncodeToString([]byte(data))))
-	}
-	w.replay(c, "")
 }
 
 // A provider that refuses an image, and the tools of a context, answers in the end, and goes on answering.

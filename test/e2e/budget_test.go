@@ -1,27 +1,19 @@
 package e2e
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	enumspb "go.temporal.io/api/enums/v1"
-	historypb "go.temporal.io/api/history/v1"
-	sdkclient "go.temporal.io/sdk/client"
-	"google.golang.org/grpc"
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
-	"github.com/seed-9ed7edd4/chronicle/llm"
-	"github.com/seed-9ed7edd4/chronicle/llm/baseurl"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
@@ -180,94 +172,4 @@ func TestTheUsageOfAKilledWorkerReplacesItsReservation_Alone(t *testing.T) {
 		Attempts: 2, InputTokens: 12 + last.InputTokens, OutputTokens: 3 + last.OutputTokens, Estimated: true, Unpriced: 2,
 	}, w.usageOf(c))
 	w.replay(c, "budget-killed")
-}
-
-// The server gives up on an attempt whose heartbeats are late. Until its worker settles it, the budget
-// does not allow another one.
-func TestAWorkerThatMissedItsHeartbeatsSettlesItsReservation_Alone(t *testing.T) {
-	needsTimelyHeartbeats(t)
-	w := newWorldOn(t, environment{timeout: faultTimeout},
-		llmtest.Answer("I was", " saying").HoldAfter(1, llmtest.NewGate()),
-		llmtest.Answer("I was", " saying: hello.").Usage(12, 3),
-	)
-	var isHeld atomic.Bool
-	held := make(chan struct{})
-	hold := func(ctx context.Context, method string, request, response any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
-		if isHeld.Load() && strings.HasSuffix(method, "/RecordActivityTaskHeartbeat") {
-			select {
-			case <-held:
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}
-		return invoke(ctx, method, request, response, conn, options...)
-	}
-	conn := w.connection()
-	conn.Temporal = w.dial(w.archive.Store(), func(o *sdkclient.Options) {
-		o.ConnectionOptions.DialOptions = []grpc.DialOption{grpc.WithChainUnaryInterceptor(hold)}
-	})
-	w.workerOn(conn, w.workerOptions(func(o *contexts.Options) { o.Budgets = []activities.LabelBudget{w.labelBudget(150)} }))
-	c := w.open("budget-late")
-	w.send(c, w.labelled(100), event.New(event.SetTimeout{TimeoutMs: time.Hour.Milliseconds()}))
-	turn := w.ask(c, "Hello")
-	turn.underWay()
-	w.awaitHeartbeat(c, func(l activities.Heartbeat) bool { return l.OutputTokens > 0 })
-	isHeld.Store(true)
-	reservations := 0
-	w.awaitHistoryOf(wire.BudgetID("team", w.queue), func(h *historypb.HistoryEvent) bool {
-		if h.GetEventType() == enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_COMPLETED {
-			reservations++
-		}
-		return reservations == 2
-	})
-	require.Zero(t, w.budgetOf("team", w.queue).Spent, "the first attempt still counts in full")
-	isHeld.Store(false)
-	close(held)
-	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
-	state := w.budgetOf("team", w.queue)
-	const lost = 3 + 4 + 3 // per request, per message, and the tokens of "Hello" and "I was"
-	require.Equal(t, event.Amount{Tokens: lost + 15}, state.Spent)
-	require.Zero(t, state.Reserved)
-}
-
-// priced are the models with a price: 2 microdollars per token of input, and 8 of output.
-func (w *world) priced(o *contexts.Options) {
-	o.Models = llm.New(llm.Options{
-		Getenv:   func(string) string { return "" },
-		Defaults: llm.Defaults{ProviderID: "openai", BaseURL: w.model.URL, Model: "scripted"},
-		Providers: []llm.Provider{
-			{ID: "openai", BaseURL: baseurl.MustParse(w.model.URL), Price: &llm.Price{Input: 2, CachedInput: 1, Output: 8}},
-		},
-	})
-}
-
-// All contexts of a label spend the same money.
-func TestALabelStaysWithinItsDailyBudgetOfMoney(t *testing.T) {
-	t.Parallel()
-	const limit = 900
-	w := newWorld(t, llmtest.Answer("Here I am.").Usage(120, 30), llmtest.Answer("Not of this team.").Usage(120, 30))
-	w.worker(w.priced, func(o *contexts.Options) {
-		o.Budgets = []activities.LabelBudget{{Label: "team", Value: w.queue, Limit: event.Budget{CostMicros: new(int64(limit))}}}
-	})
-	first, second, other := w.open("money-first"), w.open("money-second"), w.open("money-other")
-	w.send(first, w.labelled(60))
-	w.say(first, "Hello?")
-	spent := event.Amount{Tokens: 150, CostMicros: 2*120 + 8*30}
-	require.Equal(t, spent, w.budgetOf("team", w.queue).Spent)
-
-	w.send(second, w.labelled(60))
-	b := exceededIn(t, w.say(second, "And now?"))
-	require.Equal(t, "team="+w.queue, b.Budget)
-	require.Equal(t, w.budgetOf("team", w.queue).Day, b.Day)
-	require.Equal(t, event.Budget{CostMicros: new(int64(limit))}, b.Limit)
-	require.Equal(t, spent, b.Used)
-	require.Greater(t, spent.CostMicros+b.Wanted.CostMicros, int64(limit))
-	require.Len(t, w.model.Requests(), 1, "the attempt was not sent")
-
-	last := w.say(other, "And without the label?")
-	require.Equal(t, event.TagLLMRequestCompleted, last[len(last)-1].Tag())
-	state := w.budgetOf("team", w.queue)
-	require.Equal(t, spent, state.Spent)
-	require.Zero(t, state.Reserved)
-	w.replayWorkflow(wire.BudgetID("team", w.queue), "", "")
 }

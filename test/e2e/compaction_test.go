@@ -64,86 +64,8 @@ var (
 	rejection = llmtest.Error(400, "context_length_exceeded", "prompt is too long: 1210 tokens > 1200 maximum")
 )
 
-func TestARejectedRequestIsCompactedAndAnswered(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, llmtest.Answer("One."), llmtest.Answer("Two."), rejection, llmtest.Answer("They said word."), llmtest.Answer("Three."), llmtest.Answer("Four."))
-	w.worker()
-	c := w.open("refused")
-	w.say(c, "1 "+longText)
-	w.say(c, "2 "+longText)
-	require.Equal(t, "Three.", deltaText(w.say(c, "3 "+longText)), "viewers do not see the summary")
-	w.say(c, "4?")
-	requests := w.model.Requests()
-	require.Equal(t, contents(requests[2])[:2], contents(requests[3])[:2], "the summary repeats the prefix of the rejected request")
-	require.True(t, isSummary(requests[3]))
-	require.Equal(t, []string{
-		"user: " + event.SummaryIntroduction + "They said word.", "user: 3 " + longText,
-	}, contents(requests[4]))
-	require.Equal(t, append(contents(requests[4]), "assistant: Three.", "user: 4?"), contents(requests[5]), "the prefix is stable")
-	log := strings.ReplaceAll(withoutPositions(w.log(c)), longText, "…")
-	require.Equal(t, story(`
-		SessionStarted after 0
-		UserMessage "1 …"
-		LLMRequestStarted 1 scripted attempt 1
-		AssistantMessage "One."
-		LLMRequestCompleted 1 stop
-		UserMessage "2 …"
-		LLMRequestStarted 2 scripted attempt 1
-		AssistantMessage "Two."
-		LLMRequestCompleted 2 stop
-		UserMessage "3 …"
-		LLMRequestStarted 3 scripted attempt 1
-		LLMAttemptEnded 3 failed
-		LLMRequestStarted 3 scripted attempt 2 compaction
-		Compacted 3 summarise 4 messages
-		LLMAttemptEnded 3 compacted
-		LLMRequestStarted 3 scripted attempt 3
-		AssistantMessage "Three."
-		LLMRequestCompleted 3 stop
-		UserMessage "4?"
-		LLMRequestStarted 4 scripted attempt 1
-		AssistantMessage "Four."
-		LLMRequestCompleted 4 stop
-	`), log)
-	w.usageOf(c)
-	w.replay(c, "compaction-refused")
-}
-
-// A run continues as new between the summary and the answer.
-func TestARunContinuesAsNewAfterASummary(t *testing.T) {
-	t.Parallel()
-	gate := llmtest.NewGate()
-	w := newWorldOn(t, environment{timeout: largeTimeout},
-		llmtest.Answer("One."), rejection, llmtest.Answer("They said", " word.").HoldAfter(1, gate), llmtest.Answer("Two."),
-	)
-	w.worker(shortRuns)
-	c := w.open("long-summary")
-	w.send(c, event.New(event.SetDeliveryPolicy{Policy: event.PolicyQueue}), event.New(event.SetTimeout{TimeoutMs: 600_000}))
-	w.say(c, "1 "+strings.Repeat(longText, 20)) // longer than the rest
-	turn := w.ask(c, "2 "+longText)
-	require.NoError(t, gate.Reached(w.ctx))
-	turn.until(func(e event.Event) bool {
-		b, ok := e.Body.(event.LLMRequestStarted)
-		return ok && b.Purpose == event.PurposeCompaction
-	})
-	for range shortRun {
-		w.send(c, event.New(event.SetTimeout{TimeoutMs: 600_000})) // any number of them fits the window
-	}
-	require.Len(t, w.runs(c), 1)
-	gate.Open()
-	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
-	require.Equal(t, "Two.", deltaText(turn.seen))
-	require.Len(t, w.model.Requests(), 4, "the summary was written once")
-	require.Equal(t, 1, countOf(w, c, event.TagCompacted))
-	w.continueAsNew(c)
-	w.send(c, note("", "x")) // a stock server delays the first task of the next run
-	for _, run := range w.runs(c) {
-		w.replayRun(c, run, "")
-	}
-}
-
 func TestAConversationGrowsForever(t *testing.T) {
-	growForever(t, 25)
+	growForever(t, 15)
 }
 
 func TestAConversationGrowsForHundredsOfTurns_Long(t *testing.T) {

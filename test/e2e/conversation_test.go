@@ -18,23 +18,24 @@ import (
 func TestAConversationOfThreeTurnsWithAnAttachment(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t,
-		llmtest.Answer("Hello", " there"),
+		llmtest.Answer("Hello", " there").Thinking("They ", "greet me"),
 		llmtest.Answer("A dot"),
 		llmtest.Answer("Bye"),
 	)
-	w.worker()
+	stop := w.worker()
 	c := w.open("demo")
 	first := w.say(c, "Hi", event.New(event.SystemPrompt{Content: "Be brief."}))
 	w.say(c, "What is this?", event.New(event.FileAttachment{
 		Source: event.Source{Type: event.SourceBlob, Data: []byte("\x89PNG")}, MediaType: "image/png", FileName: "dot.png", Size: 4,
 	}))
 	w.say(c, "Thanks")
+	stop() // the log is read without a worker
 	require.Equal(t, story(`
 		SessionStarted after 0
 		SystemPrompt "Be brief."
 		UserMessage "Hi"
 		LLMRequestStarted 1 scripted attempt 1 through 3
-		AssistantMessage "Hello there" through 3
+		AssistantMessage "Hello there" through 3 reasoning "They greet me"
 		LLMRequestCompleted 1 stop
 		FileAttachment dot.png image/png
 		UserMessage "What is this?"
@@ -47,6 +48,13 @@ func TestAConversationOfThreeTurnsWithAnAttachment(t *testing.T) {
 		LLMRequestCompleted 3 stop
 	`), w.log(c))
 	require.Equal(t, "Hello there", deltaText(first), "the deltas must add up to the answer")
+	reasoning := ""
+	for _, e := range first {
+		if d, ok := e.Body.(event.ReasoningDelta); ok {
+			reasoning += d.Delta
+		}
+	}
+	require.Equal(t, "They greet me", reasoning)
 
 	var asked []string
 	for _, m := range w.model.Requests()[2].Messages {
@@ -66,7 +74,7 @@ func TestAConversationOfThreeTurnsWithAnAttachment(t *testing.T) {
 		"user: [text]What is this?[image_url]data:image/png;base64,iVBORw==",
 		"assistant: A dot",
 		"user: Thanks",
-	}, asked)
+	}, asked, "models receive no reasoning")
 	w.replay(c, "conversation")
 }
 
@@ -115,133 +123,6 @@ func TestNewInputInterruptsAndKeepsThePartialAnswer(t *testing.T) {
 	w.replay(c, "interruption")
 }
 
-func TestReasoningIsStreamedKeptAndInterrupted(t *testing.T) {
-	t.Parallel()
-	isStreamed, inReasoning, inText := llmtest.NewGate(), llmtest.NewGate(), llmtest.NewGate()
-	w := newWorld(t,
-		llmtest.Answer("Hi", " there").Thinking("They ", "greet me").HoldAfter(4, isStreamed),
-		llmtest.Answer("Never").Thinking("Let me ", "think").HoldAfter(1, inReasoning),
-		llmtest.Answer("One", " two").Thinking("Easy").HoldAfter(2, inText),
-		llmtest.Answer("Fine."),
-	)
-	w.worker()
-	c := w.open("reasoning")
-	isReasoning := func(e event.Event) bool { return e.Tag() == event.TagReasoningDelta }
-	var kinds []event.Tag
-	first := w.ask(c, "Hello")
-	first.until(func(e event.Event) bool {
-		if e.Tag().Class() == event.ClassEphemeral {
-			kinds = append(kinds, e.Tag())
-		}
-		return len(kinds) == 4
-	})
-	require.Equal(t, []event.Tag{event.TagReasoningDelta, event.TagReasoningDelta, event.TagTextDelta, event.TagTextDelta}, kinds)
-	isStreamed.Open()
-	require.Equal(t, event.TagLLMRequestCompleted, first.rest().Tag())
-
-	second := w.ask(c, "Why?")
-	require.NoError(t, inReasoning.Reached(w.ctx))
-	second.until(isReasoning)
-	second.until(func(e event.Event) bool { return e.Tag() == event.TagLLMRequestStarted })
-	third := w.ask(c, "Count")
-	require.Equal(t, event.TagLLMRequestInterrupted, second.rest().Tag())
-	require.NoError(t, inText.Reached(w.ctx))
-	third.until(func(e event.Event) bool { return e.Tag() == event.TagTextDelta })
-	third.until(func(e event.Event) bool { return e.Tag() == event.TagLLMRequestStarted })
-	w.say(c, "Stop")
-
-	require.Equal(t, story(`
-		SessionStarted after 0
-		UserMessage "Hello"
-		LLMRequestStarted 1 scripted attempt 1 through 2
-		AssistantMessage "Hi there" through 2 reasoning "They greet me"
-		LLMRequestCompleted 1 stop
-		UserMessage "Why?"
-		LLMRequestStarted 2 scripted attempt 1 through 6
-		UserMessage "Count"
-		AssistantMessage "" through 6 partial reasoning "Let me "
-		LLMRequestInterrupted 2 new_user_input ""
-		LLMRequestStarted 3 scripted attempt 1 through 10
-		UserMessage "Stop"
-		AssistantMessage "One" through 10 partial reasoning "Easy"
-		LLMRequestInterrupted 3 new_user_input "One"
-		LLMRequestStarted 4 scripted attempt 1 through 14
-		AssistantMessage "Fine." through 14
-		LLMRequestCompleted 4 stop
-	`), w.log(c))
-	require.Equal(t, []string{"user: Hello", "assistant: Hi there", "user: Why?", "user: Count", "assistant: One", "user: Stop"},
-		contents(w.model.Requests()[3]), "models receive no reasoning, and no answer without text")
-	w.replay(c, "reasoning")
-}
-
-func TestInputToAClosedContextStartsANewSession(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, llmtest.Answer("One."), llmtest.Answer("Two."))
-	w.worker()
-	c := w.open("closed")
-	w.say(c, "First")
-	w.close(c, "for today")
-	w.say(c, "Second")
-	require.Equal(t, story(`
-		SessionStarted after 0
-		UserMessage "First"
-		LLMRequestStarted 1 scripted attempt 1 through 2
-		AssistantMessage "One." through 2
-		LLMRequestCompleted 1 stop
-		SessionEnded for today
-		SessionStarted after 6
-		UserMessage "Second"
-		LLMRequestStarted 2 scripted attempt 1 through 8
-		AssistantMessage "Two." through 8
-		LLMRequestCompleted 2 stop
-	`), w.log(c))
-	require.Equal(t, []string{"user: First", "assistant: One.", "user: Second"}, contents(w.model.Requests()[1]))
-	w.replay(c, "second-session")
-}
-
-func TestClosingInterruptsTheAnswer(t *testing.T) {
-	t.Parallel()
-	gate := llmtest.NewGate()
-	w := newWorld(t, llmtest.Answer("Wait", " for me").HoldAfter(1, gate))
-	w.worker()
-	c := w.open("closing")
-	turn := w.ask(c, "Go on")
-	turn.until(func(e event.Event) bool { return e.Tag() == event.TagTextDelta })
-	turn.until(func(e event.Event) bool { return e.Tag() == event.TagLLMRequestStarted })
-	w.close(c, "")
-	require.Equal(t, story(`
-		SessionStarted after 0
-		UserMessage "Go on"
-		LLMRequestStarted 1 scripted attempt 1 through 2
-		AssistantMessage "Wait" through 2 partial
-		LLMRequestInterrupted 1 cancelled "Wait"
-		SessionEnded closed
-	`), w.log(c))
-	w.replay(c, "closing")
-}
-
-func TestTheLogIsReadWithoutAWorker(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, llmtest.Answer("Yes."))
-	stop := w.worker()
-	c := w.open("alone")
-	w.say(c, "Anyone?")
-	stop()
-	require.Equal(t, story(`
-		SessionStarted after 0
-		UserMessage "Anyone?"
-		LLMRequestStarted 1 scripted attempt 1 through 2
-		AssistantMessage "Yes." through 2
-		LLMRequestCompleted 1 stop
-	`), w.log(c))
-	var from []string
-	for e, err := range c.Events(w.ctx, event.FormatID(c.Name(), 3)) {
-		require.NoError(t, err)
-		from = append(from, string(e.Tag()))
-	}
-	require.Equal(t, []string{"AssistantMessageEvent", "LLMRequestCompletedEvent"}, from)
-}
-
 func TestAStoppingWorkerHandsBackItsRequest(t *testing.T) {
 	t.Parallel()
 	gate := llmtest.NewGate()
@@ -281,27 +162,6 @@ func withoutUnsentAttempts(w *world, c *client.Context) string {
 	return regexp.MustCompile("("+handedBack+")+").ReplaceAllString(log, handedBack)
 }
 
-func TestAWorkerUsesACustomReducer(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, llmtest.Answer("OK"))
-	w.worker(func(o *contexts.Options) {
-		o.Reduce = func(current reducer.ReducedContext, events ...event.Event) reducer.ReducedContext {
-			for _, e := range events {
-				if m, ok := e.Body.(event.UserMessage); ok {
-					m.Content = strings.ToUpper(m.Content)
-					e.Body = m
-				}
-				current = reducer.Reduce(current, e)
-			}
-			return current
-		}
-	})
-	c := w.open("loud")
-	w.say(c, "be loud")
-	require.Equal(t, []string{"user: BE LOUD"}, contents(w.model.Requests()[0]))
-	require.Contains(t, w.log(c), `UserMessage "be loud"`, "the log must have the original message")
-}
-
 func TestContextsWorkWithoutNATS(t *testing.T) {
 	t.Parallel()
 	gate := llmtest.NewGate()
@@ -331,16 +191,24 @@ func TestAContextContinuesWhenItsReducerNoLongerPanics(t *testing.T) {
 	stop := w.worker(func(o *contexts.Options) {
 		o.Reduce = func(current reducer.ReducedContext, events ...event.Event) reducer.ReducedContext {
 			for _, e := range events {
-				if body, ok := e.Body.(event.UserMessage); ok && body.Content == "one too many" {
+				body, ok := e.Body.(event.UserMessage)
+				if ok && body.Content == "one too many" {
 					once()
 					panic("a defect")
 				}
+				if ok {
+					body.Content = strings.ToUpper(body.Content)
+					e.Body = body
+				}
+				current = reducer.Reduce(current, e)
 			}
-			return reducer.Reduce(current, events...)
+			return current
 		}
 	})
 	w.say(c, "Hello")
+	require.Equal(t, []string{"user: HELLO"}, contents(w.model.Requests()[0]))
 	before := w.log(c)
+	require.Contains(t, before, `UserMessage "Hello"`, "the log has the original message")
 	for _, text := range []string{"one too many", "and another"} {
 		sent, err := c.Send(w.ctx, event.New(event.UserMessage{Content: text, TriggersTurn: new(false)}))
 		require.NoError(t, err)

@@ -43,8 +43,7 @@ func (w *world) requireConsistentLog(c *client.Context, messages ...string) (ans
 		require.False(w.t, ended[id], "request %s ended twice", id)
 		ended[id], open = true, ""
 	}
-	for e, err := range c.Events(w.ctx, "") {
-		require.NoError(w.t, err)
+	for _, e := range w.from(c, "") {
 		switch b := e.Body.(type) {
 		case event.UserMessage:
 			recorded = append(recorded, b.Content)
@@ -151,173 +150,69 @@ func startNATS(t *testing.T, at string) *natsserver.Server {
 	return s
 }
 
-func TestAnswersCompleteDuringANATSOutage(t *testing.T) {
+// Only live deltas stop. An answer completes, is stopped by a person, and is interrupted by a message.
+func TestAnswersCompleteWithoutAWorkingNATS(t *testing.T) {
 	t.Parallel()
-	gate := llmtest.NewGate()
-	own := startNATS(t, "")
-	found := make(chan struct{}, 10)
-	w := newWorldOn(t, environment{nats: own.URL(), natsConnected: func() { found <- struct{}{} }},
-		llmtest.Answer("One", " two").HoldAfter(1, gate),
-		llmtest.Answer("Three", " four").HoldAfter(1, llmtest.NewGate()),
-		llmtest.Answer("Five", " six").HoldAfter(1, llmtest.NewGate()),
-		llmtest.Answer("Seven", " eight"),
-	)
-	again := func() {
-		own = startNATS(t, own.URL())
-		select {
-		case <-found:
-		case <-w.ctx.Done():
-			t.Fatal("no reconnection to NATS")
-		}
-	}
-	w.worker()
-	c := w.open("without-nats")
-
-	turn := w.ask(c, "Count")
-	turn.underWay()
-	own.Shutdown()
-	gate.Open()
-	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag(), "the turn completes")
-	require.Equal(t, "One", deltaText(turn.seen), "and only live deltas stop")
-
-	again()
-	turn = w.ask(c, "Go on")
-	turn.underWay()
-	own.Shutdown()
-	require.NoError(t, c.Interrupt(w.ctx))
-	require.NoError(t, w.model.Aborted(w.ctx, 2))
-	require.Equal(t, event.TagLLMRequestInterrupted, turn.rest().Tag())
-
-	again()
-	turn = w.ask(c, "And on")
-	turn.underWay()
-	own.Shutdown()
-	last := w.say(c, "To the end")
-	require.Equal(t, event.TagLLMRequestCompleted, last[len(last)-1].Tag())
-	require.Equal(t, event.TagLLMRequestInterrupted, turn.rest().Tag())
-
-	require.Equal(t, story(`
-		SessionStarted after 0
-		UserMessage "Count"
-		LLMRequestStarted 1 scripted attempt 1 through 2
-		AssistantMessage "One two" through 2
-		LLMRequestCompleted 1 stop
-		UserMessage "Go on"
-		LLMRequestStarted 2 scripted attempt 1 through 6
-		AssistantMessage "Three" through 6 partial
-		LLMRequestInterrupted 2 cancelled "Three"
-		UserMessage "And on"
-		LLMRequestStarted 3 scripted attempt 1 through 10
-		UserMessage "To the end"
-		AssistantMessage "Five" through 10 partial
-		LLMRequestInterrupted 3 new_user_input "Five"
-		LLMRequestStarted 4 scripted attempt 1 through 14
-		AssistantMessage "Seven eight" through 14
-		LLMRequestCompleted 4 stop
-	`), w.log(c))
-	w.replay(c, "")
+	t.Run("down", func(t *testing.T) {
+		t.Parallel()
+		own := startNATS(t, "")
+		found := make(chan struct{}, 10)
+		on := environment{nats: own.URL(), natsConnected: func() { found <- struct{}{} }, timeout: faultTimeout}
+		isUp := true
+		answersCompleteWithoutNATS(t, on, func(w *world) {
+			if !isUp {
+				own = startNATS(t, own.URL())
+				w.wait(found)
+			}
+			isUp = true
+		}, func() {
+			own.Shutdown()
+			isUp = false
+		})
+	})
+	t.Run("silent", func(t *testing.T) {
+		t.Parallel()
+		tunnel := streamtest.Start(t, nats.URL())
+		answersCompleteWithoutNATS(t, environment{nats: tunnel.URL(), timeout: faultTimeout}, func(*world) {}, tunnel.Silence)
+	})
 }
 
-func TestAnswersCompleteWhileNATSIsSilent(t *testing.T) {
-	t.Parallel()
+// answersCompleteWithoutNATS calls up before each turn, and down during its answer.
+func answersCompleteWithoutNATS(t *testing.T, on environment, up func(*world), down func()) {
 	gate := llmtest.NewGate()
-	tunnel := streamtest.Start(t, nats.URL())
-	w := newWorldOn(t, environment{nats: tunnel.URL(), timeout: faultTimeout},
+	w := newWorldOn(t, on,
 		llmtest.Answer("One", " two").HoldAfter(1, gate),
 		llmtest.Answer("Three", " four").HoldAfter(1, llmtest.NewGate()),
 		llmtest.Answer("Five", " six").HoldAfter(1, llmtest.NewGate()),
 		llmtest.Answer("Seven", " eight"),
 	)
 	w.worker()
-	c := w.open("silent-nats")
-
+	c := w.open("nats")
 	turn := w.ask(c, "Count")
 	turn.underWay()
-	tunnel.Silence()
+	down()
 	gate.Open()
-	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag(), "the turn completes")
-	require.Equal(t, "One", deltaText(turn.seen), "and only live deltas stop")
+	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
+	require.Equal(t, "One", deltaText(turn.seen))
 
+	up(w)
 	turn = w.ask(c, "Go on")
 	_, err := w.model.Request(w.ctx, 2)
 	require.NoError(t, err)
+	down()
 	require.NoError(t, c.Interrupt(w.ctx))
 	require.NoError(t, w.model.Aborted(w.ctx, 2))
 	require.Equal(t, event.TagLLMRequestInterrupted, turn.rest().Tag())
 
+	up(w)
 	turn = w.ask(c, "And on")
 	_, err = w.model.Request(w.ctx, 3)
 	require.NoError(t, err)
+	down()
 	last := w.say(c, "To the end")
 	require.Equal(t, event.TagLLMRequestCompleted, last[len(last)-1].Tag())
 	require.Equal(t, event.TagLLMRequestInterrupted, turn.rest().Tag())
 
 	require.Equal(t, []string{"One two", "Seven eight"}, w.requireConsistentLog(c, "Count", "Go on", "And on", "To the end"))
-	w.replay(c, "")
-}
-
-func TestEveryModelFailureIsRetried(t *testing.T) {
-	t.Parallel()
-	half := llmtest.Answer("Half", " of it")
-	w := newWorld(t,
-		llmtest.Error(429, "rate_limit_exceeded", "slow down").RetryAfter("1"),
-		llmtest.Error(500, "server_error", "down"),
-		llmtest.Drop(),
-		llmtest.Stall(),
-		llmtest.Answer("Never", " mind").HoldAfter(1, llmtest.NewGate()),
-		half.CutAt(half.Len()/2),
-		llmtest.Answer("All", " of it."),
-	)
-	w.worker()
-	c := w.open("failing")
-	const silence = 3_000
-	w.send(c,
-		event.New(event.SetRetryConfig{MaxRetries: 6, InitialDelayMs: 10}),
-		event.New(event.SetTimeout{TimeoutMs: 60_000, FirstTokenMs: new(int64(silence)), StallMs: new(int64(silence))}))
-	turn := w.say(c, "Hello?")
-	require.Equal(t, event.TagLLMRequestCompleted, turn[len(turn)-1].Tag())
-	require.Equal(t, "All of it.", deltaText(turn))
-	require.Equal(t, story(`
-		SessionStarted after 0
-		SetRetryConfig
-		SetTimeout
-		UserMessage "Hello?"
-		LLMRequestStarted 1 scripted attempt 1
-		LLMAttemptEnded 1 failed
-		LLMRequestStarted 1 scripted attempt 2
-		LLMAttemptEnded 1 failed
-		LLMRequestStarted 1 scripted attempt 3
-		LLMAttemptEnded 1 failed
-		LLMRequestStarted 1 scripted attempt 4
-		LLMAttemptEnded 1 failed
-		LLMRequestStarted 1 scripted attempt 5
-		LLMAttemptEnded 1 failed
-		LLMRequestStarted 1 scripted attempt 6
-		LLMAttemptEnded 1 failed
-		LLMRequestStarted 1 scripted attempt 7
-		AssistantMessage "All of it."
-		LLMRequestCompleted 1 stop
-	`), withoutPositions(w.log(c)))
-
-	milliseconds := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
-	requests := w.model.Requests()
-	for i, want := range []time.Duration{
-		time.Second,                 // Retry-After
-		milliseconds(20),            // the initial delay, doubled per attempt
-		milliseconds(40),            //
-		milliseconds(80),            // after the timeout of the first token
-		milliseconds(silence + 160), // plus the stall timeout
-		milliseconds(320),
-	} {
-		require.GreaterOrEqual(t, requests[i+1].At.Sub(requests[i].At), want, "between attempts %d and %d", i+1, i+2)
-	}
-	var durations []int64
-	for _, e := range turn {
-		if ended, ok := e.Body.(event.LLMAttemptEnded); ok {
-			durations = append(durations, ended.DurationMs)
-		}
-	}
-	require.Len(t, durations, 6)
-	require.GreaterOrEqual(t, durations[3], int64(silence), "the fourth attempt ends after the timeout of the first token")
 	w.replay(c, "")
 }

@@ -212,106 +212,6 @@ func TestTheGatewayStreamsAnAnswerAndStopsIt(t *testing.T) {
 	require.Equal(t, 1, strings.Count(log, `UserMessage "Tell me a story"`))
 }
 
-func TestAStreamResumesDuringAnAnswer(t *testing.T) {
-	t.Parallel()
-	gate := llmtest.NewGate()
-	w := newWorld(t, llmtest.Answer("Once upon", " a time").HoldAfter(1, gate))
-	w.worker()
-	c := w.open("reload")
-	b := w.browser(c)
-	b.say("Tell me a story", "one")
-	first := b.view("", nil)
-	first.until("Once upon")
-	first.leave()
-
-	again := b.view(first.version, first.document)
-	reloaded := b.view("", nil)
-	reloaded.until("Once upon")
-	restarted := w.browser(c) // another gateway does not know the version
-	elsewhere := restarted.view(first.version, []byte(`"of another life"`))
-	elsewhere.until("Once upon")
-	gate.Open()
-	for _, v := range []*view{again, reloaded, elsewhere} {
-		v.until("Once upon a time")
-		require.Equal(t, 1, strings.Count(string(v.document), "Tell me a story"))
-	}
-	require.Contains(t, w.log(c), `AssistantMessage "Once upon a time" through 2`, "disconnecting must not stop the answer")
-}
-
-func TestAnEventStreamResumesAfterAGatewayRestart(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, llmtest.Answer("Good", " day"), llmtest.Answer("Bye"))
-	w.worker()
-	c := w.open("resumed")
-	w.say(c, "Hello")
-	var ids []string
-	read := func(b *browser, lastEventID string, through int) {
-		t.Helper()
-		ctx, cancel := context.WithCancel(w.ctx)
-		defer cancel()
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, b.url+"/events", nil)
-		require.NoError(t, err)
-		r.Header.Set("Accept", "text/event-stream")
-		r.Header.Set("Last-Event-ID", lastEventID)
-		response, err := http.DefaultClient.Do(r)
-		require.NoError(t, err)
-		defer response.Body.Close()
-		lines := bufio.NewScanner(response.Body)
-		for len(ids) < through && lines.Scan() {
-			if id, ok := strings.CutPrefix(lines.Text(), "id: "); ok {
-				ids = append(ids, id)
-			}
-		}
-	}
-	b := w.browser(c)
-	read(b, "", 3)
-	b.close()
-	b = w.browser(c)
-	b.say("Thanks", "one")
-	read(b, ids[2], 8)
-	want := strings.Count(w.log(c), "\n") + 1
-	read(b, ids[len(ids)-1], want)
-	for i, id := range ids {
-		require.Equal(t, event.FormatID(c.Name(), i+1), id)
-	}
-	require.Len(t, ids, want)
-
-	status, answer := b.do(http.MethodGet, b.url+"/state", "")
-	require.Equal(t, http.StatusOK, status)
-	require.Contains(t, answer, `"contextName":"`+c.Name()+`"`)
-	for status = 0; status != http.StatusOK; { // the gateway may be too busy to answer in time
-		status, answer = b.do(http.MethodGet, b.server.URL+"/readyz", "")
-	}
-	require.JSONEq(t, `{"status":"ok","deltas":true}`, answer)
-}
-
-func TestIdempotencyKeysSurviveAGatewayRestart(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.worker()
-	c := w.open("keyed")
-	send := func(b *browser, text string) (status int, answer string) {
-		t.Helper()
-		return b.post(`{"_tag":"UserMessageEvent","content":"`+text+`","triggersTurn":false}`, "one")
-	}
-	b := w.browser(c)
-	status, first := send(b, "Hello")
-	require.Equal(t, http.StatusAccepted, status, first)
-	for range 2 {
-		status, answer := send(b, "Goodbye")
-		require.Equal(t, http.StatusUnprocessableEntity, status, answer)
-		require.Contains(t, answer, "urn:chronicle:problem:key-reused")
-		status, answer = send(b, "Hello")
-		require.Equal(t, http.StatusAccepted, status, answer)
-		require.Equal(t, first, answer, "a repeat is the same message")
-		b.close()
-		b = w.browser(c)
-	}
-	log := w.log(c)
-	require.Equal(t, 1, strings.Count(log, "Hello"))
-	require.NotContains(t, log, "Goodbye")
-}
-
 func TestAUsedClientEventIDIsRejectedAtEveryDoor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -333,6 +233,16 @@ func TestAUsedClientEventIDIsRejectedAtEveryDoor(t *testing.T) {
 	require.Equal(t, http.StatusUnprocessableEntity, status, answer)
 	require.Contains(t, answer, "The Idempotency-Key or a clientEventId was used for other events")
 
+	// An Idempotency-Key survives a restart of the gateway.
+	const keyed = `{"_tag":"SetTimeoutEvent","timeoutMs":1000}`
+	status, first := b.post(keyed, "key")
+	require.Equal(t, http.StatusAccepted, status, first)
+	b.close()
+	b = w.browser(c)
+	status, answer = b.post(keyed, "key")
+	require.Equal(t, http.StatusAccepted, status, answer)
+	require.Equal(t, first, answer, "a repeat is the same event")
+
 	w.signal(c, map[string]any{"_tag": "UserMessageEvent", "clientEventId": "mine", "content": "By signal", "triggersTurn": false})
 	rejections := 0
 	for e, err := range c.Follow(w.ctx, client.FollowOptions{}) {
@@ -344,8 +254,7 @@ func TestAUsedClientEventIDIsRejectedAtEveryDoor(t *testing.T) {
 			}
 		}
 	}
-	for e, err := range c.Events(w.ctx, "") {
-		require.NoError(t, err)
+	for _, e := range w.from(c, "") {
 		if message, ok := e.Body.(event.UserMessage); ok {
 			require.Equal(t, "Hello", message.Content)
 		}

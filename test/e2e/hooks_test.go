@@ -62,31 +62,3 @@ func TestHooksChangeRequestsAndAnswers(t *testing.T) {
 	require.Equal(t, []string{"user: I am Ann", "assistant: Hello [name], call me [name].", "user: And you?"}, contents(w.model.Requests()[1]))
 	w.replay(c, "hooks")
 }
-
-func TestAHookStopsAWithheldAnswer(t *testing.T) {
-	t.Parallel()
-	gate := llmtest.NewGate()
-	w := newWorld(t, llmtest.Answer("One", " two").HoldAfter(1, gate), llmtest.Answer("Three", " four"))
-	w.worker(withHooks(hook.Hook{Name: "guard", Beside: true, Withhold: true, Before: func(ctx context.Context, r hook.Request) (hook.Verdict, error) {
-		if newestOf(r) != "Count" {
-			return hook.Verdict{}, nil
-		}
-		return hook.Refuse("no numbers"), gate.Reached(ctx)
-	}}))
-	c := w.open("beside")
-	require.Empty(t, deltaText(w.say(c, "Count")), "a delta was published before the verdict")
-	require.NoError(t, w.model.Aborted(w.ctx, 1))
-	require.Equal(t, "Three four", deltaText(w.say(c, "Go on")), "the deltas follow the verdict")
-	require.Equal(t, story(`
-		SessionStarted after 0
-		UserMessage "Count"
-		LLMRequestStarted 1 scripted attempt 1
-		HookApplied guard refused the request: no numbers
-		LLMRequestFailed 1 after 0 retries: hook guard: no numbers
-		UserMessage "Go on"
-		LLMRequestStarted 2 scripted attempt 1
-		AssistantMessage "Three four"
-		LLMRequestCompleted 2 stop
-	`), withoutPositions(w.log(c)))
-	w.replay(c, "hook-withheld-answer")
-}

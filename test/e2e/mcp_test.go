@@ -1,10 +1,8 @@
 package e2e
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,11 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/internal/child"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
-	"github.com/seed-9ed7edd4/chronicle/tool"
 	"github.com/seed-9ed7edd4/chronicle/tool/mcp"
-	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
 // reference returns a reference server, which make installs.
@@ -142,67 +137,4 @@ func TestATurnWithAnMCPServerSurvivesAKilledWorkerAndContinueAsNew_Alone(t *test
 		w.replayRun(c, run, append(stories, "")[0])
 		stories = stories[min(1, len(stories)):]
 	}
-}
-
-func TestACallOfAnMCPServerThatIsNotIdempotentIsMadeOnce_Alone(t *testing.T) {
-	needsTimelyHeartbeats(t)
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	require.NoError(t, err)
-	files := reference(t, "filesystem", dir)
-	path := filepath.Join(dir, "pipe")
-	w := newWorldOn(t, environment{timeout: faultTimeout},
-		llmtest.Calls(fileCall("c1", "edit_file", map[string]any{"path": path, "edits": []any{map[string]string{"oldText": "a", "newText": "b"}}})),
-		llmtest.Calls(fileCall("c2", "list_directory", map[string]any{"path": dir})),
-		llmtest.Answer("I do not know."),
-	)
-	p := w.pipe(dir)
-	worker := w.processWith(workerSettings{MCP: []mcp.Server{files}})
-	c := w.open("mcp-once")
-	w.setTools(c, "mcp:filesystem/*")
-	turn := w.ask(c, "Edit")
-	orphaned := p.awaitReader()
-	worker.kill()
-	require.NoError(t, os.Remove(path)) // a second call would fail
-	require.NoError(t, orphaned.Close())
-	w.processWith(workerSettings{MCP: []mcp.Server{files}})
-	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
-	require.Equal(t, []string{event.OutcomeUnknown}, w.model.Requests()[1].Results())
-	require.Equal(t, []string{`{"content":""}`}, w.model.Requests()[2].Results(), "the restarted server works")
-	w.replay(c, "mcp-killed")
-}
-
-func TestAContextCallsAnMCPServerOverHTTP(t *testing.T) {
-	t.Parallel()
-	everything := reference(t, "everything")
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	port := free.Addr().(*net.TCPAddr).Port
-	require.NoError(t, free.Close())
-	server := exec.Command(everything.Command, append(everything.Args, "streamableHttp")...)
-	server.Env = append(os.Environ(), fmt.Sprintf("PORT=%d", port))
-	output, err := server.StderrPipe()
-	require.NoError(t, err)
-	started, err := child.Start(server, child.Options{OwnGroup: true})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = server.Process.Kill(); <-started.Done() })
-	lines := bufio.NewScanner(output)
-	for lines.Scan() && !strings.Contains(lines.Text(), "listening on port") {
-	}
-	require.NoError(t, lines.Err())
-	require.Contains(t, lines.Text(), "listening on port")
-	w := newWorld(t,
-		llmtest.Calls(llmtest.Call{ID: "echo", Name: "mcp__everything__echo", Arguments: `{"message":"hello"}`}).Offered("mcp__everything__echo", "read_result"),
-		llmtest.Answer("Done.").Offered("mcp__everything__echo", "read_result"),
-	)
-	servers, err := mcp.New(mcp.Options{Servers: []mcp.Server{{Name: "everything", URL: fmt.Sprintf("http://127.0.0.1:%d/mcp", port)}}})
-	require.NoError(t, err)
-	t.Cleanup(servers.Close)
-	tools, err := tool.NewSet(tool.Options{Sources: map[string]tool.Source{mcp.Prefix: servers}})
-	require.NoError(t, err)
-	w.worker(func(o *contexts.Options) { o.Tools = tools })
-	c := w.open("mcp-http")
-	w.setTools(c, "mcp:everything/echo")
-	w.say(c, "Say hello")
-	require.Equal(t, []string{"Echo: hello"}, w.model.Requests()[1].Results())
-	w.replay(c, "")
 }

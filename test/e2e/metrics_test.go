@@ -16,40 +16,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 )
 
-func TestMetricsCountWhatAContextDoes(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t,
-		llmtest.Error(500, "server_error", "down"),
-		llmtest.Answer("Here", " I", " am.").Usage(12, 3),
-		llmtest.Answer("One", " two").HoldAfter(1, llmtest.NewGate()),
-	)
-	exported := exportMetrics(t)
-	w.on.meters = exported.Meters()
-	w.worker()
-	c := w.open("measured")
-	w.say(c, "Are you there?", event.New(event.SetRetryConfig{MaxRetries: 1, InitialDelayMs: 1}))
-	turn := w.ask(c, "Count")
-	turn.underWay()
-	require.NoError(t, c.Interrupt(w.ctx))
-	turn.rest()
-
-	body := scrape(t, exported)
-	for _, want := range []string{
-		`chronicle_requests_total{model="scripted",outcome="completed",provider="openai"} 1`,
-		`chronicle_requests_total{model="scripted",outcome="failed",provider="openai"} 1`,
-		`chronicle_requests_total{model="scripted",outcome="interrupted",provider="openai"} 1`,
-		`chronicle_failures_total{kind="unavailable",model="scripted",provider="openai"} 1`,
-		`chronicle_retries_total{model="scripted",provider="openai"} 1`,
-		`chronicle_interruptions_total{reason="cancelled"} 1`,
-		`chronicle_first_token_seconds_count{model="scripted",provider="openai"} 2`,
-		`chronicle_abort_seconds_count 1`,
-		`chronicle_deltas_total 4`,
-		`chronicle_requests_running 0`,
-	} {
-		require.Contains(t, body, want+"\n")
-	}
-}
-
 func scrape(t *testing.T, exported *telemetry.Telemetry) string {
 	t.Helper()
 	response, err := http.Get("http://" + exported.Address() + "/metrics")

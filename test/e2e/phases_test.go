@@ -98,11 +98,7 @@ func TestAWorkerIsKilledInEachPhaseOfACall_Alone(t *testing.T) {
 			case "ended, but not reported", "ended, idempotent":
 				close(gate)
 				w.send(c, approve)
-				select {
-				case <-reported:
-				case <-w.ctx.Done():
-					t.Fatal("the call did not end")
-				}
+				w.wait(reported)
 				kill(workflows.Part, activities.Part)
 			case "reported, but not recorded":
 				w.send(c, approve)
@@ -192,11 +188,7 @@ func TestAWorkerIsKilledInEachPhaseOfAnAttempt_Alone(t *testing.T) {
 				answers.kill()
 			case "ended, but not reported":
 				gate.Open()
-				select {
-				case <-reported:
-				case <-w.ctx.Done():
-					t.Fatal("the attempt did not end")
-				}
+				w.wait(reported)
 				answers.kill()
 			case "reported, but not recorded":
 				turn.underWay()
@@ -226,8 +218,7 @@ func TestAWorkerIsKilledInEachPhaseOfAnAttempt_Alone(t *testing.T) {
 func (w *world) awaitStarted(c *client.Context, activityType string) {
 	w.t.Helper()
 	require.Eventually(w.t, func() bool {
-		d, err := w.temporal.DescribeWorkflowExecution(w.ctx, wire.WorkflowID(c.Name()), "")
-		require.NoError(w.t, err)
+		d := w.described(c, "")
 		return slices.ContainsFunc(d.GetPendingActivities(), func(p *workflowpb.PendingActivityInfo) bool {
 			return p.GetActivityType().GetName() == activityType && p.GetState() == enumspb.PENDING_ACTIVITY_STATE_STARTED
 		})

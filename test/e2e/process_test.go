@@ -28,7 +28,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/stream"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/tool"
-	"github.com/seed-9ed7edd4/chronicle/tool/builtin"
 	"github.com/seed-9ed7edd4/chronicle/tool/mcp"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
@@ -54,9 +53,7 @@ type workerSettings struct {
 	HooksFile string                   `json:"hooksFile"`
 	Budgets   []activities.LabelBudget `json:"budgets"`
 	// MCP are servers whose tools replace the probes.
-	MCP []mcp.Server `json:"mcp"`
-	// Internet enables the tool fetch instead of the probes; see [internet].
-	Internet      internet      `json:"internet"`
+	MCP           []mcp.Server  `json:"mcp"`
 	ContinueAfter int           `json:"continueAfter"`
 	Failover      time.Duration `json:"failover"`
 }
@@ -142,21 +139,15 @@ func runWorker(settings string, logger *slog.Logger) error {
 }
 
 func (s workerSettings) tools(logger *slog.Logger) (tools activities.Tools, stop func(), err error) {
-	options := tool.Options{Logger: logger}
-	switch {
-	case len(s.MCP) > 0:
-		servers, err := mcp.New(mcp.Options{Servers: s.MCP, Logger: logger})
-		if err != nil {
-			return nil, nil, err
-		}
-		options.Sources = map[string]tool.Source{mcp.Prefix: servers}
-		set, err := tool.NewSet(options)
-		return set, servers.Close, err
-	case s.Internet != "":
-		set, err := tool.NewSet(options, builtin.Fetch(builtin.FetchOptions{Client: s.Internet.client()}))
-		return set, func() {}, err
+	if len(s.MCP) == 0 {
+		return probes{}, func() {}, nil
 	}
-	return probes{}, func() {}, nil
+	servers, err := mcp.New(mcp.Options{Servers: s.MCP, Logger: logger})
+	if err != nil {
+		return nil, nil, err
+	}
+	set, err := tool.NewSet(tool.Options{Logger: logger, Sources: map[string]tool.Source{mcp.Prefix: servers}})
+	return set, servers.Close, err
 }
 
 func scripted(url string) *llm.Adapter {

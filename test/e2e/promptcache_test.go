@@ -86,8 +86,7 @@ func TestCompactionKeepsPromptCaches_Long(t *testing.T) {
 
 func (w *world) inputUsage(c *client.Context) (input, cached int) {
 	w.t.Helper()
-	for e, err := range c.Events(w.ctx, "") {
-		require.NoError(w.t, err)
+	for _, e := range w.from(c, "") {
 		switch b := e.Body.(type) {
 		case event.LLMRequestCompleted:
 			input, cached = input+b.InputTokens, cached+b.CachedTokens

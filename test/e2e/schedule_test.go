@@ -42,8 +42,7 @@ func (w *world) deleteSchedules(c *client.Context, ids ...string) {
 // scheduled returns the ids of the scheduled messages in the log of a context.
 func (w *world) scheduled(c *client.Context) (clientEventIDs []string) {
 	w.t.Helper()
-	for e, err := range c.Events(w.ctx, "") {
-		require.NoError(w.t, err)
+	for _, e := range w.from(c, "") {
 		if strings.HasPrefix(e.ClientEventID, "schedule:") {
 			clientEventIDs = append(clientEventIDs, e.ClientEventID)
 		}

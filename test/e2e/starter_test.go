@@ -13,12 +13,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"gocloud.dev/blob"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
-	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/tool"
 )
 
@@ -67,35 +65,6 @@ func (w *world) withAddresses(args []string) []string {
 	return append(args, "--address", w.on.temporal, "--nats-url", w.on.nats, "--task-queue", w.queue, "--blob-url", w.blobURL)
 }
 
-func TestAnExportedLogIsImportedUnchanged(t *testing.T) {
-	t.Parallel()
-	w := newWorldOn(t, environment{timeout: buildTimeout}, llmtest.Func(echo))
-	w.worker(shortRuns)
-	c := w.open("exported")
-	for _, text := range []string{"One", "Two", "Three"} {
-		w.say(c, text)
-	}
-	w.close(c, "for today")
-	exported := w.starter("", "export", "-n", c.Name())
-	count := strings.Count(exported, "\n")
-
-	copied := w.open("copied")
-	w.starter(exported, "import", "-n", copied.Name(), "-")
-	state, err := copied.State(w.ctx)
-	require.NoError(t, err)
-	require.Equal(t, 6, state.MessageCount)
-	w.await(copied, func(e event.Event) bool { return e.Body == event.Body(event.SessionStarted{LoadedEventCount: count}) })
-	moved := w.starter("", "export", "-n", copied.Name())
-	require.Equal(t, count+1, strings.Count(moved, "\n"))
-	require.True(t, strings.HasPrefix(moved, strings.ReplaceAll(exported, c.Name(), copied.Name())), moved)
-
-	w.say(copied, "Four")
-	require.Len(t, w.model.Requests()[3].Messages, 7)
-	_, errOut, err := w.tryStarter(exported, "import", "-n", copied.Name(), "-")
-	require.Error(t, err)
-	require.Contains(t, errOut, "context already exists (choose another name)")
-}
-
 func (w *world) script(c *client.Context, lines ...string) []event.Event {
 	w.t.Helper()
 	var events []event.Event
@@ -117,52 +86,6 @@ func printed(events []event.Event) []string {
 		}
 	}
 	return out
-}
-
-func TestAScriptPrintsRecordedEventsForRepeatedLines(t *testing.T) {
-	t.Parallel()
-	w := newWorldOn(t, environment{timeout: buildTimeout}, llmtest.Func(func(llmtest.Request) llmtest.Step { return llmtest.Answer("Yes.") }))
-	w.worker()
-	const (
-		message  = `{"_tag":"UserMessage","clientEventId":"message","content":"Hello"}`
-		settings = `{"_tag":"SetTimeout","clientEventId":"settings","timeoutMs":9000}`
-		fresh    = `{"_tag":"UserMessage","clientEventId":"fresh","content":"Bye","triggersTurn":false}`
-	)
-	long := fmt.Sprintf(`{"_tag":"UserMessage","clientEventId":"long","content":%q,"triggersTurn":false}`, strings.Repeat("x", 100_000))
-	c := w.open("script")
-	first := w.script(c, settings, message, long)
-	require.Equal(t, []string{"SetTimeout settings 2", "UserMessage message 3"}, printed(first)[:2])
-
-	// Repeats in a later process, and in a later session.
-	for range 2 {
-		require.ElementsMatch(t, printed(first), printed(w.script(c, message, settings, long)))
-		w.close(c, "")
-	}
-	// Repeats in one process, alone and in an array with a new event.
-	again := w.script(c, fresh, fresh, "["+message+","+fresh+"]")
-	require.Subset(t, printed(again), []string{"UserMessage message 3"})
-	require.Contains(t, strings.Join(printed(again), "\n"), "UserMessage fresh ")
-	require.Equal(t, 4, countOf(w, c, event.TagUserMessage)+countOf(w, c, event.TagSetTimeout))
-}
-
-func TestAScriptDeduplicatesBeyondTheSessionsMemory(t *testing.T) {
-	t.Parallel()
-	w := newWorldOn(t, environment{timeout: buildTimeout}, llmtest.Func(echo))
-	w.worker()
-	c := w.open("forgotten")
-	w.send(c, note("old", "Hello"))
-	var events []event.Event
-	for i := range reducer.MaxRecent {
-		events = append(events, note(fmt.Sprint(i), "Filler"))
-	}
-	w.send(c, events...)
-	d, err := c.Delivery(w.ctx, "old")
-	require.NoError(t, err)
-	require.Empty(t, d.EventIDs, "the session has forgotten the event")
-
-	line := `{"_tag":"UserMessageEvent","clientEventId":"old","content":"Hello","triggersTurn":false}`
-	require.Equal(t, []string{"UserMessage old 2"}, printed(w.script(c, line)))
-	require.Len(t, w.from(c, ""), 1+1+reducer.MaxRecent)
 }
 
 func TestAnExportCarriesFilesAndResultsToAnotherStore(t *testing.T) {
@@ -208,29 +131,5 @@ func TestAnExportCarriesFilesAndResultsToAnotherStore(t *testing.T) {
 	out, errOut, err := elsewhere.tryStarter("", "verify", "-n", lost.Name())
 	require.Error(t, err)
 	require.Contains(t, out, ": blob "+event.RefOf([]byte("lost"))+" is not in the store\n")
-	require.Contains(t, errOut, "problems found: 1")
-}
-
-func TestVerifyReportsADamagedArchive(t *testing.T) {
-	t.Parallel()
-	w := newWorldOn(t, environment{timeout: buildTimeout}, llmtest.Func(echo))
-	w.worker(shortRuns)
-	c := w.open("verified")
-	for w.say(c, "Hello"); len(w.runs(c)) < 3; {
-		w.say(c, "Hello again")
-	}
-	require.Regexp(t, `^ok: \d+ events in [2-9] segments, \d+ in the history of the current run\n$`, w.starter("", "verify", "-n", c.Name()))
-
-	runs := w.runs(c)
-	first := runs[len(runs)-1]
-	bucket, err := blob.OpenBucket(w.ctx, w.blobURL)
-	require.NoError(t, err)
-	defer bucket.Close()
-	entry, err := bucket.List(&blob.ListOptions{Prefix: fmt.Sprintf("default/contexts/%s/%s/%012d-", c.Name(), first, 1)}).Next(w.ctx)
-	require.NoError(t, err)
-	require.NoError(t, bucket.Delete(w.ctx, entry.Key))
-	out, errOut, err := w.tryStarter("", "verify", "-n", c.Name())
-	require.Error(t, err)
-	require.Regexp(t, fmt.Sprintf("^contexts/%s/%s/: events 1 to [0-9]+ are missing\n$", c.Name(), first), out)
 	require.Contains(t, errOut, "problems found: 1")
 }

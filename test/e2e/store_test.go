@@ -117,6 +117,16 @@ func TestAClientWithAnotherBlobStoreIsRejected(t *testing.T) {
 	}
 	require.Equal(t, before, w.from(c, ""))
 	w.requireUnused(other)
+
+	// A client compares stores with the namespace or an existing context. Without either, the worker rejects the store.
+	copied, err := stranger.Open(c.Name() + ".copy")
+	require.NoError(t, err)
+	var moved []event.Event
+	for _, e := range before {
+		moved = append(moved, e.MovedTo(copied.Name()))
+	}
+	require.NoError(t, importLog(w.ctx, copied, moved))
+	w.awaitStoreMismatch(copied, w.storeID, id)
 }
 
 func importLog(ctx context.Context, c *client.Context, events []event.Event) error {
@@ -128,26 +138,6 @@ func importLog(ctx context.Context, c *client.Context, events []event.Event) err
 		}
 	}, client.ImportOptions{})
 	return err
-}
-
-// A client compares stores with the namespace or an existing context. Without either, the
-// worker rejects the store.
-func TestAWorkerRejectsAnImportIntoAnotherBlobStore(t *testing.T) {
-	t.Parallel()
-	w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Func(echo))
-	w.worker()
-	c := w.open("imported")
-	w.say(c, "m0")
-	other, id := w.otherStore()
-	stranger := client.New(client.Options{Temporal: w.dial(other), Archive: archive.New(other), TaskQueue: w.queue})
-	theirs, err := stranger.Open(c.Name() + ".copy")
-	require.NoError(t, err)
-	var log []event.Event
-	for _, e := range w.from(c, "") {
-		log = append(log, e.MovedTo(theirs.Name()))
-	}
-	require.NoError(t, importLog(w.ctx, theirs, log))
-	w.awaitStoreMismatch(theirs, w.storeID, id)
 }
 
 // storeless opens a context with a client without a blob store.

@@ -41,9 +41,14 @@ func TestTheTemporalCLIAloneOperatesAContext(t *testing.T) {
 	c := w.open("plain")
 	id := wire.WorkflowID(c.Name())
 	w.temporalCommand("workflow", "start", "--workflow-id", id, "--type", "Context", "--task-queue", w.queue)
+	for range 2 {
+		out := w.temporalCommand("workflow", "update", "execute", "--workflow-id", id, "--name", "append",
+			"--update-id", "instructions", "--input", `{"_tag":"SystemPrompt","content":"Be kind."}`)
+		require.Contains(t, out, event.FormatID(c.Name(), 2), "a repeated update has the same result")
+	}
 	w.temporalCommand("workflow", "signal", "--workflow-id", id, "--name", "event",
 		"--input", `{"_tag":"UserMessageEvent","content":"Hello"}`)
-	w.await(c, func(e event.Event) bool { return e.Tag() == event.TagLLMRequestCompleted })
+	w.await(c, isTag(event.TagLLMRequestCompleted))
 
 	var answer struct {
 		QueryResult []json.RawMessage `json:"queryResult"`
@@ -53,30 +58,33 @@ func TestTheTemporalCLIAloneOperatesAContext(t *testing.T) {
 	var state wire.State
 	require.NoError(t, json.Unmarshal(answer.QueryResult[0], &state))
 	require.Equal(t, wire.StatusIdle, state.Status)
-	require.Equal(t, "Hello yourself", state.Messages[1].Content)
+	require.Equal(t, "Hello yourself", state.Messages[2].Content)
 
 	w.temporalCommand("workflow", "signal", "--workflow-id", id, "--name", "close")
-	w.await(c, func(e event.Event) bool { return e.Tag() == event.TagSessionEnded })
+	w.await(c, isTag(event.TagSessionEnded))
 	require.NoError(t, w.temporal.GetWorkflow(w.ctx, id, "").Get(w.ctx, nil))
 	w.temporalCommand("workflow", "signal-with-start", "--workflow-id", id, "--type", "Context", "--task-queue", w.queue,
-		"--signal-name", "event", "--signal-input", `[{"_tag":"SystemPrompt","content":"Be kind."},{"_tag":"UserMessage","content":"Hello again"}]`)
+		"--signal-name", "event", "--signal-input", `[{"_tag":"SystemPrompt","content":"Be brief."},{"_tag":"UserMessage","content":"Hello again"}]`)
 	w.await(c, func(e event.Event) bool {
 		b, ok := e.Body.(event.LLMRequestCompleted)
 		return ok && event.RequestNumber(b.RequestID) == 2
 	})
 	require.Equal(t, story(`
 		SessionStarted after 0
+		SystemPrompt "Be kind."
 		UserMessage "Hello"
-		LLMRequestStarted 1 scripted attempt 1 through 2
-		AssistantMessage "Hello yourself" through 2
+		LLMRequestStarted 1 scripted attempt 1 through 3
+		AssistantMessage "Hello yourself" through 3
 		LLMRequestCompleted 1 stop
 		SessionEnded closed
-		SessionStarted after 6
-		SystemPrompt "Be kind."
+		SessionStarted after 7
+		SystemPrompt "Be brief."
 		UserMessage "Hello again"
-		LLMRequestStarted 2 scripted attempt 1 through 9
-		AssistantMessage "Again" through 9
+		LLMRequestStarted 2 scripted attempt 1 through 10
+		AssistantMessage "Again" through 10
 		LLMRequestCompleted 2 stop
 	`), w.log(c))
+	require.Equal(t, []string{"system: Be brief.", "user: Hello", "assistant: Hello yourself", "user: Hello again"},
+		contents(w.model.Requests()[1]), "the next session continues the conversation")
 	w.replay(c, "plain-signals")
 }

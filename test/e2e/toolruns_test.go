@@ -81,7 +81,7 @@ func TestAWaitingApprovalSurvivesContinueAsNew(t *testing.T) {
 // the model receives.
 func TestEachToolCallAddsTheSameToTheHistory_Alone(t *testing.T) {
 	large(t)
-	const steps = 100
+	const steps = 60
 	p := newProbe(t, echoed)
 	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Func(func(r llmtest.Request) llmtest.Step {
 		calls := 0
@@ -96,7 +96,7 @@ func TestEachToolCallAddsTheSameToTheHistory_Alone(t *testing.T) {
 	w.worker()
 	c := w.open("linear")
 	w.send(c, event.New(event.SetTools{Tools: event.ToolList{{Pattern: "probe"}}, MaxSteps: new(steps)}))
-	turn := w.say(c, strings.Repeat("word", 200_000))
+	turn := w.say(c, strings.Repeat("word", 50_000))
 	require.Equal(t, event.TagLLMRequestCompleted, turn[len(turn)-1].Tag())
 	require.Len(t, p.seen(), steps)
 

@@ -15,7 +15,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/tool"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
@@ -81,58 +80,13 @@ func TestNewInputInterruptsRunningTools(t *testing.T) {
 	require.Equal(t, "Fine.", deltaText(w.say(c, "Never mind")))
 	require.Equal(t, event.TagLLMRequestInterrupted, turn.rest().Tag())
 	require.Equal(t, []string{"user: Look", "assistant: ", "tool: interrupted, outcome unknown", "user: Never mind"}, contents(w.model.Requests()[1]))
-	select {
-	case <-aborted:
-	case <-w.ctx.Done():
-		t.Fatal("the tool was not cancelled")
-	}
+	w.wait(aborted)
 	w.replay(c, "tool-interrupted")
-}
-
-// The late result replaces the placeholder.
-func TestALateResultCounts(t *testing.T) {
-	t.Parallel()
-	gate := make(chan struct{})
-	p := newProbe(t, func(_ context.Context, q string) string {
-		<-gate
-		return "result of " + q
-	})
-	model := llmtest.NewGate()
-	w := newWorld(t, llmtest.Calls(p.call("late", "a")), llmtest.Answer("Fine.").HoldAfter(0, model), llmtest.Answer("I see."))
-	w.worker(func(o *contexts.Options) { o.Tools = late{} })
-	c := w.open("late")
-	w.setTools(c, "*")
-	w.ask(c, "Look")
-	p.awaitCall(w.ctx)
-	second := w.ask(c, "Never mind")
-	require.NoError(t, model.Reached(w.ctx))
-	close(gate)
-	w.await(c, func(e event.Event) bool {
-		r, ok := e.Body.(event.ToolResult)
-		return ok && string(r.Value) == `"result of a"`
-	})
-	model.Open()
-	require.Equal(t, event.TagLLMRequestCompleted, second.rest().Tag())
-	w.say(c, "And?")
-	require.Equal(t, "tool: interrupted, outcome unknown", contents(w.model.Requests()[1])[2])
-	require.Equal(t, "tool: result of a", contents(w.model.Requests()[2])[2])
-	w.replay(c, "tool-late")
-}
-
-// late is a tool that ignores its cancellation.
-type late struct{}
-
-func (late) Offer(context.Context, activities.OfferRequest) ([]activities.Tool, error) {
-	return []activities.Tool{{ToolDefinition: activities.ToolDefinition{Name: "late", Parameters: probeParameters}}}, nil
-}
-
-func (late) Call(ctx context.Context, r activities.ToolCallRequest) activities.ToolCallResult {
-	return probes{}.Call(context.WithoutCancel(ctx), r)
 }
 
 func TestALargeCallLeavesTheHistorySmall(t *testing.T) {
 	t.Parallel()
-	const size = 200 << 10
+	const size = 80 << 10
 	random := rand.New(rand.NewPCG(5, 6))
 	q := strings.ReplaceAll(noise(random, size), `\`, "/")
 	p := newProbe(t, echoed)
@@ -149,8 +103,7 @@ func TestALargeCallLeavesTheHistorySmall(t *testing.T) {
 	require.Len(t, results, 1)
 	require.Greater(t, len(results[0].Value), size)
 	w.say(c, "And now?")
-	d, err := w.temporal.DescribeWorkflowExecution(w.ctx, wire.WorkflowID(c.Name()), "")
-	require.NoError(t, err)
+	d := w.described(c, "")
 	require.Less(t, d.GetWorkflowExecutionInfo().GetHistorySizeBytes(), int64(64<<10), "large payloads are references")
 	w.replay(c, "")
 }
@@ -219,89 +172,6 @@ func TestTheModelReadsALargeResultInParts(t *testing.T) {
 		require.LessOrEqual(t, len(r.Value), tool.DefaultMaxResult*5/4, "the log has what the model receives, as JSON")
 	}
 	w.replay(c, "")
-}
-
-// described are probes with another description, and one more tool.
-type described struct {
-	probes
-	text string
-}
-
-func (d described) Offer(ctx context.Context, r activities.OfferRequest) ([]activities.Tool, error) {
-	tools, err := d.probes.Offer(ctx, r)
-	for i := range tools {
-		tools[i].Description = d.text
-	}
-	return append(tools, activities.Tool{ToolDefinition: activities.ToolDefinition{Name: "more"}}), err
-}
-
-func TestAChangedListOfToolsAppliesFromTheNextTurn(t *testing.T) {
-	t.Parallel()
-	p := newProbe(t, echoed)
-	old := func(o *contexts.Options) { o.Tools = probes{} }
-	w := newWorld(t,
-		llmtest.Calls(p.call("probe", "a")).Offered("probe", "probe_again").Expect(describes("Ask a test")),
-		llmtest.Calls(p.call("probe", "b")).Offered("probe", "probe_again").Expect(describes("Ask a test")),
-		llmtest.Answer("Done.").Offered("probe", "more").Expect(describes("New")),
-		llmtest.Answer("Done.").Offered("probe", "more").Expect(describes("New")),
-	)
-	stop := w.worker(old)
-	c := w.open("changed-tools")
-	w.send(c, event.New(event.SetTools{Tools: event.ToolList{{Pattern: "*"}}, Approve: event.ApprovalRules{{Tool: "*"}}}))
-	turn := w.ask(c, "Look")
-	turn.until(isTag(event.TagApprovalRequested))
-	stop()
-	w.worker(func(o *contexts.Options) { o.Tools = described{text: "New"} })
-	w.send(c, event.New(event.ApprovalDecided{Decision: event.Approve}))
-	turn.until(func(e event.Event) bool {
-		approval, ok := e.Body.(event.ApprovalRequested)
-		return ok && approval.ToolCallID == "call_b"
-	})
-	// A SetToolsEvent applies at once.
-	w.setTools(c, "probe", "more")
-	w.send(c, event.New(event.ApprovalDecided{Decision: event.Approve}))
-	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
-	w.say(c, "And now?")
-	require.Equal(t, story(`
-		SessionStarted after 0
-		SetTools *; approve *
-		UserMessage "Look"
-		LLMRequestStarted 1 scripted attempt 1
-		ToolsOffered 2 tools: probe, probe_again
-		AssistantMessage ""
-		ToolCall call_a probe
-		LLMAttemptEnded 1 tool_calls
-		ApprovalRequested call_a
-		ApprovalDecided  approve
-		ToolResult call_a "result of a"
-		LLMRequestStarted 1 scripted attempt 2
-		AssistantMessage ""
-		ToolCall call_b probe
-		LLMAttemptEnded 1 tool_calls
-		ApprovalRequested call_b
-		SetTools probe, more
-		ApprovalDecided  approve
-		ToolResult call_b "result of b"
-		LLMRequestStarted 1 scripted attempt 3
-		ToolsOffered 2 tools: probe, more
-		AssistantMessage "Done."
-		LLMRequestCompleted 1 stop
-		UserMessage "And now?"
-		LLMRequestStarted 2 scripted attempt 1
-		AssistantMessage "Done."
-		LLMRequestCompleted 2 stop
-	`), withoutPositions(w.log(c)))
-	w.replay(c, "tools-offered")
-}
-
-// describes requires the description of the first tool.
-func describes(want string) func(llmtest.Request) error {
-	return func(r llmtest.Request) error {
-		if got := r.Tools[0].Function.Description; got != want {
-			return fmt.Errorf("the first tool is described as %q, not %q", got, want)
-		}
-		return nil
-	}
 }
 
 // many are tools with 160 KB of descriptions.

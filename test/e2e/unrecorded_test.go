@@ -94,7 +94,7 @@ func TestTheNextRunRecordsWhatUnopenedRunsAccepted(t *testing.T) {
 	require.Len(t, w.users(c), 8, "nothing is recorded again")
 }
 
-// Recovering 12 MB takes several activities and workflow tasks. It is cut off by a termination, and by the death of a worker.
+// Recovering 8 MB takes several activities and workflow tasks. It is cut off by a termination, and by the death of a worker.
 func TestRecoveringInputOfATerminatedRunIsCutOff_Alone(t *testing.T) {
 	needsTimelyHeartbeats(t)
 	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Func(func(llmtest.Request) llmtest.Step { return llmtest.Answer("Done.") }))
@@ -103,7 +103,7 @@ func TestRecoveringInputOfATerminatedRunIsCutOff_Alone(t *testing.T) {
 	text := noise(rand.New(rand.NewPCG(5, 6)), 60_000)
 	_, err := c.Send(w.ctx, note("", "first"))
 	require.NoError(t, err)
-	for i := range 200 {
+	for i := range 140 {
 		want = append(want, fmt.Sprint(i, text))
 		w.signal(c, said(want[i]))
 	}

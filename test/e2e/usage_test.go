@@ -10,7 +10,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/llm/baseurl"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
@@ -25,8 +24,7 @@ func (w *world) usageOf(c *client.Context) reducer.Usage {
 	w.t.Helper()
 	table := usage.New(usage.ByModel)
 	var log []event.Event
-	for e, err := range c.Events(w.ctx, "") {
-		require.NoError(w.t, err)
+	for _, e := range w.from(c, "") {
 		table.Add(e)
 		log = append(log, e)
 	}
@@ -89,8 +87,7 @@ func TestEveryAttemptIsCounted(t *testing.T) {
 		AssistantMessage "One" partial
 		LLMRequestInterrupted 2 cancelled "One"
 	`), withoutPositions(w.log(c)))
-	for e, err := range c.Events(w.ctx, "") {
-		require.NoError(t, err)
+	for _, e := range w.from(c, "") {
 		switch b := e.Body.(type) {
 		case event.LLMAttemptEnded:
 			b.RequestID, b.DurationMs = "", 0
@@ -112,8 +109,7 @@ func TestEveryAttemptIsCounted(t *testing.T) {
 func (w *world) awaitHeartbeat(c *client.Context, found func(activities.Heartbeat) bool) (last activities.Heartbeat) {
 	w.t.Helper()
 	for {
-		d, err := w.temporal.DescribeWorkflowExecution(w.ctx, wire.WorkflowID(c.Name()), "")
-		require.NoError(w.t, err)
+		d := w.described(c, "")
 		for _, pending := range d.GetPendingActivities() {
 			if details := pending.GetHeartbeatDetails(); details != nil {
 				require.NoError(w.t, converter.GetDefaultDataConverter().FromPayloads(details, &last))

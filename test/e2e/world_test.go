@@ -385,8 +385,7 @@ func (w *world) log(c *client.Context) string {
 	var lines []string
 	counter := 0
 	parent := ""
-	for e, err := range c.Events(w.ctx, "") {
-		require.NoError(w.t, err)
+	for _, e := range w.from(c, "") {
 		counter++
 		require.Equal(w.t, event.FormatID(c.Name(), counter), e.ID, "ids have no gaps")
 		require.Equal(w.t, parent, e.ParentID, "parentEventId is the preceding event")
@@ -426,8 +425,6 @@ func describe(e event.Event) string {
 		}
 	case event.Compacted:
 		line += fmt.Sprintf(" %d %s %d messages", number(b.RequestID), b.Strategy, b.Messages)
-	case event.SetCompaction:
-		line += " " + b.String()
 	case event.LLMRequestCompleted:
 		line += fmt.Sprintf(" %d %s", number(b.RequestID), b.FinishReason)
 	case event.LLMRequestInterrupted:
@@ -442,12 +439,8 @@ func describe(e event.Event) string {
 		line += " " + b.Reason
 	case event.HookApplied:
 		line += " " + b.Hook + " " + b.String()
-	case event.SetTools:
-		line += " " + b.String()
-	case event.ToolsOffered:
-		line += " " + b.String()
-	case event.BudgetSet:
-		line += " " + b.String()
+	case event.SetCompaction, event.SetTools, event.ToolsOffered, event.BudgetSet:
+		line += " " + b.(fmt.Stringer).String()
 	case event.BudgetExceeded:
 		line += fmt.Sprintf(" %d %s", number(b.RequestID), b.Budget)
 	case event.ToolCall:
