@@ -115,5 +115,5 @@ soak: build ## Soak-test 100 contexts under faults and check their logs; SOAK=30
 	@bin/soak $(stock) -for $(SOAK) $(S)
 
 fuzz: build ## Fuzz contexts through all doors, and check that each answers; FUZZ=1h for more, F=FLAGS
-	@go build -o bin/ ./test/fuzz
-	@bin/fuzz -for $(FUZZ) $(F)
+	@go build -o bin/ ./test/soak
+	@bin/soak -hostile -outages=false -faults 0 -contexts 4 -workers 1 -seed 1 -for $(FUZZ) $(F)

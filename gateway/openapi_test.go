@@ -11,9 +11,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/tools/txtar"
 	"pgregory.net/rapid"
 
 	"github.com/seed-9ed7edd4/chronicle/event"

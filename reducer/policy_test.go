@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/tools/txtar"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 )

@@ -95,9 +95,6 @@ func (a *app) startLocal(ctx context.Context, end context.CancelCauseFunc, log *
 		Command: command, DataDir: l.dataDir, Namespace: s.Namespace,
 		Port: s.TemporalPort, UIPort: s.UIPort, Untuned: s.Untuned,
 	}
-	if s.JSON {
-		options.Logger = logging.Structured(l.log, "temporal", zap.WarnLevel)
-	}
 	a.progress(log, "starting Temporal")
 	if l.temporal, err = devserver.Start(ctx, options); err != nil {
 		return nil, s.portError(err)

@@ -150,9 +150,9 @@ func TestStartTriesAgainIfAPortWasTakenInTheMeantime(t *testing.T) {
 	temporal, err := devserver.Find(t.Context(), func(message string) { t.Log(message) })
 	require.NoError(t, err)
 	for name, line := range map[string]string{
-		"of the Web UI": uiPortTaken,
-		"of the server": `{"level":"ERROR","msg":"Failed to start gRPC listener","error":"listen tcp 127.0.0.1:7233: bind: address already in use"}` +
-			"\n" + panicked,
+		"of the Web UI": `{"time":"2026-01-02T03:04:05Z","level":"FATAL","prefix":"echo","file":"server.go","line":"152","message":"listen tcp 127.0.0.1:8233: bind: address already in use"}`,
+		"of the server": `level=ERROR msg="Failed to start gRPC listener" error="listen tcp 127.0.0.1:7233: bind: address already in use"` +
+			"\n" + "panic: unable to start\n\ngoroutine 1 [running]:\n" + strings.Repeat("main.main()\n\tmain.go:18 +0x96\n", 10),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

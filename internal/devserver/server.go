@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"os"
 	"os/exec"
@@ -47,8 +46,6 @@ type Options struct {
 	// Unsynced omits fsync, for tests: the data survives a crash of the process but not of the
 	// machine, and a busy disk does not delay the server.
 	Unsynced bool
-	// Logger receives the server's warnings and errors. Nil: only the log file does.
-	Logger *slog.Logger
 }
 
 // Tuning is dynamic configuration that makes the server faster, JSON values by key. No guarantee depends on it.
@@ -78,7 +75,6 @@ var Tuning = map[string]string{
 type Server struct {
 	options Options
 	process *child.Process
-	output  *output
 	log     *os.File
 	stop    func() error
 }
@@ -88,9 +84,6 @@ type Server struct {
 func Start(ctx context.Context, options Options) (*Server, error) {
 	if options.Namespace == "" {
 		options.Namespace = "default"
-	}
-	if options.Logger == nil {
-		options.Logger = slog.New(slog.DiscardHandler)
 	}
 	for attempt := 1; ; attempt++ {
 		s, err := start(ctx, options)
@@ -115,14 +108,13 @@ func start(ctx context.Context, options Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("temporal server log: %w", err)
 	}
-	s := &Server{options: options, log: log, output: &output{file: log, logger: options.Logger}}
+	s := &Server{options: options, log: log}
 	s.process, err = child.Start(s.command(), child.Options{OwnGroup: true})
 	if err != nil {
 		_ = log.Close()
 		return nil, err
 	}
 	s.stop = sync.OnceValue(func() error {
-		s.output.quiet.Store(true)
 		return errors.Join(s.process.Stop(stopTimeout), s.log.Close())
 	})
 	if err := s.ready(ctx); err != nil {
@@ -143,7 +135,7 @@ func (s *Server) command() *exec.Cmd {
 		"--namespace", s.options.Namespace,
 		"--db-filename", filepath.Join(s.options.DataDir, databaseFile),
 		"--sqlite-pragma", "journal_mode=wal", "--sqlite-pragma", "synchronous=" + synchronous,
-		"--log-format", "json", "--log-level", "warn",
+		"--log-format", "text", "--log-level", "warn",
 		"--disable-config-file", "--disable-config-env",
 	}
 	if s.options.MetricsPort != 0 {
@@ -157,8 +149,7 @@ func (s *Server) command() *exec.Cmd {
 	cmd := exec.Command(s.options.Command, args...)
 	// The environment can contain keys and settings for another server.
 	cmd.Env = []string{"HOME=" + s.options.DataDir, "PATH=" + os.Getenv("PATH")}
-	cmd.Stdout, cmd.Stderr = s.output, s.output
-	cmd.WaitDelay = time.Second
+	cmd.Stdout, cmd.Stderr = s.log, s.log
 	return cmd
 }
 
@@ -187,14 +178,7 @@ func (s *Server) ready(ctx context.Context) error {
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	return fmt.Errorf("start temporal server: %w%s", err, lastLines(s.output.Tail()))
-}
-
-func lastLines(tail string) string {
-	if tail == "" {
-		return ""
-	}
-	return "; last lines:\n" + tail
+	return fmt.Errorf("start temporal server: %w%s", err, s.lastLines())
 }
 
 func awaitHTTP(ctx context.Context, url string) error {
@@ -244,8 +228,8 @@ func (s *Server) Err() error {
 	if err := s.process.Err(); err != nil {
 		how = err.Error()
 	}
-	tail := s.output.Tail()
-	err := fmt.Errorf("temporal server exited: %s; log: %s%s", how, s.log.Name(), lastLines(tail))
+	tail := s.lastLines()
+	err := fmt.Errorf("temporal server exited: %s; log: %s%s", how, s.log.Name(), tail)
 	if strings.Contains(tail, "address already in use") {
 		return errors.Join(errPortTaken, err)
 	}

@@ -158,17 +158,3 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}
 	golden.File(t, "../../docs/metrics.md", b.String())
 }
-
-func BenchmarkObserve(b *testing.B) {
-	m := metrics.New(sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader())))
-	b.Run("counter", func(b *testing.B) {
-		for b.Loop() {
-			m.Requests.Add(1, "openai", "gpt-4o", "completed")
-		}
-	})
-	b.Run("histogram", func(b *testing.B) {
-		for b.Loop() {
-			m.TokenGap.Observe(.01, "openai", "gpt-4o")
-		}
-	})
-}

@@ -63,19 +63,3 @@ func TestSpansBelowARootBelongToItsTrace(t *testing.T) {
 	require.NotContains(t, got[0].Status.Description, "sk-abc")
 	require.Equal(t, codes.Unset, got[1].Status.Code, "a cancellation is no error")
 }
-
-// BenchmarkStart measures a span without a trace, the cost of every call if nothing is exported, and
-// a recorded one.
-func BenchmarkStart(b *testing.B) {
-	discarding := sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.AlwaysSample()))
-	traced, _ := tracing.StartRoot(context.Background(), discarding, trace.SpanKindInternal, "root", "")
-	for name, ctx := range map[string]context.Context{"off": context.Background(), "on": traced} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				_, span := tracing.Start(ctx, trace.SpanKindClient, "blob", "read")
-				tracing.End(span, nil)
-			}
-		})
-	}
-}

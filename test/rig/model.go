@@ -21,7 +21,7 @@ import (
 )
 
 // serveModel runs an OpenAI-compatible server. It answers the newest message of a conversation as the
-// message specifies, see [Message].
+// message specifies, see [Message] and [HostileAnswers].
 func serveModel(r *role) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -68,18 +68,19 @@ func (m *model) serve(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		err = json.Unmarshal(body, &request)
 	}
-	var t turn
-	if err == nil {
-		t, err = turnOf(request.Messages)
-	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
+	t, err := turnOf(request.Messages)
 	if m.Checked {
 		for _, violation := range ordering.Check("openai", body) {
 			m.report(Observation{Kind: Invalid, Key: t.Key, At: arrived, Value: violation.String()})
 		}
+	}
+	if err != nil {
+		hostileAnswerTo(request.Messages).serve(w, r)
+		return
 	}
 	m.report(Observation{Kind: Requested, Key: m.count(t.Key), At: arrived})
 	a := t.answer(len(request.Tools) > 0 && request.ToolChoice != "none")
@@ -107,18 +108,29 @@ type turn struct {
 
 func turnOf(messages []openai.ChatCompletionMessage) (t turn, err error) {
 	for _, message := range slices.Backward(messages) {
-		switch {
-		case message.Role == openai.ChatMessageRoleUser:
-			if len(message.MultiContent) > 0 {
-				message.Content = message.MultiContent[0].Text // files follow the text
-			}
-			t.Message, err = ParseMessage(message.Content)
-			return t, err
-		case len(message.ToolCalls) > 0:
+		if message.Role == openai.ChatMessageRoleUser {
+			break
+		}
+		if len(message.ToolCalls) > 0 {
 			t.steps++
 		}
 	}
-	return t, errors.New("the request has no message of a user")
+	t.Message, err = ParseMessage(newestText(messages))
+	return t, err
+}
+
+// newestText is that of the newest message of the user.
+func newestText(messages []openai.ChatCompletionMessage) string {
+	for _, message := range slices.Backward(messages) {
+		switch {
+		case message.Role != openai.ChatMessageRoleUser:
+		case len(message.MultiContent) > 0:
+			return message.MultiContent[0].Text // files follow the text
+		default:
+			return message.Content
+		}
+	}
+	return ""
 }
 
 // answer is the last answer, or one token and the calls of a step.

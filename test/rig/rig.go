@@ -36,6 +36,8 @@ type Options struct {
 	LogDir string
 	// WorkerFlags are further flags of all workers that StartWorker starts.
 	WorkerFlags []string
+	// Env are further environment variables of workers and gateways.
+	Env []string
 }
 
 type Rig struct {
@@ -103,7 +105,8 @@ func Start(ctx context.Context, options Options) (_ *Rig, err error) {
 		r.onStop((*c).Close)
 	}
 	for _, c := range []**client.Client{&r.Contexts, &r.observer} {
-		if *c, err = r.Dial(ctx, ""); err != nil {
+		*c, err = client.Dial(ctx, client.Config{Address: r.at.temporal, NATSURL: r.at.nats, BlobURL: r.at.blobs})
+		if err != nil {
 			return nil, err
 		}
 		r.onStop((*c).Shutdown)
@@ -121,13 +124,6 @@ func (r *Rig) Stop() {
 		stop()
 	}
 	r.stops = nil
-}
-
-// Dial returns a client whose contexts start on a task queue. Empty: wire.TaskQueue.
-func (r *Rig) Dial(ctx context.Context, taskQueue string) (*client.Client, error) {
-	return client.Dial(ctx, client.Config{
-		Address: r.at.temporal, NATSURL: r.NATSURL(), BlobURL: r.at.blobs, TaskQueue: taskQueue,
-	})
 }
 
 func dial(ctx context.Context, address string) (sdkclient.Client, error) {
@@ -152,26 +148,28 @@ func (r *Rig) StartBare(ctx context.Context) error {
 }
 
 // APIKey is the key of the model. It must be in no log.
-const APIKey = "sk-rig-3f9a1c"
+const APIKey = "sk-rig-3f9a1c0b8f4c6a1d73e952"
 
 // NATSURL is the URL of the NATS server.
 func (r *Rig) NATSURL() string { return r.at.nats }
 
-// Command returns a command that runs a program of Chronicle that was built next to this one, with the flags for the
-// addresses of the rig, and the model in the environment.
-func (r *Rig) Command(program string, args ...string) *exec.Cmd {
-	executable, _ := os.Executable() // an error fails the start
+// ModelURL is the base URL of the model.
+func (r *Rig) ModelURL() string { return r.at.model }
+
+// start runs a program of Chronicle that was built next to this one, with the flags for the addresses of the rig, and the
+// model in the environment. It returns when it is ready.
+func (r *Rig) start(ctx context.Context, program string, args ...string) (*Process, error) {
+	executable, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
 	cmd := exec.Command(filepath.Join(filepath.Dir(executable), program), args...)
 	cmd.Args = append(cmd.Args, "--address", r.at.temporal, "--nats-url", r.NATSURL(), "--blob-url", r.at.blobs)
 	cmd.Env = append(os.Environ(), "OPENAI_BASE_URL="+r.at.model, "OPENAI_MODEL=scripted", "OPENAI_API_KEY="+APIKey)
-	return cmd
-}
-
-// Launch starts a command and returns when it is ready.
-func (r *Rig) Launch(ctx context.Context, cmd *exec.Cmd) (*Process, error) {
+	cmd.Env = append(cmd.Env, r.options.Env...)
 	if r.options.LogDir != "" {
 		r.logs++
-		file, err := os.Create(filepath.Join(r.options.LogDir, fmt.Sprintf("%s-%03d.log", filepath.Base(cmd.Path), r.logs)))
+		file, err := os.Create(filepath.Join(r.options.LogDir, fmt.Sprintf("%s-%03d.log", program, r.logs)))
 		if err != nil {
 			return nil, err
 		}
@@ -183,17 +181,12 @@ func (r *Rig) Launch(ctx context.Context, cmd *exec.Cmd) (*Process, error) {
 
 // StartWorker starts bin/worker with further flags.
 func (r *Rig) StartWorker(ctx context.Context, flags ...string) (*Process, error) {
-	return r.Launch(ctx, r.Command("worker", slices.Concat(r.options.WorkerFlags, flags)...))
-}
-
-// GatewayCommand returns the command `starter serve`.
-func (r *Rig) GatewayCommand() *exec.Cmd {
-	return r.Command("starter", "serve", "--listen", "127.0.0.1:0", "--rate", "-1")
+	return r.start(ctx, "worker", slices.Concat(r.options.WorkerFlags, flags)...)
 }
 
 // StartGateway starts a gateway. Ready["url"] is its URL.
 func (r *Rig) StartGateway(ctx context.Context) (*Process, error) {
-	return r.Launch(ctx, r.GatewayCommand())
+	return r.start(ctx, "starter", "serve", "--listen", "127.0.0.1:0", "--rate", "-1")
 }
 
 // ErrNoServer is the error of methods that require a Temporal server that the rig has started.

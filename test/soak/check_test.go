@@ -1,16 +1,27 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
+	"github.com/seed-9ed7edd4/chronicle/reducer/transcript"
 	"github.com/seed-9ed7edd4/chronicle/test/rig"
+	"github.com/seed-9ed7edd4/chronicle/tool"
+	"github.com/seed-9ed7edd4/chronicle/tool/mcp"
 )
 
 // logOf numbers bodies as a session does. The key of a message is its first two letters.
@@ -50,7 +61,7 @@ var (
 )
 
 func sent(m event.UserMessage, o outcome, eventID ...string) input {
-	return input{key: m.Content[:2], content: contentOf(m), outcome: o, eventID: append(eventID, "")[0]}
+	return input{key: m.Content[:2], first: m.Content[:2], content: contentOf(m), outcome: o, eventID: append(eventID, "")[0]}
 }
 
 func requireProblem(t *testing.T, want string, p problems) {
@@ -100,6 +111,7 @@ func TestCheckComparesTheJournalWithTheLog(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var p problems
 			test.journal.check(&p, logOf(test.log...))
+			test.journal.checkConversation(&p, logOf(test.log...))
 			requireProblem(t, test.want, p)
 		})
 	}
@@ -218,4 +230,154 @@ func TestFlags(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 7, o.seed)
 	require.True(t, o.stock)
+}
+
+func TestHostileInputIsInTheLogOnce(t *testing.T) {
+	message := event.UserMessage{Content: "k1"}
+	log := logOf(message, event.InputRejected{Input: "k2"}, event.UserMessage{Content: "k3"})
+	twice := append(slices.Clone(log), log[2])
+	var others []event.Body
+	for i := range reducer.MaxRecent + 1 {
+		others = append(others, event.UserMessage{Content: string(rune('A'+i/50)) + string(rune('a'+i%50))})
+	}
+	forgotten := append(append(slices.Clone(log[:1]), logOf(others...)...), log[0])
+	for name, test := range map[string]struct {
+		log    []event.Event
+		input  input
+		resets int
+		want   string
+	}{
+		"recorded":                     {log, input{key: "k1", outcome: recorded, eventID: id(1)}, 0, ""},
+		"recorded later":               {log, input{key: "k1", outcome: stored}, 0, ""},
+		"rejected":                     {log, input{key: "k2", outcome: stored}, 0, ""},
+		"rejected with its array":      {log, input{key: "second", first: "k2", outcome: stored}, 0, ""},
+		"lost by a termination":        {log, input{key: "gone", outcome: unknown}, 0, ""},
+		"lost":                         {log, input{key: "gone", outcome: stored}, 0, "is lost"},
+		"twice":                        {twice, input{key: "k3", outcome: recorded, eventID: id(3)}, 0, "2 times"},
+		"twice, and unsure":            {twice, input{key: "k3", outcome: unknown}, 0, "2 times"},
+		"twice, after 1,000 others":    {forgotten, input{key: "k1", outcome: recorded, eventID: id(1)}, 0, ""},
+		"elsewhere":                    {log, input{key: "k1", outcome: recorded, eventID: id(9)}, 0, "reported as demo:0009"},
+		"elsewhere, because of resets": {log, input{key: "k1", outcome: recorded, eventID: id(9)}, 1, ""},
+		"another note":                 {log, input{key: "k1", outcome: recorded, eventID: id(1), content: contentOf(event.Note{})}, 0, "another event"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.input.first = cmp.Or(test.input.first, test.input.key)
+			var p problems
+			(&journal{sent: []input{test.input}, resets: test.resets}).check(&p, test.log)
+			requireProblem(t, test.want, p)
+		})
+	}
+}
+
+func TestASecretInALogOfAProcessIsFound(t *testing.T) {
+	dir := t.TempDir()
+	require.ErrorContains(t, checkLogs(dir), "no process has a log")
+	file := filepath.Join(dir, "worker-001.log")
+	require.NoError(t, os.WriteFile(file, []byte("fine"), 0o600))
+	require.NoError(t, checkLogs(dir))
+	require.NoError(t, os.WriteFile(file, []byte("the key is "+secrets[1]), 0o600))
+	require.ErrorContains(t, checkLogs(dir), "contains the secret")
+}
+
+// The steps of a seed must stay the same, however they are timed.
+func TestASeedDeterminesTheSteps(t *testing.T) {
+	names := func(seed uint64) (names []string) {
+		o := options{seed: seed}
+		for i := range 25 {
+			names = append(names, chooseStep(o.stepRandom(3, i)).name)
+		}
+		return names
+	}
+	require.Equal(t, names(1), names(1))
+	require.NotEqual(t, names(1), names(2))
+}
+
+func TestTheHostileServerOffersItsTool(t *testing.T) {
+	server := startEvil()
+	defer server.Close()
+	servers, err := mcp.New(mcp.Options{Servers: []mcp.Server{{
+		Name: "evil", URL: server.URL, Headers: map[string]string{"Authorization": "Bearer env:TOKEN"},
+	}}, Getenv: func(string) string { return secrets[1] }, Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	servers.Start()
+	defer servers.Close()
+	status := servers.Status(t.Context(), "evil")
+	require.NoError(t, status.Error)
+	require.NotZero(t, status.Tools)
+	set, err := tool.NewSet(tool.Options{Sources: map[string]tool.Source{mcp.Prefix: servers}})
+	require.NoError(t, err)
+	for _, hostile := range results {
+		arguments := json.RawMessage(fmt.Sprintf(`{"how":%q}`, hostile.name))
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		got := set.Call(ctx, activities.ToolCallRequest{Name: "mcp__evil__act", Arguments: arguments})
+		cancel()
+		require.Equal(t, hostile.name == "fine", string(got.Value) == `"fine"`, "%s: %.100s %.100s", hostile.name, got.Value, got.Error)
+		require.NotContains(t, string(got.Value)+string(got.Error), secrets[1], hostile.name)
+	}
+}
+
+func TestRequestsEndOnceAndDoNotOverlap(t *testing.T) {
+	begins := func(id string, attempt int) event.Body {
+		return event.LLMRequestStarted{RequestID: id, Attempt: attempt}
+	}
+	ends := func(id string) event.Body { return event.LLMRequestCompleted{RequestID: id} }
+	for name, test := range map[string]struct {
+		log  []event.Event
+		want string
+	}{
+		"two":                {logOf(begins("r1", 1), begins("r1", 2), ends("r1"), begins("r2", 1), event.LLMRequestFailed{RequestID: "r2"}), ""},
+		"never sent":         {logOf(event.LLMRequestFailed{RequestID: "r1"}), ""},
+		"overlap":            {logOf(begins("r1", 1), begins("r2", 1)), `of request r2, which ended before: false; "r1" is running`},
+		"ends twice":         {logOf(begins("r1", 1), ends("r1"), ends("r1")), "ended before: true"},
+		"ends another":       {logOf(begins("r1", 1), ends("r2")), "of request r2"},
+		"starts again":       {logOf(begins("r1", 1), ends("r1"), begins("r1", 2)), "ended before: true"},
+		"a repeated attempt": {logOf(begins("r1", 1), begins("r1", 1)), "attempt 1 of r1, after attempt 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var p problems
+			checkRequests(&p, test.log)
+			requireProblem(t, test.want, p)
+		})
+	}
+}
+
+func TestASecretInALogIsFound(t *testing.T) {
+	var p problems
+	checkSecrets(&p, logOf(event.UserMessage{Content: "xyz"}))
+	require.Empty(t, p)
+	checkSecrets(&p, logOf(event.UserMessage{Content: "it is " + rig.APIKey}))
+	requireProblem(t, "contains the secret", p)
+}
+
+func TestTranscriptsAreComparedWithoutProgress(t *testing.T) {
+	document := func(bodies ...event.Body) transcript.Document {
+		p := transcript.NewPatcher()
+		for _, e := range logOf(bodies...) {
+			p.Apply(e)
+		}
+		return p.Document()
+	}
+	a, b := event.UserMessage{Content: "aa"}, event.UserMessage{Content: "bb"}
+	got := document(a)
+	got.Entries[0].Content.Progress = "half"
+	for _, test := range []struct {
+		message event.Body
+		got     transcript.Document
+		want    string
+	}{
+		{a, got, ""}, {b, got, "entry 0"}, {a, transcript.Document{}, "entry 0 of 0"}, {a, document(a, b), "entry 1 of 2"},
+	} {
+		var p problems
+		checkTranscript(&p, logOf(test.message), test.got)
+		requireProblem(t, test.want, p)
+	}
+}
+
+func TestTheFoldOfALogCanBeCut(t *testing.T) {
+	log := logOf(event.SessionStarted{}, event.UserMessage{Content: "aa"}, event.AssistantMessage{Content: "b", ThroughEventID: "demo:0002"})
+	for cut := range log {
+		var p problems
+		checkFold(&p, log, cut)
+		require.Empty(t, p)
+	}
 }

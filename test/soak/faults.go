@@ -30,23 +30,6 @@ func (s *soak) random(purpose uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(s.options.seed, purpose))
 }
 
-func (s *soak) startWorkers(ctx context.Context) error {
-	for range s.options.workers {
-		w, err := s.StartWorker(ctx)
-		if err != nil {
-			return err
-		}
-		s.workers = append(s.workers, w)
-	}
-	return nil
-}
-
-func (s *soak) stopWorkers() {
-	for _, w := range s.workers {
-		_ = w.Stop()
-	}
-}
-
 func (s *soak) disruptWorkers(ctx context.Context) error {
 	r := s.random(1 << 32)
 	for n := 0; pause.For(ctx, between(r, minWorkerPause, maxWorkerPause)); n++ {
@@ -68,7 +51,7 @@ func (s *soak) disruptWorkers(ctx context.Context) error {
 		// Even if ctx is done. During an outage, it may take several attempts.
 		starting, cancel := context.WithTimeout(context.WithoutCancel(ctx), restartTimeout)
 		err := retry(starting, restartTimeout, func(ctx context.Context) (err error) {
-			*w, err = s.StartWorker(ctx)
+			*w, err = s.startWorker(ctx)
 			return err
 		})
 		cancel()

@@ -27,20 +27,38 @@ func (o outcome) String() string {
 	return [...]string{"of unknown outcome", "stored", "recorded", "rejected"}[o]
 }
 
-// input is a message, or an answer to a call. Its key is its client event id.
+func storedUnless(err error) outcome {
+	if err != nil {
+		return unknown
+	}
+	return stored
+}
+
+// input was accepted, or may have been. Its key is its client event id.
 type input struct {
 	key      string
-	content  [sha256.Size]byte
-	isAnswer bool // it may be rejected, since the call may have ended
+	first    string            // key of the first event of the same input, which its rejection has
+	content  [sha256.Size]byte // zero: not compared
+	isAnswer bool              // it may be rejected, since the call may have ended
 	outcome  outcome
 	eventID  string
 }
 
 // journal is what the user of a context did.
 type journal struct {
-	policy               event.Policy
-	sent                 []input
-	closes, terminations int
+	policy                       event.Policy
+	sent                         []input
+	closes, terminations, resets int
+}
+
+// lose forgets the outcome of everything that is not recorded, or that a reset may have left to be recorded again: a
+// termination may lose what was sent without the client, since a plain start after it does not name the run before.
+func (j *journal) lose() {
+	for i := range j.sent {
+		if j.sent[i].outcome != recorded || j.resets > 0 {
+			j.sent[i].outcome = unknown
+		}
+	}
 }
 
 func contentOf(body event.Body) [sha256.Size]byte {
@@ -61,25 +79,65 @@ func (j *journal) mayReject(m input) bool { return m.isAnswer || reducer.RuleOf(
 // missing returns the key of an input that should be in the log but is not; "": none.
 func (j *journal) missing(p progress) string {
 	for _, m := range j.sent {
-		mustBe := m.outcome == recorded || m.outcome == stored
-		if mustBe && !p.found[m.key] && !(p.rejected[m.key] && m.outcome == stored) {
+		if m.mustBeInLog() && !p.found[m.key] && !(p.rejected[m.key] && m.outcome == stored) {
 			return m.key
 		}
 	}
 	return ""
 }
 
-// check checks that each input is in the log once, under its id, in the order sent, and has an answer or a reason for
-// having none; and that sessions end only if the user closed or terminated them.
+// check checks that each input is in the log once among the newest events that contexts deduplicate, under its id, or is
+// rejected there.
 func (j *journal) check(p *problems, log []event.Event) {
+	recordedAs, rejections, repeated := map[string][]event.Event{}, map[string]bool{}, map[string]bool{}
+	keyed, newest := 0, map[string]int{} // the number of the newest event with a key
+	for _, e := range log {
+		key := e.ClientEventID
+		switch {
+		case key == "":
+		case e.Tag() == event.TagInputRejected:
+			rejections[key] = true
+		default:
+			keyed++
+			if n, ok := newest[key]; ok && keyed-n <= reducer.MaxRecent {
+				repeated[key] = true
+			}
+			newest[key] = keyed
+			recordedAs[key] = append(recordedAs[key], e)
+		}
+	}
+	for _, m := range j.sent {
+		as := recordedAs[m.key]
+		isRejected := rejections[m.first]
+		switch {
+		case repeated[m.key]:
+			p.add("input %s is duplicated: it is in the log %d times", m.key, len(as))
+		case len(as) > 1: // the context has forgotten the first one
+		case m.outcome == rejected && len(as) > 0:
+			p.add("input %s is %s, but it was reported as rejected", m.key, as[0].ID)
+		case m.outcome == rejected && !isRejected:
+			p.add("input %s was rejected, but the log has no rejection", m.key)
+		case m.mustBeInLog() && len(as) == 0 && !(isRejected && (m.outcome == stored || j.resets > 0)):
+			p.add("input %s is lost; it was reported as %q", m.key, m.eventID)
+		case m.outcome == recorded && j.resets == 0 && as[0].ID != m.eventID:
+			p.add("input %s is %s, but it was reported as %s", m.key, as[0].ID, m.eventID)
+		case m.content != [sha256.Size]byte{} && len(as) > 0 && m.content != contentOf(as[0].Body):
+			p.add("input %s is another event, which was not sent: %s", m.key, as[0].Tag())
+		}
+	}
+}
+
+func (m input) mustBeInLog() bool { return m.outcome == recorded || m.outcome == stored }
+
+// checkConversation checks that the log has no other input, that messages are in the order sent and have an answer or a
+// reason for having none, and that sessions end only if the user closed or terminated them.
+func (j *journal) checkConversation(p *problems, log []event.Event) {
 	sent := map[string]int{}
 	for n, m := range j.sent {
 		sent[m.key] = n
 	}
-	at := progress{}
-	newest := -1
+	at, newest := progress{}, -1
 	for _, e := range log {
-		isRepeated := at.found[e.ClientEventID]
 		at.add(e)
 		n, isSent := sent[e.ClientEventID]
 		switch e.Body.(type) {
@@ -87,40 +145,17 @@ func (j *journal) check(p *problems, log []event.Event) {
 			if !isSent || !j.mayReject(j.sent[n]) {
 				p.add("%s rejects input %s", e.ID, e.ClientEventID)
 			}
-			continue
 		case event.UserMessage, event.ApprovalDecided, event.ToolResult:
-		default:
-			continue
-		}
-		if e.ClientEventID == "" {
-			continue // the result of a worker
-		}
-		if !isSent || j.sent[n].content != contentOf(e.Body) {
-			p.add("%s is input %s, which was not sent", e.ID, e.ClientEventID)
-			continue
-		}
-		m := j.sent[n]
-		switch {
-		case isRepeated:
-			p.add("input %s is duplicated as %s", m.key, e.ID)
-		case m.outcome == rejected:
-			p.add("input %s is %s, but it was reported as rejected", m.key, e.ID)
-		case m.outcome == recorded && m.eventID != e.ID:
-			p.add("input %s is %s, but it was reported as %s", m.key, e.ID, m.eventID)
-		}
-		if !m.isAnswer && m.outcome != unknown {
-			if n < newest {
-				p.add("message %s is after one that was sent later", m.key)
+			switch {
+			case e.ClientEventID == "": // the result of a worker
+			case !isSent:
+				p.add("%s is input %s, which was not sent", e.ID, e.ClientEventID)
+			case j.sent[n].isAnswer || j.sent[n].outcome == unknown:
+			case n < newest:
+				p.add("message %s is after one that was sent later", e.ClientEventID)
+			default:
+				newest = n
 			}
-			newest = n
-		}
-	}
-	if key := j.missing(at); key != "" {
-		p.add("input %s is lost", key)
-	}
-	for _, m := range j.sent {
-		if m.outcome == rejected && !at.rejected[m.key] {
-			p.add("input %s was rejected, but the log has no rejection", m.key)
 		}
 	}
 	if !at.isIdle() {

@@ -6,8 +6,6 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -18,10 +16,12 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 )
 
-// Names of the tools in requests to the model. Clients execute toolAsk. None is idempotent.
+// Names of the tools in requests to the model. Clients execute toolAsk. None is idempotent. toolEvil is that of a
+// hostile server.
 const (
 	toolOnce    = "mcp__soak__once"
 	toolGuarded = "mcp__soak__guarded" // requires an approval
+	toolEvil    = "mcp__evil__act"
 	toolAsk     = "ask"
 )
 
@@ -41,36 +41,35 @@ func toolSettings() event.Event {
 	})
 }
 
-// tools is the MCP server of the workers. It counts the executions, because workers are killed.
+// tools are the MCP servers of the workers: one that counts the executions, because workers are killed, and a hostile one.
 type tools struct {
-	http *httptest.Server
-	dir  string
+	http, evil *httptest.Server
 
 	mu       sync.Mutex
 	executed map[string]int // by key
 }
 
-func startTools() (*tools, error) {
-	dir, err := os.MkdirTemp("", "chronicle-soak-")
-	if err != nil {
-		return nil, err
-	}
-	t := &tools{dir: dir, executed: map[string]int{}}
+func startTools() *tools {
+	t := &tools{evil: startEvil(), executed: map[string]int{}}
 	server := mcp.NewServer(&mcp.Implementation{Name: "soak", Version: "1"}, nil)
 	for _, name := range []string{"once", "guarded"} {
 		mcp.AddTool(server, &mcp.Tool{Name: name, Description: "Test " + name}, t.execute)
 	}
 	t.http = httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil))
-	return t, os.WriteFile(t.config(), fmt.Appendf(nil, `{"mcpServers":{"soak":{"url":%q}}}`, t.http.URL), 0o600)
+	return t
 }
 
 // config is the file for worker --mcp.
-func (t *tools) config() string { return filepath.Join(t.dir, "mcp.json") }
+func (t *tools) config() string {
+	return fmt.Sprintf(`{"mcpServers":{"soak":{"url":%q},"evil":{"url":%q,"headers":{"Authorization":"Bearer env:%s"},"timeoutMs":%d}}}`,
+		t.http.URL, t.evil.URL, tokenVariable, serverTimeout.Milliseconds())
+}
 
 func (t *tools) stop() {
-	t.http.CloseClientConnections()
-	t.http.Close()
-	_ = os.RemoveAll(t.dir)
+	for _, server := range []*httptest.Server{t.http, t.evil} {
+		server.CloseClientConnections()
+		server.Close()
+	}
 }
 
 func (t *tools) execute(ctx context.Context, _ *mcp.CallToolRequest, in arguments) (*mcp.CallToolResult, any, error) {

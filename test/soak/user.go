@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -18,12 +19,13 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
-	"github.com/seed-9ed7edd4/chronicle/reducer/transcript"
 	"github.com/seed-9ed7edd4/chronicle/test/rig"
 )
 
 const (
-	reason = "soak" // of closes and terminations
+	// idleTimeout bounds the wait for an idle context after the last fault, which may be a restart of Temporal.
+	idleTimeout = 3 * time.Minute
+	reason      = "soak" // of closes and terminations
 	// disruptShare is the average number of rounds between two closes or terminations.
 	disruptShare = 6
 	// Each request contains all messages of a context, so their size in total is bounded.
@@ -44,6 +46,7 @@ type kind struct {
 	// What the user does to the context at random.
 	closes, terminates bool
 	calls              bool
+	hostile            bool
 }
 
 // every is the maximum time between tokens.
@@ -63,56 +66,83 @@ var kinds = []kind{
 	{name: "agent", policy: event.PolicyQueue, burst: 2, tokens: 40, closes: true, calls: true},
 }
 
-// user uses a context until the faults end.
+// user uses a context, and notes what it did in its journal.
 type user struct {
 	*soak
-	context *client.Context
-	kind    kind
-	rand    *rand.Rand
-	padding int // bytes sent
+	context  *client.Context
+	id       string // of the workflow
+	number   int
+	kind     kind
+	life     context.Context // of followers, and of connections that stay open
+	rand     *rand.Rand
+	padding  int // bytes sent
+	answered map[string]bool
 
-	mu         sync.Mutex // guards the fields below
-	journal    journal
-	followed   []event.Event
-	transcript *transcript.Patcher
-	changed    chan struct{} // closed and replaced after each event
+	// Of hostile input.
+	step      int
+	trail     []string
+	forks     []string
+	continued int
+
+	mu       sync.Mutex // guards the fields below
+	journal  journal
+	followed []event.Event
+	changed  chan struct{} // closed and replaced after each event
+	problems problems
 }
 
-func (s *soak) runUser(faults, rest context.Context, n int) error {
+func (s *soak) runUser(ctx, faults context.Context, n int) error {
 	k := kinds[n%len(kinds)]
-	opened, err := s.Contexts.Open(fmt.Sprintf("soak-%03d-%s", n, k.name))
+	if s.options.hostile {
+		k = kind{name: "hostile", hostile: true}
+	}
+	opened, err := s.Contexts.Open(fmt.Sprintf("soak-%d-%03d-%s", s.options.seed, n, k.name))
 	if err != nil {
 		return err
 	}
+	life, end := context.WithCancel(ctx)
 	u := &user{
-		soak: s, context: opened, kind: k, rand: s.random(uint64(n)), transcript: transcript.NewPatcher(), changed: make(chan struct{}),
-		journal: journal{policy: k.policy},
+		soak: s, context: opened, id: wire.WorkflowID(opened.Name()), number: n, kind: k, life: life, rand: s.random(uint64(n)),
+		changed: make(chan struct{}), journal: journal{policy: k.policy}, answered: map[string]bool{},
 	}
-	following, stop := context.WithCancel(rest)
-	defer stop()
-	followed := make(chan error, 1)
-	go func() { followed <- u.follow(following) }()
-	err = u.use(faults, rest)
-	stop()
-	if err := errors.Join(err, <-followed); err != nil {
-		return fmt.Errorf("%s: %w\n%s", opened.Name(), err, tail(u.followed))
+	var background sync.WaitGroup
+	defer background.Wait()
+	defer end()
+	background.Go(func() { u.follow(&background) })
+	background.Go(u.view)
+	if k.hostile {
+		u.attack(ctx)
+	} else {
+		err = u.use(faults, ctx)
 	}
-	return u.check(rest)
+	if err == nil {
+		err = u.check(ctx)
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if err := errors.Join(append(u.problems, err)...); err != nil {
+		return fmt.Errorf("%s: %w\n%s%s\nrepeat: -seed %d -context %d", u.name(), err, tail(u.followed), strings.Join(u.trail, "\n"), s.options.seed, n)
+	}
+	return nil
 }
 
-func (u *user) use(faults, rest context.Context) error {
+// use sends messages until the faults end, and then until one more has an answer.
+func (u *user) use(faults, ctx context.Context) error {
+	until, _ := faults.Deadline()
+	rest, cancel := context.WithDeadlineCause(ctx, until.Add(idleTimeout), fmt.Errorf("not idle %v after the last fault", idleTimeout))
+	defer cancel()
 	settings := []event.Event{event.New(event.SetDeliveryPolicy{Policy: u.kind.policy})}
 	if u.kind.calls {
 		settings = append(settings, toolSettings())
 	}
-	settings[0].ClientEventID = u.context.Name() + "-settings"
+	settings[0].ClientEventID = u.name() + "-settings"
 	err := retry(rest, attemptTimeout, func(ctx context.Context) error {
 		_, err := u.context.Send(ctx, settings...)
 		return err
 	})
 	for i := 0; err == nil && faults.Err() == nil; i++ {
 		for n := range 1 + u.rand.IntN(u.kind.burst) {
-			u.sendMessage(rest, fmt.Sprintf("%s-%d-%d", u.context.Name(), i, n))
+			u.sendMessage(rest, fmt.Sprintf("%s-%d-%d", u.name(), i, n))
 		}
 		if u.kind.closes && u.rand.IntN(disruptShare) == 0 {
 			u.close(rest)
@@ -129,7 +159,7 @@ func (u *user) use(faults, rest context.Context) error {
 	n := 0
 	err = retry(rest, attemptTimeout, func(ctx context.Context) error {
 		n++
-		m := rig.Message{Key: fmt.Sprintf("%s-last-%d", u.context.Name(), n), Tokens: 3}
+		m := rig.Message{Key: fmt.Sprintf("%s-last-%d", u.name(), n), Tokens: 3}
 		if sent := u.send(ctx, m.Key, event.UserMessage{Content: m.String()}); sent == unknown || sent == rejected {
 			return fmt.Errorf("the last message is %s", sent)
 		}
@@ -199,15 +229,29 @@ func (u *user) steps(key string) (steps [][]rig.Call) {
 	return steps
 }
 
+func (u *user) name() string { return u.context.Name() }
+
+func (u *user) fail(format string, args ...any) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.problems.add(format, args...)
+}
+
+// accept adds input to the journal and returns its index there.
+func (u *user) accept(in input) int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	in.first = cmp.Or(in.first, in.key)
+	u.journal.sent = append(u.journal.sent, in)
+	return len(u.journal.sent) - 1
+}
+
 // send sends an input and adds it to the journal.
 func (u *user) send(ctx context.Context, key string, body event.Body) outcome {
 	e := event.New(body)
 	e.ClientEventID = key
-	m := input{key: key, content: contentOf(body), isAnswer: e.Tag() != event.TagUserMessage}
-	u.mu.Lock()
-	n := len(u.journal.sent)
-	u.journal.sent = append(u.journal.sent, m)
-	u.mu.Unlock()
+	m := input{key: key, first: key, content: contentOf(body), isAnswer: e.Tag() != event.TagUserMessage}
+	n := u.accept(m)
 	by := u.context.Send
 	if u.kind.signals {
 		by = u.signal
@@ -236,7 +280,7 @@ func (u *user) signal(ctx context.Context, events ...event.Event) (client.Receip
 	if err != nil {
 		return client.Receipt{}, err
 	}
-	err = u.Temporal.SignalWorkflow(ctx, wire.WorkflowID(u.context.Name()), "", wire.SignalEvent, json.RawMessage(data))
+	err = u.Temporal.SignalWorkflow(ctx, u.id, "", wire.SignalEvent, json.RawMessage(data))
 	if errors.As(err, new(*serviceerror.NotFound)) {
 		return u.context.Send(ctx, events...)
 	}
@@ -254,7 +298,7 @@ func (u *user) close(ctx context.Context) {
 
 func (u *user) terminate(ctx context.Context) error {
 	err := retry(ctx, attemptTimeout, func(ctx context.Context) error {
-		err := u.Temporal.TerminateWorkflow(ctx, wire.WorkflowID(u.context.Name()), "", reason)
+		err := u.Temporal.TerminateWorkflow(ctx, u.id, "", reason)
 		if errors.As(err, new(*serviceerror.NotFound)) {
 			return nil // closed
 		}
@@ -278,52 +322,63 @@ func (u *user) think(ctx context.Context) {
 	}
 }
 
-// follow follows the context until ctx ends, and answers calls.
-func (u *user) follow(ctx context.Context) error {
-	var answers sync.WaitGroup
-	defer answers.Wait()
-	asked := map[string]bool{}
-	for e, err := range u.context.Follow(ctx, client.FollowOptions{Deltas: true}) {
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			return fmt.Errorf("follow: %w", err)
-		}
-		u.mu.Lock()
-		u.transcript.Apply(e)
-		if e.Tag().Class() != event.ClassEphemeral {
-			u.followed = append(u.followed, e)
-		}
-		close(u.changed)
-		u.changed = make(chan struct{})
-		u.mu.Unlock()
-		switch body := e.Body.(type) {
-		case event.ToolCall:
-			if body.ToolName == toolAsk {
-				answers.Go(func() { u.answer(ctx, body.ToolCallID, resultOf) })
-			}
-		case event.ApprovalRequested:
-			if !asked[body.ToolCallID] {
-				asked[body.ToolCallID] = true
-				answers.Go(func() { u.answer(ctx, body.ToolCallID, u.decisionOn) })
+// follow keeps the log until the life of the user ends, and answers calls in the background.
+func (u *user) follow(background *sync.WaitGroup) {
+	for u.life.Err() == nil {
+		for e, err := range u.context.Follow(u.life, client.FollowOptions{Deltas: true}) {
+			switch {
+			case err == nil:
+				u.received(e, background)
+			case u.life.Err() != nil:
+			case u.kind.hostile && errors.Is(err, client.ErrOtherStore): // the start of a stranger, until a worker opens the context
+				pause.For(u.life, 200*time.Millisecond)
+			default:
+				u.fail("follow: %w", err)
+				return
 			}
 		}
 	}
-	return nil
+}
+
+func (u *user) received(e event.Event, background *sync.WaitGroup) {
+	if e.ID == "" { // ephemeral
+		return
+	}
+	u.mu.Lock()
+	if n := event.Counter(e.ID); u.kind.hostile && n <= len(u.followed) { // a reset
+		u.followed = u.followed[:n-1]
+	}
+	u.followed = append(u.followed, e)
+	close(u.changed)
+	u.changed = make(chan struct{})
+	u.mu.Unlock()
+	if u.kind.hostile {
+		return
+	}
+	switch body := e.Body.(type) {
+	case event.ToolCall:
+		if body.ToolName == toolAsk {
+			background.Go(func() { u.answer(body.ToolCallID, resultOf) })
+		}
+	case event.ApprovalRequested:
+		if !u.answered[body.ToolCallID] {
+			u.answered[body.ToolCallID] = true
+			background.Go(func() { u.answer(body.ToolCallID, u.decisionOn) })
+		}
+	}
 }
 
 // answer sends an answer to a call after a moment. Some calls expire, and some answers are sent twice.
-func (u *user) answer(ctx context.Context, callID string, with func(callID string, chance uint64) event.Body) {
+func (u *user) answer(callID string, with func(callID string, chance uint64) event.Body) {
 	hash := fnv.New64a()
 	fmt.Fprint(hash, callID, u.options.seed)
 	chance := hash.Sum64()
 	body := with(callID, chance)
-	if body == nil || !pause.For(ctx, time.Duration(chance%300)*time.Millisecond) {
+	if body == nil || !pause.For(u.life, time.Duration(chance%300)*time.Millisecond) {
 		return
 	}
 	for n := range 1 + chance/1000%8/7 {
-		ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
+		ctx, cancel := context.WithTimeout(u.life, attemptTimeout)
 		u.send(ctx, fmt.Sprintf("%s-answer-%d", callID, n), body)
 		cancel()
 	}
@@ -347,7 +402,7 @@ func (u *user) decisionOn(callID string, chance uint64) event.Body {
 	case 1:
 		decided.Decision, decided.Reason = event.Deny, "no"
 	case 2:
-		decided.Parameters = encode(arguments{Key: u.context.Name() + "-" + callID + "-edited"})
+		decided.Parameters = encode(arguments{Key: u.name() + "-" + callID + "-edited"})
 	}
 	return decided
 }
@@ -371,12 +426,4 @@ func (u *user) awaitIdle(ctx context.Context) bool {
 			return false
 		}
 	}
-}
-
-func tail(log []event.Event) string {
-	var b strings.Builder
-	for _, e := range log[max(0, len(log)-30):] {
-		fmt.Fprintf(&b, "  %s\n", event.Redact(string(encode(e)), 300))
-	}
-	return b.String()
 }

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/tools/txtar"
 )
 
 var update = flag.Bool("update", false, "update the golden files")

@@ -183,20 +183,6 @@ func TestLineIDsStayUniqueAfterTheCountsAreCleared(t *testing.T) {
 	})
 }
 
-func BenchmarkReadALogOfFiveMegabytes(b *testing.B) {
-	var log strings.Builder
-	for n := 0; log.Len() < 5<<20; n++ {
-		log.WriteString(call(fmt.Sprint(n), "Execute"))
-		fmt.Fprintf(&log, `{"type":"tool_result","id":"%d","value":"%s"}`+"\n", n, strings.Repeat(`a line of \"source\" code\n`, 20))
-	}
-	b.SetBytes(int64(log.Len()))
-	for b.Loop() {
-		for _, err := range agent.Read(strings.NewReader(log.String()), agent.Droid) {
-			require.NoError(b, err)
-		}
-	}
-}
-
 func TestAContextAcceptsResultsInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lines := rapid.SliceOfN(rapid.SampledFrom(manyLines), 0, 40).Draw(t, "lines")

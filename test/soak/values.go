@@ -35,51 +35,51 @@ func size(r *rand.Rand) int { return sizes[min(r.IntN(len(sizes)), r.IntN(len(si
 
 // input returns a valid event of any kind that clients may send, with a client event id. Its references name
 // events of the context.
-func (t *target) input() (data []byte, key string) {
-	body := eventtest.InputBody().Example(int(t.rand.Int32()))
+func (u *user) input() (data []byte, key string) {
+	body := eventtest.InputBody().Example(int(u.rand.Int32()))
 	switch b := body.(type) {
 	case event.UserMessage:
-		b.Content += words(t.rand, size(t.rand))
+		b.Content += words(u.rand, size(u.rand))
 		body = b
 	case event.Note:
-		b.Content += words(t.rand, size(t.rand))
+		b.Content += words(u.rand, size(u.rand))
 		body = b
 	case event.AssistantMessage:
-		b.Content, b.ThroughEventID = words(t.rand, size(t.rand)), t.place()
+		b.Content, b.ThroughEventID = words(u.rand, size(u.rand)), u.place()
 		body = b
 	case event.ToolCall:
-		b.MessageID = t.place()
-		if t.rand.IntN(2) == 0 {
-			b.ToolCallID = t.newKey()
+		b.MessageID = u.place()
+		if u.rand.IntN(2) == 0 {
+			b.ToolCallID = u.newKey()
 		}
 		body = b
 	case event.ToolResult:
-		b.ToolCallID = t.call(b.ToolCallID)
+		b.ToolCallID = u.call(b.ToolCallID)
 		body = b
 	case event.ApprovalDecided:
-		b.ToolCallID = t.call(b.ToolCallID)
+		b.ToolCallID = u.call(b.ToolCallID)
 		body = b
 	}
 	e := event.New(body)
-	e.ClientEventID = t.newKey()
+	e.ClientEventID = u.newKey()
 	data, err := e.MarshalJSON()
 	if err != nil {
 		return []byte("{}"), "" // a generated body that does not encode is invalid input, too
 	}
-	return bytes.ReplaceAll(data, []byte(`"demo:`), []byte(`"`+t.name+`:`)), e.ClientEventID
+	return bytes.ReplaceAll(data, []byte(`"demo:`), []byte(`"`+u.name()+`:`)), e.ClientEventID
 }
 
 // place is the id of an old event, one that does not exist, or none.
-func (t *target) place() string {
-	newest := len(t.events())
-	return pick(t.rand, "", event.FormatID(t.name, 2), event.FormatID(t.name, 1+t.rand.IntN(newest+1)), event.FormatID(t.name, newest+5),
-		"other:0001", t.name+":r0001", "x")
+func (u *user) place() string {
+	newest := len(u.events())
+	return pick(u.rand, "", event.FormatID(u.name(), 2), event.FormatID(u.name(), 1+u.rand.IntN(newest+1)), event.FormatID(u.name(), newest+5),
+		"other:0001", u.name()+":r0001", "x")
 }
 
 // call is the id of a call in the log, or another one.
-func (t *target) call(other string) string {
-	for _, e := range t.events() {
-		if call, ok := e.Body.(event.ToolCall); ok && t.rand.IntN(2) == 0 {
+func (u *user) call(other string) string {
+	for _, e := range u.events() {
+		if call, ok := e.Body.(event.ToolCall); ok && u.rand.IntN(2) == 0 {
 			return call.ToolCallID
 		}
 	}
@@ -87,8 +87,8 @@ func (t *target) call(other string) string {
 }
 
 // malformed returns a payload that is probably invalid.
-func (t *target) malformed() []byte {
-	r := t.rand
+func (u *user) malformed() []byte {
+	r := u.rand
 	switch r.IntN(8) {
 	case 0:
 		return []byte(pick(r, ``, `null`, `7`, `"text"`, `[]`, `{}`, `[{}]`, `[null]`, `{"_tag":`, `{"_tag":null}`, `{"_tag":[]}`, `{"_tag":"UserMessage"}`,
@@ -106,27 +106,27 @@ func (t *target) malformed() []byte {
 	case 3:
 		return []byte(fmt.Sprintf(`{"_tag":"UserMessage","content":"x","n":%s}`, strings.Repeat("9", pick(r, 30, 400, 100_000))))
 	case 4: // truncated, or one byte is changed
-		data, _ := t.input()
+		data, _ := u.input()
 		if r.IntN(2) == 0 {
 			return data[:r.IntN(len(data))]
 		}
 		data[r.IntN(len(data))] ^= byte(1 << r.IntN(8))
 		return data
 	default:
-		return t.mutated()
+		return u.mutated()
 	}
 }
 
 // mutated returns an event with one other field.
-func (t *target) mutated() []byte {
-	data, _ := t.input()
+func (u *user) mutated() []byte {
+	data, _ := u.input()
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(data, &fields) != nil {
 		return data
 	}
 	names := slices.Sorted(maps.Keys(fields))
-	name := pick(t.rand, append(names, "id", "timestamp", "contextName", "parentEventId", "apiKey", "extra")...)
-	fields[name] = json.RawMessage(pick(t.rand, `null`, `0`, `-1`, `1e308`, `true`, `""`, `[]`, `{}`, `"\u0000"`, `"\u202e"`, `"*"`, `["a","a"]`,
+	name := pick(u.rand, append(names, "id", "timestamp", "contextName", "parentEventId", "apiKey", "extra")...)
+	fields[name] = json.RawMessage(pick(u.rand, `null`, `0`, `-1`, `1e308`, `true`, `""`, `[]`, `{}`, `"\u0000"`, `"\u202e"`, `"*"`, `["a","a"]`,
 		`{"$ref":"#"}`, `"../../etc/passwd"`, `"http://169.254.169.254/"`, `[[[[[]]]]]`, `"`+strings.Repeat("a", 300)+`"`, `18446744073709551616`,
 		`{"type":"object","properties":{"a":{"$ref":"#/properties/a"}}}`, `"(a+)+$"`, `[{"name":"a","parameters":{"pattern":"("}}]`))
 	data, err := json.Marshal(fields)

@@ -1,14 +1,11 @@
-package main
+package rig
 
 import (
 	"bytes"
 	"compress/gzip"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -16,89 +13,28 @@ import (
 
 	"github.com/sashabaranov/go-openai"
 
-	"github.com/seed-9ed7edd4/chronicle/internal/ordering"
 	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 )
 
-// model is a server whose answers are hostile, unless the request names usable as its model.
-type model struct {
-	server *httptest.Server
-	url    string
-
-	mu       sync.Mutex
-	problems []error
+// HostileAnswers are the names of answers that no provider should give. A message that is no [Message] gets the answer
+// that its first word names, or any.
+func HostileAnswers() (names []string) {
+	for _, a := range hostileAnswers {
+		names = append(names, a.name)
+	}
+	return names
 }
 
-// usable is a model that answers with the prefix answered and the first word of the newest message.
-const (
-	usable   = "usable"
-	answered = "answer to "
-)
-
-func startModel() *model {
-	m := &model{}
-	m.server = httptest.NewServer(http.HandlerFunc(m.serve))
-	m.url = m.server.URL + "/v1"
-	return m
-}
-
-func (m *model) problem() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return errors.Join(m.problems...)
-}
-
-func (m *model) serve(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return
-	}
-	var request openai.ChatCompletionRequest
-	if err := json.Unmarshal(body, &request); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	for _, violation := range ordering.Check("openai", body) {
-		m.mu.Lock()
-		if len(m.problems) < 10 {
-			m.problems = append(m.problems, fmt.Errorf("the model received an invalid request: %s\n%.3000s", violation, body))
-		}
-		m.mu.Unlock()
-	}
-	first := firstWord(request)
-	if request.Model == usable {
-		_, _ = io.WriteString(w, llmtest.Chunk(fmt.Sprintf(`{"content":%q}`, answered+first), "")+llmtest.Chunk(`{}`, "stop")+llmtest.UsageChunk(7, 7)+llmtest.Done)
-		return
-	}
-	if how, ok := strings.CutPrefix(first, serverAnswer); ok && request.Messages[len(request.Messages)-1].Role != openai.ChatMessageRoleTool {
-		calls(fmt.Sprintf(`{"index":0,"id":"c","type":"function","function":{"name":"mcp__evil__act","arguments":"{\"how\":\"%s\"}"}}`, how))(w, r)
-		return
-	}
-	i := slices.IndexFunc(answers, func(a hostileAnswer) bool { return a.name == first })
+func hostileAnswerTo(messages []openai.ChatCompletionMessage) hostileAnswer {
+	text := newestText(messages)
+	i := slices.IndexFunc(hostileAnswers, func(a hostileAnswer) bool { return a.name == KeyOf(text) })
 	if i < 0 {
-		i = len(body) % len(answers)
+		i = len(text) % len(hostileAnswers)
 	}
-	answers[i].serve(w, r)
+	return hostileAnswers[i]
 }
 
-// firstWord is that of the newest message of the user.
-func firstWord(request openai.ChatCompletionRequest) string {
-	for _, message := range slices.Backward(request.Messages) {
-		if message.Role != openai.ChatMessageRoleUser {
-			continue
-		}
-		text := message.Content
-		if len(message.MultiContent) > 0 {
-			text = message.MultiContent[0].Text
-		}
-		first, _, _ := strings.Cut(text, " ")
-		return first
-	}
-	return ""
-}
-
-// hostileAnswer is an answer of the model. A message whose first word is its name asks for it.
 type hostileAnswer struct {
 	name  string
 	serve func(http.ResponseWriter, *http.Request)
@@ -150,12 +86,10 @@ func calls(pieces ...string) func(http.ResponseWriter, *http.Request) {
 
 func content(text string) string { return llmtest.Chunk(fmt.Sprintf(`{"content":%q}`, text), "") }
 
-const kilobyte = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-
-var answers = []hostileAnswer{
+var hostileAnswers = []hostileAnswer{
 	{"fine", streamed(content("fine"), llmtest.Chunk(`{}`, "stop"), llmtest.UsageChunk(7, 7), llmtest.Done)},
 	{"slow", endless(content("slow "), 50*time.Millisecond)},
-	{"endless", endless(content(strings.Repeat(kilobyte, 16)), 0)},
+	{"endless", endless(content(strings.Repeat("0123456789abcdef", 64)), 0)},
 	{"reasons", endless(llmtest.Chunk(`{"reasoning_content":"`+strings.Repeat("r", 4000)+`"}`, ""), 0)},
 	{"line", endless(strings.Repeat("x", 64<<10), 0)},
 	{"comments", endless(": keep-alive\n\n", time.Millisecond)},
@@ -212,7 +146,7 @@ var bomb = sync.OnceValue(func() []byte {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	for range 256 {
-		_, _ = z.Write(bytes.Repeat([]byte("x"), mib)) // a buffer
+		_, _ = z.Write(bytes.Repeat([]byte("x"), 1<<20)) // a buffer
 	}
 	_ = z.Close()
 	return b.Bytes()

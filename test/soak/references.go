@@ -22,31 +22,31 @@ func claimed(data string) converter.RawValue {
 	return converter.NewRawValue(references.Active([]byte(data)))
 }
 
-func (*target) claim(ref, store string) converter.RawValue {
+func (*user) claim(ref, store string) converter.RawValue {
 	return claimed(`{"driverName":"chronicle-blobs","claimData":{"ref":"` + ref + `","store":"` + store + `"}}`)
 }
 
 // signalReference sends a reference that cannot be read, or not as input.
-func signalReference(ctx context.Context, t *target) error {
-	large, err := t.large(ctx)
+func signalReference(ctx context.Context, u *user) error {
+	large, err := u.large(ctx)
 	if err != nil {
 		return err
 	}
 	store := gjson(large.GetData(), "store")
-	input := pick[any](t.rand, t.claim(missing, "nope"), t.claim(missing, store), t.claim("../../etc/passwd", store), t.claim("sha256/x", store),
+	input := pick[any](u.rand, u.claim(missing, "nope"), u.claim(missing, store), u.claim("../../etc/passwd", store), u.claim("sha256/x", store),
 		claimed(`{"driverName":"s3","claimData":{}}`), claimed(`{"driverName":`), claimed(``), claimed(`[]`), claimed(`{"driverName":"chronicle-blobs","claimData":null}`),
 		payload("json/external-storage-reference", []byte(`{"driver_name":"gone"}`)), claimed(strings.Repeat("x", 400<<10)))
-	return t.signal(ctx, pick(t.rand, wire.SignalEvent, wire.SignalEvent, wire.SignalEvent, wire.SignalInterrupt, wire.SignalClose, "typo"), input)
+	return u.signalWithStart(ctx, pick(u.rand, wire.SignalEvent, wire.SignalEvent, wire.SignalEvent, wire.SignalInterrupt, wire.SignalClose, "typo"), input)
 }
 
 // copyReference sends copies of the reference to a large note. All but the first have a used client event id.
-func copyReference(ctx context.Context, t *target) error {
-	large, err := t.large(ctx)
+func copyReference(ctx context.Context, u *user) error {
+	large, err := u.large(ctx)
 	if err != nil {
 		return err
 	}
-	for range pick(t.rand, 1, 5, 15) {
-		if err := t.signal(ctx, wire.SignalEvent, converter.NewRawValue(proto.Clone(large).(*commonpb.Payload))); err != nil {
+	for range pick(u.rand, 1, 5, 15) {
+		if err := u.signalWithStart(ctx, wire.SignalEvent, converter.NewRawValue(proto.Clone(large).(*commonpb.Payload))); err != nil {
 			return err
 		}
 	}
@@ -61,13 +61,13 @@ type note struct {
 
 const noteBytes = 12_000_000
 
-func (f *fuzz) large(ctx context.Context) (*commonpb.Payload, error) {
-	f.note.mu.Lock()
-	defer f.note.mu.Unlock()
-	if f.note.reference != nil {
-		return f.note.reference, nil
+func (s *soak) large(ctx context.Context) (*commonpb.Payload, error) {
+	s.note.mu.Lock()
+	defer s.note.mu.Unlock()
+	if s.note.reference != nil {
+		return s.note.reference, nil
 	}
-	c, err := f.Contexts.Open("fuzz-note")
+	c, err := s.Contexts.Open("soak-note")
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func (f *fuzz) large(ctx context.Context) (*commonpb.Payload, error) {
 		return nil, err
 	}
 	// The client of the rig resolves no references in histories.
-	history := f.Temporal.GetWorkflowHistory(ctx, wire.WorkflowID(c.Name()), "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	history := s.Temporal.GetWorkflowHistory(ctx, wire.WorkflowID(c.Name()), "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for history.HasNext() {
 		h, err := history.Next()
 		if err != nil {
@@ -83,7 +83,7 @@ func (f *fuzz) large(ctx context.Context) (*commonpb.Payload, error) {
 		}
 		for _, p := range h.GetWorkflowExecutionSignaledEventAttributes().GetInput().GetPayloads() {
 			if references.Is(p) {
-				f.note.reference = p
+				s.note.reference = p
 				return p, nil
 			}
 		}

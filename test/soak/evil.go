@@ -12,19 +12,18 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/pause"
+	"github.com/seed-9ed7edd4/chronicle/test/rig"
 )
 
 // callServer lets the model call the tool of a hostile MCP server.
-func callServer(ctx context.Context, t *target) error {
-	if _, err := t.send(ctx, event.SetTools{Tools: event.ToolList{{Pattern: "mcp:evil/*"}}, MaxSteps: new(3)}); err != nil {
+func callServer(ctx context.Context, u *user) error {
+	if err := u.postEvent(ctx, event.SetTools{Tools: event.ToolList{{Pattern: "mcp:evil/*"}}, MaxSteps: new(3)}); err != nil {
 		return err
 	}
-	_, err := t.send(ctx, event.UserMessage{Content: serverAnswer + pick(t.rand, results...).name + " " + words(t.rand, 10)})
-	return err
+	call := rig.Call{ID: "c", Name: toolEvil, Arguments: fmt.Sprintf(`{"how":%q}`, pick(u.rand, results...).name)}
+	m := rig.Message{Key: u.newKey(), Tokens: 1, Script: rig.Script{Steps: [][]rig.Call{{call}}}}
+	return u.postEvent(ctx, event.UserMessage{Content: m.String()})
 }
-
-// serverAnswer begins the names of the answers with a call to the server.
-const serverAnswer = "mcp-"
 
 // serverTimeout is that of a call in the file of the server.
 const serverTimeout = 2 * time.Second
@@ -88,7 +87,7 @@ var results = []hostileResult{
 const listing = `{"tools":[{"name":"act","description":"SECRET","inputSchema":{"type":"object"}},{"name":"a\u202eb","inputSchema":{"type":"object","properties":{"a":{"$ref":"#/nowhere"}}}},
 {"name":"","inputSchema":7},{"name":"act","inputSchema":{"type":"string"}},null,7]}`
 
-func startServer() *httptest.Server {
+func startEvil() *httptest.Server {
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var request struct {
 			ID     json.RawMessage

@@ -9,15 +9,13 @@ import (
 )
 
 // set sends settings: valid ones of any kind, or some that make answers fail or last.
-func set(ctx context.Context, t *target) error {
-	if t.rand.IntN(3) == 0 {
-		_, err := t.send(ctx, eventtest.SettingBody().Example(int(t.rand.Int32())))
-		return err
+func set(ctx context.Context, u *user) error {
+	if u.rand.IntN(3) == 0 {
+		return u.postEvent(ctx, eventtest.SettingBody().Example(int(u.rand.Int32())))
 	}
-	key := t.newKey()
-	fields := strings.NewReplacer("URL", t.model.url, "WORDS", fmt.Sprintf("%x", t.rand.Uint64())).Replace(pick(t.rand, badSettings...))
-	_, err := t.post(ctx, fmt.Appendf(nil, `{"clientEventId":%q,%s}`, key, fields), nil, key)
-	return err
+	key := u.newKey()
+	fields := strings.NewReplacer("URL", u.ModelURL(), "WORDS", fmt.Sprintf("%x", u.rand.Uint64())).Replace(pick(u.rand, badSettings...))
+	return u.post(ctx, fmt.Appendf(nil, `{"clientEventId":%q,%s}`, key, fields), nil, key)
 }
 
 var badSettings = []string{
