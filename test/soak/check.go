@@ -43,7 +43,7 @@ func (u *user) check(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	err := retry(ctx, checkTimeout, u.checkOnce)
+	err := retry(ctx, checkTimeout/4, u.checkOnce)
 	if err == nil {
 		u.count()
 	}

@@ -259,6 +259,7 @@ func TestHostileInputIsInTheLogOnce(t *testing.T) {
 		"elsewhere":                    {log, input{key: "k1", outcome: recorded, eventID: id(9)}, 0, "reported as demo:0009"},
 		"elsewhere, because of resets": {log, input{key: "k1", outcome: recorded, eventID: id(9)}, 1, ""},
 		"another note":                 {log, input{key: "k1", outcome: recorded, eventID: id(1), content: contentOf(event.Note{})}, 0, "another event"},
+		"another, because of resets":   {log, input{key: "k1", outcome: recorded, eventID: id(1), content: contentOf(event.Note{})}, 1, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.input.first = cmp.Or(test.input.first, test.input.key)

@@ -86,7 +86,9 @@ func repeatKey(ctx context.Context, u *user) error {
 	if err == nil {
 		u.mu.Lock()
 		defer u.mu.Unlock()
-		u.journal.sent[len(u.journal.sent)-1].content = contentOf(note)
+		if newest := &u.journal.sent[len(u.journal.sent)-1]; newest.outcome == recorded { // else the first use may be recorded later
+			newest.content = contentOf(note)
+		}
 	}
 	return err
 }
