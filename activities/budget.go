@@ -67,7 +67,7 @@ type reservations struct {
 // returns an error if the budget of the context does not allow the request.
 func (g *generation) reservations(ctx context.Context, p *prepared) (r reservations, err error) {
 	own := p.session.Reduced.Config.Budget
-	r.budgets = budgetsOf(g.options.Budgets, p.request.Settings.Labels)
+	r.budgets = budgetsOf(g.options.Budgets, labelsOf(g.in.ContextName, p.request.Settings))
 	if own == nil && len(r.budgets) == 0 {
 		return r, nil
 	}
@@ -104,7 +104,7 @@ func (g *generation) reserve(ctx context.Context, p prepared, r reservations) (p
 	key, reserved := g.reservationKey(g.in.Attempt, g.info.Attempt), 0
 	p.settle = func(used event.Usage) {
 		for _, b := range r.budgets[:reserved] {
-			g.ledgers.settle(ctx, b.id(), wire.Settle{Key: key, Used: event.AmountOf(used)})
+			g.ledgers.settle(ctx, g.ledgerOf(b), wire.Settle{Key: key, Used: event.AmountOf(used)})
 		}
 	}
 	began, maxWait := time.Now(), milliseconds(g.in.TimeoutMs)+lostGrace
@@ -141,14 +141,14 @@ func (g *generation) settleLost(ctx context.Context, b LabelBudget, maxWait time
 	if !lost.Deadline.IsZero() {
 		settle.LostUntil = lost.Deadline.Add(lostGrace)
 	}
-	g.ledgers.settle(ctx, b.id(), settle)
+	g.ledgers.settle(ctx, g.ledgerOf(b), settle)
 }
 
 // reserveOf makes a reservation. If only reservations of lost attempts prevent that, it retries until the context
 // waiting is done.
 func (g *generation) reserveOf(ctx, waiting context.Context, b LabelBudget, wanted reducer.Reservation) error {
 	for {
-		day, answer, err := g.ledgers.reserve(ctx, b.id(), g.info.TaskQueue, wanted)
+		day, answer, err := g.ledgers.reserve(ctx, g.ledgerOf(b), g.info.TaskQueue, wanted)
 		switch {
 		case err != nil:
 			return fmt.Errorf("reserve the budget %s: %w", b.name(), err)
@@ -190,5 +190,24 @@ func budgetsOf(all []LabelBudget, labels map[string]string) (budgets []LabelBudg
 	return budgets
 }
 
+// labelsOf returns the labels of a request. That of the tenant is not a setting.
+func labelsOf(contextName string, settings event.RequestSettings) map[string]string {
+	tenant, _ := event.CutTenant(contextName)
+	if tenant == "" {
+		return settings.Labels
+	}
+	labels := maps.Clone(settings.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[event.LabelTenant] = tenant
+	return labels
+}
+
 func (b LabelBudget) name() string { return b.Label + "=" + b.Value }
-func (b LabelBudget) id() string   { return wire.BudgetID(b.Label, b.Value) }
+
+// ledgerOf returns the id of the workflow that keeps a budget.
+func (g *generation) ledgerOf(b LabelBudget) string {
+	tenant, _ := event.CutTenant(g.in.ContextName)
+	return wire.BudgetID(tenant, b.Label, b.Value)
+}

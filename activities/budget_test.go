@@ -91,3 +91,16 @@ func TestTheUsageOfEarlierAttemptsCounts(t *testing.T) {
 		require.Equal(t, int64(6000), exceeded(t, newEnvironment(t, session).generated()).Used.Tokens, outcome)
 	}
 }
+
+func TestATenantHasItsOwnBudgets(t *testing.T) {
+	budgets := []activities.LabelBudget{{Label: "team"}, {Label: event.LabelTenant}}
+	settings := event.RequestSettings{Labels: map[string]string{"team": "support", event.LabelTenant: "other"}}
+	for contextName, want := range map[string][]string{
+		"demo":      {"budget:team=support", "budget:tenant=other"},
+		"acme/demo": {"budget:acme/team=support", "budget:tenant=acme"},
+	} {
+		require.Equal(t, want, activities.LedgersOf(contextName, budgets, settings), contextName)
+	}
+	require.Equal(t, []string{"budget:tenant=acme"}, activities.LedgersOf("acme/demo", budgets, event.RequestSettings{}))
+	require.Equal(t, "other", settings.Labels[event.LabelTenant], "the settings do not change")
+}

@@ -23,6 +23,15 @@ func (l *ledgers) Reserve(ctx context.Context, id, key string, tokens int64) (is
 	return answer.Granted, err
 }
 
+// LedgersOf returns the ids of the budgets of a request.
+func LedgersOf(contextName string, budgets []LabelBudget, settings event.RequestSettings) (ids []string) {
+	g := &generation{in: AttemptInput{ContextName: contextName}}
+	for _, b := range budgetsOf(budgets, labelsOf(contextName, settings)) {
+		ids = append(ids, g.ledgerOf(b))
+	}
+	return ids
+}
+
 // SetReserveTimeout sets how long a reservation waits for its workflow.
 func SetReserveTimeout(a *Activities, d time.Duration) { a.ledgers.timeout = d }
 

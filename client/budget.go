@@ -15,13 +15,14 @@ import (
 type BudgetState = wire.BudgetState
 
 // LabelBudget returns today's state of the daily budget of a label, in UTC by the clock of this
-// machine. The state has no Limit before the first reservation of the day. A worker must be running.
+// machine. Each tenant has its own, except of the label [event.LabelTenant]. The state has no Limit before the first
+// reservation of the day. A worker must be running.
 func (c *Client) LabelBudget(ctx context.Context, label, value string) (BudgetState, error) {
 	today := wire.BudgetState{Day: time.Now().UTC().Format(time.DateOnly)}
 	query, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	var state wire.BudgetState
-	answer, err := c.options.Temporal.QueryWorkflow(query, wire.BudgetID(label, value), "", wire.QueryBudget)
+	answer, err := c.options.Temporal.QueryWorkflow(query, wire.BudgetID(c.tenant, label, value), "", wire.QueryBudget)
 	if err == nil {
 		err = answer.Get(&state)
 	}

@@ -28,8 +28,16 @@ type Options struct {
 	Archive *archive.Archive
 }
 
-// Client accesses the contexts of a Temporal namespace. It is safe for concurrent use.
+// Client accesses the contexts of a Temporal namespace, or of one tenant ([Client.Tenant]). It is safe for concurrent
+// use.
 type Client struct {
+	*shared
+	isBound bool // to the contexts of tenant, which it knows by their names within the tenant
+	tenant  string
+}
+
+// shared is what a client shares with those of tenants.
+type shared struct {
 	options      Options
 	log          *eventlog.Log
 	stream       lazyStream
@@ -44,13 +52,36 @@ type Client struct {
 // New returns a client on connections that the caller owns.
 func New(options Options) *Client {
 	options.TaskQueue = cmp.Or(options.TaskQueue, wire.TaskQueue)
-	return &Client{
+	return &Client{shared: &shared{
 		options:      options,
 		log:          eventlog.New(options.Temporal, options.Namespace, options.Archive),
 		stream:       lazyStream{conn: options.Stream},
 		backpressure: newBackpressure(),
 		storeChecks:  newStoreChecks(),
+	}}
+}
+
+// Tenant returns a client that reaches the contexts of one tenant only, by their names within it: its Open("demo")
+// opens acme/demo. The tenant "" has the contexts without one. The clients share connections; close only c.
+func (c *Client) Tenant(tenant string) (*Client, error) {
+	if c.isBound {
+		return nil, fmt.Errorf("tenant %s: the client is that of tenant %q (want a client of the namespace)", event.Redact(tenant, 0), c.tenant)
 	}
+	if tenant != "" {
+		if err := event.ValidateTenant(tenant); err != nil {
+			return nil, err
+		}
+	}
+	return &Client{shared: c.shared, isBound: true, tenant: tenant}, nil
+}
+
+// nameOf returns the name of a context for the users of the client. ok is false for a context of another tenant.
+func (c *Client) nameOf(contextName string) (name string, ok bool) {
+	if !c.isBound {
+		return contextName, true
+	}
+	tenant, local := event.CutTenant(contextName)
+	return local, tenant == c.tenant
 }
 
 // Live reports whether NATS is connected, so that live deltas arrive.
@@ -87,10 +118,18 @@ func (c *Client) Shutdown() {
 	}
 }
 
-// Open returns a handle. It sends no request, and the context need not exist. The error is ErrName.
+// Open returns a handle. It sends no request, and the context need not exist. The name of a context of a tenant is
+// TENANT/NAME, unless the client is that of a tenant. The error is ErrName.
 func (c *Client) Open(name string) (*Context, error) {
-	if err := event.ValidateContextName(name); err != nil {
+	validate := event.ValidateContextName
+	if c.isBound {
+		validate = event.ValidateLocalName
+	}
+	if err := validate(name); err != nil {
 		return nil, nameError{err}
+	}
+	if c.isBound {
+		name = event.JoinTenant(c.tenant, name)
 	}
 	return &Context{client: c, name: name}, nil
 }

@@ -19,11 +19,14 @@ import (
 // Context is a handle for a context. It is safe for concurrent use.
 type Context struct {
 	client *Client
-	name   string
+	name   string // with the tenant
 }
 
-// Name returns the name of the context.
-func (c *Context) Name() string { return c.name }
+// Name returns the name of the context, without the tenant if the client is that of a tenant.
+func (c *Context) Name() string {
+	name, _ := c.client.nameOf(c.name)
+	return name
+}
 
 const (
 	queryTimeout     = 5 * time.Second

@@ -7,7 +7,8 @@
 //		// TextDelta while the model answers, then AssistantMessage, LLMRequestCompleted
 //	}
 //
-// The first event that is sent to a context creates it. Reading a log requires no worker.
+// The first event that is sent to a context creates it. Reading a log requires no worker. [Client.Tenant] returns a client
+// that reaches the contexts of one tenant only.
 //
 // # Guarantees
 //

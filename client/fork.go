@@ -13,12 +13,17 @@ import (
 // this event ends as interrupted. Events are not copied: those that only a workflow history contains are
 // archived, and the new context refers to the archive.
 //
-// The error is ErrName, ErrExists, ErrNoContext, ErrNoEvent, ErrNoArchive or ErrOtherStore, a *event.FieldError
+// The error is ErrName, also for a name in another tenant, ErrExists, ErrNoContext, ErrNoEvent, ErrNoArchive or ErrOtherStore, a *event.FieldError
 // if eventID is not an event id of c, or a *GapError if the event is lost.
 func (c *Context) Fork(ctx context.Context, eventID, newName string) error {
 	fork, err := c.client.Open(newName)
 	if err != nil {
 		return err
+	}
+	tenant, _ := event.CutTenant(c.name)
+	if other, _ := event.CutTenant(fork.name); other != tenant {
+		return nameError{fmt.Errorf("fork as context %s: a fork stays in the tenant of its origin (want a name like %s)",
+			newName, event.JoinTenant(tenant, "copy"))}
 	}
 	through := event.Counter(eventID)
 	if through == 0 || eventID != event.FormatID(c.name, through) {

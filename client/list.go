@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/converter"
 
+	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 )
 
@@ -30,12 +31,15 @@ type Summary struct {
 	ClosedAt  time.Time `json:"closedAt,omitzero"` // zero while it runs
 }
 
-// List yields contexts: first the open ones, most recently started first, then the closed ones, most
+// List yields the contexts, those of the tenant if the client is that of a tenant: first the open ones, most recently started first, then the closed ones, most
 // recently ended first. The start is that of the newest run. The list is eventually consistent. The
 // query is an additional Temporal list filter, like `ContextStatus = "waiting"`; empty: none. An
 // error, such as ErrUnreachable, comes last.
 func (c *Client) List(ctx context.Context, query string) iter.Seq2[Summary, error] {
 	filter := fmt.Sprintf("WorkflowType = '%s'", wire.WorkflowType)
+	if c.tenant != "" {
+		filter += fmt.Sprintf(" AND WorkflowId STARTS_WITH '%s'", wire.WorkflowID(event.JoinTenant(c.tenant, "")))
+	}
 	if query != "" {
 		filter += " AND (" + query + ")"
 	}
@@ -50,6 +54,9 @@ func (c *Client) List(ctx context.Context, query string) iter.Seq2[Summary, erro
 			}
 			for _, x := range page.GetExecutions() {
 				name, ok := wire.ContextName(x.GetExecution().GetWorkflowId())
+				if ok {
+					name, ok = c.nameOf(name)
+				}
 				if !ok || seen[name] {
 					continue
 				}

@@ -62,7 +62,7 @@ func merge[M any](
 		}
 		for body := range d.Bodies() {
 			e := event.New(body)
-			e.ContextName = contextName
+			_, e.ContextName = event.CutTenant(contextName)
 			if !yield(e, nil) {
 				return false
 			}

@@ -72,7 +72,7 @@ func checkScheduleID(id string) error {
 // server is down is sent up to an hour late. The error is a *ScheduleError for an invalid schedule,
 // or ErrNextUnknown if the schedule was stored and is returned without its next time.
 func (c *Context) Schedule(ctx context.Context, s Schedule) (Schedule, error) {
-	s.ContextName = c.name
+	s.ContextName = c.Name()
 	if s.ID == "" {
 		s.ID = DefaultScheduleID
 	}
@@ -239,6 +239,9 @@ func (c *Client) Schedules(ctx context.Context, contextName string) iter.Seq2[Sc
 				return
 			}
 			name, id, ok := wire.ParseScheduleID(entry.ID)
+			if ok {
+				name, ok = c.nameOf(name)
+			}
 			if !ok || contextName != "" && name != contextName {
 				continue
 			}

@@ -31,7 +31,7 @@ type Problem struct {
 // invalid fields, and missing or damaged bytes that events refer to ([event.Event.BlobRef]). The error is
 // ErrNoContext, or a reason why the log or its bytes could not be read.
 func (c *Context) Verify(ctx context.Context) (Verification, error) {
-	v := Verification{ContextName: c.name, Problems: []Problem{}}
+	v := Verification{ContextName: c.Name(), Problems: []Problem{}}
 	archived := 0
 	if logs := c.client.options.Archive; logs != nil {
 		for problem, err := range logs.Check(ctx, c.name) {
@@ -110,8 +110,8 @@ func (v *verifier) check(e event.Event) []Problem {
 	if e.ParentID != v.last.ID {
 		report("the parent is %q (want the preceding event %q)", e.ParentID, v.last.ID)
 	}
-	if e.ContextName != v.contextName {
-		report("the context name is %q (want %q)", e.ContextName, v.contextName)
+	if _, local := event.CutTenant(v.contextName); e.ContextName != local {
+		report("the context name is %q (want %q)", e.ContextName, local)
 	}
 	if e.Timestamp.Before(v.last.Timestamp) {
 		report("the timestamp %s is earlier than %s of the preceding event",

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -61,7 +62,7 @@ type natsServer struct {
 }
 
 // startNATS runs nats.sh with passwords and the log in dir.
-func startNATS(t *testing.T, dir string) *natsServer {
+func startNATS(t *testing.T, dir string, env ...string) *natsServer {
 	t.Helper()
 	executable, err := os.Executable()
 	require.NoError(t, err)
@@ -77,6 +78,7 @@ func startNATS(t *testing.T, dir string) *natsServer {
 		"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "NATS_CONFIG=nats.conf",
 		"WORKER_PASSWORD_FILE=" + n.passwords["worker"], "VIEWER_PASSWORD_FILE=" + n.passwords["viewer"],
 	}
+	cmd.Env = append(cmd.Env, env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	server, err := child.Start(cmd, child.Options{OwnGroup: true})
 	require.NoError(t, err)
@@ -192,15 +194,16 @@ func TestRolesOfNATSMayDoNothingElse(t *testing.T) {
 	n := startNATS(t, t.TempDir())
 	type rights struct{ publish, subscribe bool }
 	tests := map[string]struct{ worker, viewer rights }{
-		"chronicle.default.demo.delta":    {worker: rights{true, true}, viewer: rights{false, true}},
-		"chronicle.default.demo.ask":      {worker: rights{true, true}, viewer: rights{true, false}},
-		"chronicle.default.demo.stop":     {worker: rights{true, true}},
-		"chronicle.default.demo.other":    {},
-		"chronicle.default.demo.delta.x":  {},
-		"other.default.demo.delta":        {},
-		"_INBOX.someone":                  {worker: rights{true, true}, viewer: rights{false, true}},
-		"$SYS.REQ.SERVER.PING":            {},
-		"$JS.API.STREAM.CREATE.chronicle": {},
+		"chronicle.default._.demo.delta":    {worker: rights{true, true}, viewer: rights{false, true}},
+		"chronicle.default._.demo.ask":      {worker: rights{true, true}, viewer: rights{true, false}},
+		"chronicle.default._.demo.stop":     {worker: rights{true, true}},
+		"chronicle.default._.demo.other":    {},
+		"chronicle.default._.demo.delta.x":  {},
+		"chronicle.default.acme.demo.delta": {worker: rights{true, true}, viewer: rights{false, true}},
+		"other.default._.demo.delta":        {},
+		"_INBOX.someone":                    {worker: rights{true, true}, viewer: rights{false, true}},
+		"$SYS.REQ.SERVER.PING":              {},
+		"$JS.API.STREAM.CREATE.chronicle":   {},
 	}
 	for subject, want := range tests {
 		for user, want := range map[string]rights{"worker": want.worker, "viewer": want.viewer} {
@@ -215,6 +218,43 @@ func TestRolesOfNATSMayDoNothingElse(t *testing.T) {
 	}
 	_, err := nats.Connect(n.url)
 	require.ErrorIs(t, err, nats.ErrAuthorization)
+}
+
+func TestAViewerOfATenantReceivesOnlyItsDeltas(t *testing.T) {
+	dir := t.TempDir()
+	text, err := os.ReadFile("nats.conf")
+	require.NoError(t, err)
+	config, password := filepath.Join(dir, "nats.conf"), filepath.Join(dir, "acme")
+	require.NoError(t, os.WriteFile(config, []byte(strings.ReplaceAll(string(text), "\n    #", "\n    ")), 0o600))
+	require.NoError(t, os.WriteFile(password, []byte("secret"), 0o600))
+	n := startNATS(t, dir, "NATS_CONFIG="+config, "NATS_ACME_PASSWORD=secret")
+	n.passwords["acme"] = password
+
+	worker, viewer := connect(t, n, "worker", "default"), connect(t, n, "acme", "default")
+	worker.Broadcast(stream.Attempt{ContextName: "acme/demo", RequestID: "demo:r0001", Number: 1}, nil).Publish("Hello")
+	require.NoError(t, worker.Flush(within(t)))
+	sub, err := viewer.Subscribe("acme/demo")
+	require.NoError(t, err)
+	select {
+	case m := <-sub.Messages():
+		d, ok := sub.Decode(m)
+		require.True(t, ok)
+		require.Equal(t, "Hello", d.TextDelta.Delta, "a viewer gets the text so far")
+	case <-within(t).Done():
+		t.Fatal("no delta came")
+	}
+	publish := func(subject string) func(c *nats.Conn) error {
+		return func(c *nats.Conn) error { return c.Publish(subject, nil) }
+	}
+	subscribe := func(subject string) func(c *nats.Conn) error {
+		return func(c *nats.Conn) error { _, err := c.SubscribeSync(subject); return err }
+	}
+	for _, subject := range []string{"_INBOX.>", "_INBOX.viewer.x", "chronicle.*.*.*.delta", "chronicle.default._.demo.delta", "chronicle.default.other.demo.delta"} {
+		require.False(t, isAllowed(t, n, "acme", subscribe(subject)), subject)
+	}
+	for _, subject := range []string{"chronicle.default.acme.demo.delta", "chronicle.default.acme.demo.stop", "chronicle.default.other.demo.ask", "_INBOX.viewer.x"} {
+		require.False(t, isAllowed(t, n, "acme", publish(subject)), subject)
+	}
 }
 
 // isAllowed reports whether the server allows what do does on a connection of its own.

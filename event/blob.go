@@ -14,8 +14,16 @@ import (
 // ToolReadResult names the tool with which models read the rest of an abridged tool result.
 const ToolReadResult = "read_result"
 
-// StoredResultHeader begins the bytes of stored tool results, so that no other blob is taken for one.
-const StoredResultHeader = "chronicle tool result 1\n"
+const storedResult = "chronicle tool result 1"
+
+// StoredResultHeader begins the bytes of the stored tool results of a tenant, so that models read no other blob, and no
+// result of another tenant, by its reference.
+func StoredResultHeader(tenant string) string {
+	if tenant == "" {
+		return storedResult + "\n"
+	}
+	return storedResult + " of " + tenant + "\n"
+}
 
 // BlobPrefix begins references to the blob store.
 const BlobPrefix = "sha256/"
@@ -85,7 +93,7 @@ func (e Event) WithBlob(data []byte) (with Event, ok bool) {
 		body.Source = Source{Type: SourceBlob, Data: data}
 		e.Body = body
 	case ToolResult:
-		if !bytes.HasPrefix(data, []byte(StoredResultHeader)) {
+		if !bytes.HasPrefix(data, []byte(storedResult)) {
 			return e, false
 		}
 		name, value = extraBlob, data

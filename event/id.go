@@ -6,27 +6,72 @@ import (
 	"strings"
 )
 
-// MaxContextName is the maximum length of a context name in bytes.
-const MaxContextName = 128
+// Maximum lengths of names in bytes. A tenant and a slash precede the name of a context.
+const (
+	MaxContextName = 128
+	MaxTenant      = 64
+)
 
-// ValidateContextName accepts 1 to [MaxContextName] of A-Z a-z 0-9 . _ -, first a letter or digit.
+// ValidateContextName accepts the local name of a context ([ValidateLocalName]), perhaps after a tenant ([ValidateTenant])
+// and a slash: demo, acme/demo.
 func ValidateContextName(name string) error {
-	ok := name != "" && len(name) <= MaxContextName
+	tenant, local, ok := strings.Cut(name, "/")
+	if !ok {
+		return ValidateLocalName(name)
+	}
+	if err := ValidateTenant(tenant); err != nil {
+		return err
+	}
+	return ValidateLocalName(local)
+}
+
+// ValidateLocalName accepts 1 to [MaxContextName] of A-Z a-z 0-9 . _ -, first a letter or digit.
+func ValidateLocalName(name string) error {
+	if isName(name, MaxContextName) {
+		return nil
+	}
+	return fmt.Errorf("context %s: a name has 1-%d of A-Z a-z 0-9 . _ -, first a letter or digit", quote(name), MaxContextName)
+}
+
+// ValidateTenant accepts 1 to [MaxTenant] of A-Z a-z 0-9 . _ -, first a letter or digit.
+func ValidateTenant(tenant string) error {
+	if isName(tenant, MaxTenant) {
+		return nil
+	}
+	return fmt.Errorf("tenant %s: a tenant has 1-%d of A-Z a-z 0-9 . _ -, first a letter or digit", quote(tenant), MaxTenant)
+}
+
+func isName(name string, maxBytes int) bool {
+	ok := name != "" && len(name) <= maxBytes
 	for i := 0; ok && i < len(name); i++ {
 		c := name[i]
 		alnum := c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c >= '0' && c <= '9'
 		ok = alnum || i > 0 && (c == '.' || c == '_' || c == '-')
 	}
-	if !ok {
-		return fmt.Errorf("context %s: a name has 1-%d of A-Z a-z 0-9 . _ -, first a letter or digit",
-			quote(name), MaxContextName)
-	}
-	return nil
+	return ok
 }
 
-// FormatID returns the id of the n-th event of a context, counted from 1: demo:0001.
+// CutTenant splits the name of a context into its tenant, "" for none, and the name within the tenant, which its events
+// contain.
+func CutTenant(contextName string) (tenant, local string) {
+	if tenant, local, ok := strings.Cut(contextName, "/"); ok {
+		return tenant, local
+	}
+	return "", contextName
+}
+
+// JoinTenant is the inverse of [CutTenant].
+func JoinTenant(tenant, local string) string {
+	if tenant == "" {
+		return local
+	}
+	return tenant + "/" + local
+}
+
+// FormatID returns the id of the n-th event of a context, counted from 1: demo:0001. It omits the tenant.
 func FormatID(contextName string, n int) string {
-	return fmt.Sprintf("%s:%04d", contextName, n)
+	_, local := CutTenant(contextName)
+	return fmt.Sprintf("%s:%04d", local, n)
 }
 
 // Counter returns the number in an event id; 0 if id is not one.
@@ -46,9 +91,10 @@ func Counter(id string) int {
 	return n
 }
 
-// FormatRequestID returns the id of the n-th request of a context, counted from 1: demo:r0001.
+// FormatRequestID returns the id of the n-th request of a context, counted from 1: demo:r0001. It omits the tenant.
 func FormatRequestID(contextName string, n int) string {
-	return fmt.Sprintf("%s:r%04d", contextName, n)
+	_, local := CutTenant(contextName)
+	return fmt.Sprintf("%s:r%04d", local, n)
 }
 
 // RequestNumber returns the number in a request id; 0 if id is not one.

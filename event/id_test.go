@@ -17,13 +17,35 @@ func TestContextNames(t *testing.T) {
 		require.NoError(t, event.ValidateContextName(name), name)
 	}
 	for _, name := range []string{
-		"", ".a", "_a", "-a", "de mo", "a:b", "a/b", "ä", "a\x00", "a\n", strings.Repeat("x", event.MaxContextName+1),
+		"", ".a", "_a", "-a", "de mo", "a:b", "ä", "a\x00", "a\n", strings.Repeat("x", event.MaxContextName+1),
 	} {
 		require.Error(t, event.ValidateContextName(name), "%q", name)
 	}
 	require.EqualError(t, event.ValidateContextName("de mo"),
 		`context "de mo": a name has 1-128 of A-Z a-z 0-9 . _ -, first a letter or digit`)
 	require.NotContains(t, event.ValidateContextName("sk-0123456789abc def").Error(), "0123456789abc")
+}
+
+func TestNamesOfTenants(t *testing.T) {
+	longest := strings.Repeat("t", event.MaxTenant)
+	for _, name := range []string{"acme/demo", "A.b_c-9/0", longest + "/" + strings.Repeat("x", event.MaxContextName)} {
+		require.NoError(t, event.ValidateContextName(name), name)
+		require.Error(t, event.ValidateLocalName(name), name)
+	}
+	for _, name := range []string{"/demo", "acme/", "/", "_/demo", "a/b/c", "acme//demo", "acme/_", longest + "t/demo"} {
+		require.Error(t, event.ValidateContextName(name), name)
+	}
+	require.EqualError(t, event.ValidateTenant("ac me"), `tenant "ac me": a tenant has 1-64 of A-Z a-z 0-9 . _ -, first a letter or digit`)
+	require.EqualError(t, event.ValidateContextName("a/b/c"), `context "b/c": a name has 1-128 of A-Z a-z 0-9 . _ -, first a letter or digit`)
+	rapid.Check(t, func(t *rapid.T) {
+		name := eventtest.ContextName().Draw(t, "name")
+		require.NoError(t, event.ValidateContextName(name))
+		tenant, local := event.CutTenant(name)
+		require.Equal(t, name, event.JoinTenant(tenant, local))
+		require.Equal(t, event.FormatID(local, 7), event.FormatID(name, 7), "ids omit the tenant")
+		require.Equal(t, event.FormatRequestID(local, 7), event.FormatRequestID(name, 7))
+		require.Equal(t, event.New(event.Note{}).MovedTo(local), event.New(event.Note{}).MovedTo(name))
+	})
 }
 
 func TestEventIDs(t *testing.T) {

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// MovedTo returns the event under another context name. Ids of events and requests of the old context
+// MovedTo returns the event in another context. Ids of events and requests of the old context
 // are renamed and keep their counters. Ids of other contexts and [Event.Extra] do not change.
 func (e Event) MovedTo(contextName string) Event {
 	from := e.ContextName
-	e.ContextName = contextName
+	_, e.ContextName = CutTenant(contextName)
 	return e.MapIDs(func(id string) string {
 		if n := Counter(id); n > 0 && id == FormatID(from, n) {
 			return FormatID(contextName, n)

@@ -86,6 +86,7 @@ var secrets = rapid.OneOf(
 	rapid.StringMatching(`(gsk_|hf_|r8_|ghp_|xai-|pplx-|github_pat_|glpat-|xoxb-)[A-Za-z0-9]{20,40}`),
 	rapid.StringMatching(`AIza[A-Za-z0-9_-]{35}`),
 	rapid.StringMatching(`AKIA[A-Z0-9]{16}`),
+	rapid.StringMatching(`chr_[a-z2-7]{8}_[A-Z2-7]{52}`),
 	rapid.StringMatching(`eyJ[A-Za-z0-9_-]{10,20}\.[A-Za-z0-9_-]{10,20}\.[A-Za-z0-9_-]{10,20}`),
 )
 

@@ -206,6 +206,10 @@ const (
 // LabelUser is the label that is sent as the field user.
 const LabelUser = "user"
 
+// LabelTenant is the label of the budget of a tenant. In contexts of a tenant, its value is the tenant, whatever the
+// settings say.
+const LabelTenant = "tenant"
+
 // workerFields are the fields of a request that only workers set.
 const workerFields = "model|messages|stream|stream_options|tools|functions|function_call|n"
 

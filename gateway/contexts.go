@@ -58,7 +58,7 @@ func (g *Gateway) act(w http.ResponseWriter, r *http.Request, action func(Contex
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), answerTimeout)
 	defer cancel()
 	err = action(c, ctx)
-	g.listing.invalidate()
+	tenantOf(r).listing.invalidate()
 	if err != nil {
 		return err
 	}
@@ -138,13 +138,14 @@ func (g *Gateway) listContexts(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), answerTimeout)
 	defer cancel()
-	head, err := g.listing.head(ctx)
+	listing := tenantOf(r).listing
+	head, err := listing.head(ctx)
 	if err != nil {
 		return err
 	}
 	found, more, err := wanted.in(head.all()) // the full list is read only if the cached head does not fill the page
 	if !more && !head.complete {
-		found, more, err = wanted.in(g.listing.list(ctx, ""))
+		found, more, err = wanted.in(listing.list(ctx, ""))
 	}
 	if err != nil {
 		return err

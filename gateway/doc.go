@@ -33,13 +33,15 @@
 //
 // # Security
 //
-// The gateway has no authentication: anyone who can reach its address can read and write all
-// contexts of the namespace. Bind it to the loopback address, or put it behind a proxy that
-// authenticates. Rates and streams are limited per client: an IPv4 address or the /64 network
-// of an IPv6 address; behind one of Options.Proxies, that of the proxy's client.
+// Without Options.Auth, anyone who can reach the address of the gateway can read and write all contexts without a tenant.
+// Bind it to the loopback address. With it (package auth has tokens, JWTs, proxies and sessions), a client does what its roles say in the contexts of its tenant. All others do
+// not exist for it: it gets the answers that it gets about a context that nobody has. Its approvals name its subject.
+//
+// Rates and streams are limited per tenant and per client: an IPv4 address or the /64 network of an IPv6 address; behind
+// one of Options.Proxies, that of the proxy's client.
 //
 // Other sites in the same browser have no access. Only localhost, IP addresses and Options.Hosts
 // are accepted as Host, against DNS rebinding. Writes from another origin are recognized
-// by Sec-Fetch-Site and Origin, and rejected. Reads from there fail because the gateway sends no CORS
+// by Sec-Fetch-Site and Origin, and rejected, with or without the cookie of a session. Reads from there fail because the gateway sends no CORS
 // headers.
 package gateway

@@ -86,7 +86,7 @@ func (g *Gateway) writeEvents(w http.ResponseWriter, r *http.Request, c Context,
 }
 
 func (g *Gateway) streamEvents(w http.ResponseWriter, r *http.Request, c Context, from string) error {
-	room, leave, err := g.rooms.enter(c, true)
+	room, leave, err := tenantOf(r).rooms.enter(c, true)
 	if err != nil {
 		return err
 	}

@@ -17,17 +17,23 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/gateway/auth"
 	"github.com/seed-9ed7edd4/chronicle/internal/metrics"
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 )
 
-// Client is the part of [client.Client] that the gateway uses.
-type Client[C Context] interface {
-	Open(name string) (C, error)
-	List(ctx context.Context, query string) iter.Seq2[client.Summary, error]
+// Client is the part of [client.Client] that the gateway uses. T is the client of a tenant.
+type Client[T any] interface {
+	Tenant(tenant string) (T, error)
 	Live() bool
 	Ping(ctx context.Context) error
 	Limits() client.Limits
+}
+
+// TenantClient is the part of the client of a tenant that the gateway uses, see [client.Client.Tenant].
+type TenantClient[C Context] interface {
+	Open(name string) (C, error)
+	List(ctx context.Context, query string) iter.Seq2[client.Summary, error]
 }
 
 // Context is the part of [client.Context] that the gateway uses.
@@ -46,7 +52,15 @@ type Context interface {
 // Options configure a [Gateway]. The zero value suits a loopback address.
 type Options struct {
 	// Page serves / and every path without a route, see package page. Nil: no page.
-	Page  http.Handler
+	Page http.Handler
+	// Auth authenticates requests about contexts. Nil: none, so anyone who can reach the gateway may do everything
+	// with the contexts that have no tenant.
+	Auth auth.Authenticator
+	// SignIn serves the paths below [auth.Path]. Nil: nobody signs in.
+	SignIn SignIn
+	// Audit receives an entry for each operation that is not public and each sign-in: subject, tenant, operation,
+	// context, status, client and request_id, and no content. Nil: none.
+	Audit *slog.Logger
 	Hosts []string // accepted besides localhost and IP addresses, without ports
 	// Rate bounds the average requests per second of one client, which is an IPv4 address or an IPv6 /64;
 	// 0: 50, negative: unlimited. Burst is the number allowed at once; 0: 4 * Rate.
@@ -55,13 +69,17 @@ type Options struct {
 	// Streams bounds the open streams, StreamsPerAddress those of one client. 0: 10,000 and 1,000;
 	// negative: unlimited.
 	Streams, StreamsPerAddress int
-	Proxies                    []netip.Prefix // trusted; their X-Forwarded-For identifies the client
-	MaxBody                    int64          // bytes of a request body; 0: 32 MiB, for a file of 20 MiB
+	// With Auth, TenantRate bounds the requests per second of a tenant, with bursts of four times as many, and
+	// StreamsPerTenant its open streams. 0: 10 * Rate and 5,000; negative: unlimited.
+	TenantRate       float64
+	StreamsPerTenant int
+	Proxies          []netip.Prefix // trusted; their X-Forwarded-For identifies the client
+	MaxBody          int64          // bytes of a request body; 0: 32 MiB, for a file of 20 MiB
 	// BodyBytes bounds the request bodies read or processed at once, over all clients, and
 	// AnswerBytes the log pages, attachments and pieces of logs and transcripts read or sent at once. 0:
 	// 256 MiB each. Both are at least the maximum size of one body or attachment.
 	BodyBytes, AnswerBytes int64
-	KeepAlive              time.Duration        // interval of comments on a stream; 0: 15 s
+	KeepAlive              time.Duration        // interval of comments on a stream, at most 15 s; 0: 15 s
 	Linger                 time.Duration        // time until a room without viewers ends; 0: 10 s
 	Log                    *slog.Logger         // receives an entry for each request; nil: none
 	Meters                 metric.MeterProvider // records metrics; nil: none. For its views, see client.Config.
@@ -76,7 +94,7 @@ const (
 	// the maximum size requires 300 kbit/s.
 	bodyTimeout   = 30 * time.Second
 	bodyEnd       = 15 * time.Minute
-	writeTimeout  = 30 * time.Second // of each chunk of a response; may be cut to half of this time, see [response.extend]
+	writeTimeout  = 30 * time.Second // of each chunk of a response; may be cut to two thirds of this time, see [response.extend]
 	idleTimeout   = 2 * time.Minute
 	answerTimeout = 30 * time.Second // of requests other than streams
 	pingTimeout   = 2 * time.Second  // of the health check of Temporal
@@ -86,7 +104,6 @@ const (
 // Gateway is an [http.Handler] that serves the contexts of a namespace.
 type Gateway struct {
 	options Options
-	open    func(name string) (Context, error)
 	client  interface {
 		Live() bool
 		Ping(ctx context.Context) error
@@ -96,39 +113,37 @@ type Gateway struct {
 	probe   *probe
 	bodies  *byteLimit
 	answers *byteLimit
-	listing *listing
-	rooms   rooms
+	tenants *tenants
 	closing context.Context // done on shutdown, ends all streams
 	close   context.CancelFunc
 	handler http.Handler
 }
 
 // New returns a gateway. The caller shuts the client down after Close.
-func New[C Context](client Client[C], options Options) *Gateway {
+func New[T TenantClient[C], C Context](client Client[T], options Options) *Gateway {
 	options.Rate = cmp.Or(options.Rate, 50)
 	options.Burst = cmp.Or(options.Burst, int(min(max(1, 4*options.Rate), math.MaxInt32)))
+	options.TenantRate = cmp.Or(options.TenantRate, 10*options.Rate)
 	options.Streams = cmp.Or(options.Streams, 10_000)
 	options.StreamsPerAddress = cmp.Or(options.StreamsPerAddress, 1000)
+	options.StreamsPerTenant = cmp.Or(options.StreamsPerTenant, 5000)
 	options.MaxBody = cmp.Or(options.MaxBody, 32<<20)
 	options.BodyBytes = max(cmp.Or(options.BodyBytes, 256<<20), options.MaxBody)
 	options.AnswerBytes = max(cmp.Or(options.AnswerBytes, 256<<20), event.MaxAttachmentBytes)
 	options.KeepAlive = cmp.Or(options.KeepAlive, 15*time.Second)
 	options.Linger = cmp.Or(options.Linger, 10*time.Second)
 	options.Log = cmp.Or(options.Log, slog.New(slog.DiscardHandler))
+	if options.SignIn == nil {
+		options.SignIn = new(auth.Service)
+	}
 	g := &Gateway{
 		options: options, client: client, metrics: metrics.New(options.Meters),
-	}
-	known := newNames()
-	g.open = func(name string) (Context, error) {
-		c, err := client.Open(name)
-		return named{c, known}, err
 	}
 	g.probe = &probe{ping: client.Ping}
 	g.bodies = newByteLimit("request bodies", options.BodyBytes)
 	g.answers = newByteLimit("responses", options.AnswerBytes)
-	g.listing = newListing(g.probe.check, client.List)
 	g.closing, g.close = context.WithCancel(context.Background())
-	g.rooms = rooms{ctx: g.closing, linger: options.Linger, names: known, open: map[string]*room{}}
+	g.tenants = newTenants(g, client)
 	g.handler = g.guard(g.mux())
 	return g
 }
@@ -139,7 +154,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) { g.handler.
 // context is followed.
 func (g *Gateway) Close() {
 	g.close()
-	g.rooms.close()
+	g.tenants.close()
 }
 
 // Serve serves until ctx is done. Then it closes the listener, ends the streams, completes running

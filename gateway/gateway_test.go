@@ -26,11 +26,17 @@ import (
 
 const hello = `{"_tag":"UserMessageEvent","content":"Hello"}`
 
-func TestTheDescriptionIsOpenAPI(t *testing.T) {
+func readSpec(t testing.TB) (data []byte, doc *openapi3.T) {
+	t.Helper()
 	data, err := os.ReadFile("openapi.json")
 	require.NoError(t, err)
-	doc, err := openapi3.NewLoader().LoadFromData(data)
+	doc, err = openapi3.NewLoader().LoadFromData(data)
 	require.NoError(t, err)
+	return data, doc
+}
+
+func TestTheDescriptionIsOpenAPI(t *testing.T) {
+	data, doc := readSpec(t)
 	require.True(t, doc.IsOpenAPI31OrLater())
 	require.NoError(t, doc.Validate(t.Context()))
 	w := serve(t, fakeClient{log: newLog()}, gateway.Options{})

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"reflect"
 	"regexp"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -170,6 +169,7 @@ type operation struct {
 	Parameters  []any            `json:"parameters,omitempty"`
 	RequestBody any              `json:"requestBody,omitempty"`
 	Responses   map[string]reply `json:"responses"`
+	Security    *[]any           `json:"security,omitempty"` // empty: no credential; nil: that of the document
 }
 
 type reply struct {
@@ -200,17 +200,19 @@ func (a *api) document() any {
 		"info": map[string]string{
 			"title": "Chronicle", "version": "1", "summary": "Durable conversations with language models", "description": introduction,
 		},
-		"servers":    []any{map[string]string{"url": "/"}},
-		"paths":      paths,
-		"components": map[string]any{"schemas": a.schemas.Components},
+		"servers": []any{map[string]string{"url": "/"}},
+		"paths":   paths,
+		"components": map[string]any{"schemas": a.schemas.Components, "securitySchemes": map[string]any{"token": map[string]string{
+			"type": "http", "scheme": "bearer", "description": "A token of `starter token create`, or a JWT of the provider of the gateway",
+		}}},
+		"security": []any{map[string]any{"token": []any{}}, map[string]any{}}, // none: a gateway without authentication
 	}
 }
 
 var pathParameter = regexp.MustCompile(`\{(\w+)\}`)
 
 func (a *api) operation(route route, path string) operation {
-	name := runtime.FuncForPC(reflect.ValueOf(route.serve).Pointer()).Name()
-	name = name[strings.LastIndexByte(name, '.')+1:]
+	name := route.operation()
 	gateway := a.schemas.Source.Named(reflect.TypeFor[Gateway]().PkgPath(), "Gateway")
 	doc := a.schemas.Source.Doc(a.schemas.Source.Method(gateway, name), nil)
 	summary, description, _ := strings.Cut(doc, ". ")
@@ -226,6 +228,9 @@ func (a *api) operation(route route, path string) operation {
 	}
 	for _, parameter := range route.parameters {
 		o.Parameters = append(o.Parameters, a.parameter(parameter))
+	}
+	if len(route.roles) == 0 {
+		o.Security = &[]any{}
 	}
 	answer := reply{route.answer, map[string]content{}}
 	if route.result != nil {

@@ -33,8 +33,11 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 		r = r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id))
 		client := clientOf(r, g.options.Proxies)
 		control := http.NewResponseController(w)
-		out := &response{ResponseWriter: w, control: control, status: http.StatusOK}
-		defer func() { g.logRequest(r, client, out, time.Since(began)) }()
+		out := &response{ResponseWriter: w, control: control, status: http.StatusOK, client: client}
+		defer func() {
+			out.audited()
+			g.logRequest(r, client, out, time.Since(began))
+		}()
 		// An error means that the connection has no deadlines, as in tests. [response.Write] and
 		// [upload] extend the deadlines. The read deadline also applies when the server drains an
 		// unread body.
@@ -46,6 +49,9 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 		header.Set("X-Request-Id", id)
 		header.Set("X-Content-Type-Options", "nosniff")
 		header.Set("Cross-Origin-Resource-Policy", "same-origin")
+		if r.TLS != nil && bareHost(r.Host) != "localhost" { // where it would hold for the other ports, too
+			header.Set("Strict-Transport-Security", "max-age=31536000")
+		}
 		switch {
 		case !g.isAllowedHost(r.Host):
 			g.fail(out, r, problem(problemHost, http.StatusMisdirectedRequest, "Host not allowed",
@@ -104,18 +110,24 @@ type response struct {
 	deadline time.Time
 	problem  string // type of the [Problem] in the response; empty: none
 	trace    string // trace id; empty: the request is not traced
+	client   netip.Addr
+	tenant   string // "": none, or the request was not admitted
+	isBegun  bool   // the status is final
+	audit    func() // adds the entry of the audit log; nil: none, or it was added
 }
 
 func (a *response) WriteHeader(status int) {
 	a.status = status
+	a.audited()
 	a.ResponseWriter.WriteHeader(status)
 }
 
-// A client has writeTimeout, or at least half of it, to read chunkBytes. It must send chunkBytes within
+// A client has writeTimeout, or at least two thirds of it, to read chunkBytes. It must send chunkBytes within
 // bodyTimeout.
 const chunkBytes = 64 << 10
 
 func (a *response) Write(b []byte) (written int, err error) {
+	a.audited()
 	for part := range slices.Chunk(b, chunkBytes) {
 		a.extend()
 		n, err := a.ResponseWriter.Write(part)
@@ -129,10 +141,11 @@ func (a *response) Write(b []byte) (written int, err error) {
 }
 
 // extend rarely moves the deadline: for each chunk, that would add up to 10 % to the cost of
-// writing.
+// writing. HTTP/2 resets a stream at its deadline even if nothing is being written, so a keep-alive must
+// move a deadline that the next one would miss.
 func (a *response) extend() {
 	now := time.Now()
-	if a.deadline.Sub(now) > writeTimeout/2 {
+	if a.deadline.Sub(now) > writeTimeout*2/3 {
 		return
 	}
 	a.deadline = now.Add(writeTimeout)
@@ -152,7 +165,7 @@ func (g *Gateway) logRequest(r *http.Request, client netip.Addr, a *response, el
 		"request_id", requestID(r), "client", client, "method", r.Method, "path", r.URL.Path, "status", a.status, "bytes", a.bytes,
 		"duration_ms", elapsed.Milliseconds(),
 	}
-	for _, field := range [][2]string{{"context", r.PathValue("name")}, {"trace", a.trace}, {"problem", a.problem}} {
+	for _, field := range [][2]string{{"tenant", a.tenant}, {"context", r.PathValue("name")}, {"trace", a.trace}, {"problem", a.problem}} {
 		if field[1] != "" {
 			fields = append(fields, field[0], field[1])
 		}

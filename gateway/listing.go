@@ -13,12 +13,13 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/client"
 )
 
-// listing caches the head of the list of contexts. Every open page reads it every two seconds,
+// listing caches the head of the list of contexts of a tenant. Every open page reads it every two seconds,
 // while Temporal by default allows ten list calls per second and namespace.
 type listing struct {
 	ping  func(ctx context.Context) error // called before each read, so that pages learn of an outage at once
 	list  func(ctx context.Context, query string) iter.Seq2[client.Summary, error]
-	pace  *rate.Limiter
+	pace  *rate.Limiter // of all tenants
+	turn  chan struct{} // held by the read that waits for pace
 	reads singleflight.Group
 
 	mu         sync.Mutex
@@ -33,10 +34,13 @@ const (
 )
 
 func newListing(
-	ping func(context.Context) error, list func(context.Context, string) iter.Seq2[client.Summary, error],
+	pace *rate.Limiter, ping func(context.Context) error, list func(context.Context, string) iter.Seq2[client.Summary, error],
 ) *listing {
-	return &listing{ping: ping, list: list, pace: rate.NewLimiter(rate.Every(headInterval), 1)}
+	return &listing{pace: pace, turn: make(chan struct{}, 1), ping: ping, list: list}
 }
+
+// newListPace returns the limit of reads, which all lists of a namespace share.
+func newListPace() *rate.Limiter { return rate.NewLimiter(rate.Every(headInterval), 1) }
 
 type head struct {
 	at       time.Time
@@ -83,8 +87,19 @@ func (l *listing) head(ctx context.Context) (*head, error) {
 	}
 }
 
+// awaitPace lets one read of a tenant wait at a time, so that many of one do not delay those of others.
+func (l *listing) awaitPace(ctx context.Context) error {
+	select {
+	case l.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-l.turn }()
+	return l.pace.Wait(ctx)
+}
+
 func (l *listing) read(ctx context.Context, generation int) (*head, error) {
-	if err := l.pace.Wait(ctx); err != nil {
+	if err := l.awaitPace(ctx); err != nil {
 		return nil, err
 	}
 	if err := l.ping(ctx); err != nil {

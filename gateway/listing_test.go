@@ -7,6 +7,7 @@ import (
 	"iter"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
+	"github.com/seed-9ed7edd4/chronicle/gateway/auth"
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 )
 
@@ -30,6 +32,8 @@ type slowList struct {
 func newSlowList(delay time.Duration, list ...client.Summary) slowList {
 	return slowList{fakeClient: fakeClient{log: newLog(), list: list}, delay: delay, reads: new(atomic.Int32), contextsRead: new(atomic.Int32)}
 }
+
+func (c slowList) Tenant(string) (slowList, error) { return c, nil }
 
 func (c slowList) Ping(context.Context) error { return c.pingErr }
 
@@ -247,4 +251,22 @@ func TestContextsAreSearchedAndPaged(t *testing.T) {
 	for _, query := range []string{"status=busy", "limit=-1", "from=junk"} {
 		require.Equal(t, http.StatusBadRequest, w.do(http.MethodGet, "/contexts?"+query, "").status, query)
 	}
+}
+
+// Reads of one tenant do not delay those of another, however many wait.
+func TestATenantDoesNotDelayTheListsOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := gateway.New(eachTenant{"acme": {log: newLog()}, "other": {log: newLog()}}, gateway.Options{Rate: -1, Auth: claims{}})
+		defer g.Close()
+		var others sync.WaitGroup
+		defer others.Wait()
+		for range 100 {
+			others.Go(func() { ask(t.Context(), g, http.MethodGet, "/contexts", "", by("other", auth.RoleRead)...) })
+			synctest.Wait()
+			require.Equal(t, http.StatusAccepted, ask(t.Context(), g, http.MethodPost, "/contexts/demo/interrupt", "", by("other", auth.RoleWrite)...).Code)
+		}
+		began := time.Now()
+		require.Equal(t, http.StatusOK, ask(t.Context(), g, http.MethodGet, "/contexts", "", by("acme", auth.RoleRead)...).Code)
+		require.Less(t, time.Since(began), time.Second)
+	})
 }

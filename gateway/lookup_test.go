@@ -27,6 +27,8 @@ type countingLookups struct {
 	slow  time.Duration
 }
 
+func (c countingLookups) Tenant(string) (countingLookups, error) { return c, nil }
+
 func (c countingLookups) Open(name string) (*countedContext, error) {
 	log, err := c.fakeClient.Open(name)
 	return &countedContext{log, c}, err

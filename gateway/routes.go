@@ -6,10 +6,13 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"reflect"
+	"runtime"
 	"strconv"
 	"strings"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
+	"github.com/seed-9ed7edd4/chronicle/gateway/auth"
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 )
 
@@ -28,7 +31,21 @@ type route struct {
 	result     any    // a value of the type of the JSON in the response; nil: none
 	stream     string // describes the server-sent events of the response; "" for none
 	media      []string
+	roles      []auth.Role // any of which admits a sender
 }
+
+// operation returns the operation id in openapi.json.
+func (r route) operation() string {
+	name := runtime.FuncForPC(reflect.ValueOf(r.serve).Pointer()).Name()
+	return name[strings.LastIndexByte(name, '.')+1:]
+}
+
+var (
+	public  = []auth.Role{} // no credential
+	readers = []auth.Role{auth.RoleRead}
+	writers = []auth.Role{auth.RoleWrite}
+	senders = []auth.Role{auth.RoleWrite, auth.RoleApprove} // each event requires one of them
+)
 
 // parameter is one besides those in the path. Its schema is a component of openapi.json; "" for any text.
 type parameter struct{ name, in, schema, description string }
@@ -38,7 +55,7 @@ var (
 
 	routes = []route{
 		{
-			pattern: "GET /contexts", serve: (*Gateway).listContexts,
+			pattern: "GET /contexts", serve: (*Gateway).listContexts, roles: readers,
 			parameters: []parameter{
 				{"q", "query", "", "Selects names that contain this text, ignoring case"},
 				{"status", "query", "Status", "Selects contexts with this status"},
@@ -48,12 +65,12 @@ var (
 			answer: "A page of the list", result: contextPage{},
 		},
 		{
-			pattern: "POST /contexts/{name}/events", serve: (*Gateway).sendEvents,
+			pattern: "POST /contexts/{name}/events", serve: (*Gateway).sendEvents, roles: senders,
 			parameters: []parameter{{"Idempotency-Key", "header", "IdempotencyKey", "Identifies the request"}},
 			status:     http.StatusAccepted, answer: "The events were accepted. A worker records them now or when it is available", result: client.Receipt{},
 		},
 		{
-			pattern: "GET /contexts/{name}/events", serve: (*Gateway).readEvents,
+			pattern: "GET /contexts/{name}/events", serve: (*Gateway).readEvents, roles: readers,
 			parameters: []parameter{
 				{"from", "query", "EventID", "Starts after this event; absent: at the first event"},
 				limitParameter,
@@ -63,12 +80,12 @@ var (
 			stream: "`message` events with an Event, a TextDelta, a ReasoningDelta or a ToolProgress as data",
 		},
 		{
-			pattern: "GET /contexts/{name}/events/{id}/attachment", serve: (*Gateway).readAttachment,
+			pattern: "GET /contexts/{name}/events/{id}/attachment", serve: (*Gateway).readAttachment, roles: readers,
 			answer: "The bytes of the file", media: attachmentTypes(),
 		},
-		{pattern: "GET /contexts/{name}/state", serve: (*Gateway).readState, answer: "The state", result: wire.State{}},
+		{pattern: "GET /contexts/{name}/state", serve: (*Gateway).readState, roles: readers, answer: "The state", result: wire.State{}},
 		{
-			pattern: "GET /contexts/{name}/transcript", serve: (*Gateway).readTranscript,
+			pattern: "GET /contexts/{name}/transcript", serve: (*Gateway).readTranscript, roles: readers,
 			parameters: []parameter{
 				{"version", "query", "Version", "For streams: the version that the viewer has"},
 				{"Last-Event-ID", "header", "Version", "For streams: the same; overrides `version`"},
@@ -77,18 +94,18 @@ var (
 			stream: "`document` events with a Transcript as data, `patch` events with a Patch, `status` events with a StatusChange",
 		},
 		{
-			pattern: "POST /contexts/{name}/interrupt", serve: (*Gateway).interrupt,
+			pattern: "POST /contexts/{name}/interrupt", serve: (*Gateway).interrupt, roles: writers,
 			status: http.StatusAccepted, answer: "The request to stop was accepted",
 		},
 		{
-			pattern: "DELETE /contexts/{name}", serve: (*Gateway).closeContext,
+			pattern: "DELETE /contexts/{name}", serve: (*Gateway).closeContext, roles: writers,
 			parameters: []parameter{{"reason", "query", "", "The reason recorded in the log; absent: `closed`"}},
 			status:     http.StatusAccepted, answer: "The request to end the session was accepted",
 		},
-		{pattern: "GET /limits", serve: (*Gateway).readLimits, answer: "The limits", result: limits{}},
-		{pattern: "GET /healthz", serve: (*Gateway).healthy, answer: "It serves", result: health{}},
-		{pattern: "GET /readyz", serve: (*Gateway).ready, answer: "It is ready", result: readiness{}},
-		{pattern: "GET /openapi.json", serve: (*Gateway).describe, answer: "OpenAPI 3.1", result: map[string]any{}},
+		{pattern: "GET /limits", serve: (*Gateway).readLimits, roles: readers, answer: "The limits", result: limits{}},
+		{pattern: "GET /healthz", serve: (*Gateway).healthy, roles: public, answer: "It serves", result: health{}},
+		{pattern: "GET /readyz", serve: (*Gateway).ready, roles: public, answer: "It is ready", result: readiness{}},
+		{pattern: "GET /openapi.json", serve: (*Gateway).describe, roles: public, answer: "OpenAPI 3.1", result: map[string]any{}},
 	}
 )
 
@@ -103,7 +120,7 @@ func (*Gateway) describe(w http.ResponseWriter, _ *http.Request) error {
 func (g *Gateway) mux() http.Handler {
 	mux := http.NewServeMux()
 	for _, route := range routes {
-		mux.HandleFunc(route.pattern, g.traced(route.pattern, func(w http.ResponseWriter, r *http.Request) {
+		mux.HandleFunc(route.pattern, g.admitted(route, g.traced(route.pattern, func(w http.ResponseWriter, r *http.Request) {
 			_, err := url.ParseQuery(r.URL.RawQuery) // r.URL.Query ignores errors
 			if err != nil {
 				err = badRequest("invalid query: %v", err)
@@ -113,9 +130,12 @@ func (g *Gateway) mux() http.Handler {
 			if err != nil {
 				g.fail(w, r, err)
 			}
-		}))
+		})))
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if g.serveSignIn(w, r) {
+			return
+		}
 		at := r.URL.EscapedPath()
 		reject, pattern := mux.Handler(r)
 		if pattern != "" && path.Clean(at) == at {
@@ -182,4 +202,6 @@ func wantsStream(r *http.Request) bool {
 	return false
 }
 
-func (g *Gateway) context(r *http.Request) (Context, error) { return g.open(r.PathValue("name")) }
+func (g *Gateway) context(r *http.Request) (Context, error) {
+	return tenantOf(r).open(r.PathValue("name"))
+}

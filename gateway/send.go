@@ -44,6 +44,9 @@ func (g *Gateway) sendEvents(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := g.authorize(identityOf(r), events); err != nil {
+		return err
+	}
 	if key != "" {
 		assignIDs(events, key)
 	}
@@ -51,7 +54,7 @@ func (g *Gateway) sendEvents(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), answerTimeout)
 	defer cancel()
 	sent, err := c.Send(ctx, events...)
-	g.listing.invalidate()
+	tenantOf(r).listing.invalidate()
 	if errors.Is(err, client.ErrRefused) {
 		rejected := problemOf(err)
 		rejected.ClientEventIDs = sent.ClientEventIDs
@@ -61,7 +64,7 @@ func (g *Gateway) sendEvents(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if len(sent.EventIDs) == 0 {
-		g.rooms.showStored(c.Name())
+		tenantOf(r).rooms.showStored(c.Name())
 	}
 	writeJSON(w, http.StatusAccepted, sent)
 	return nil

@@ -180,6 +180,8 @@ type fakeClient struct {
 	noDeltas bool  // without deltas
 }
 
+func (c fakeClient) Tenant(string) (fakeClient, error) { return c, nil }
+
 func (c fakeClient) Open(name string) (*log, error) {
 	if _, err := client.New(client.Options{}).Open(name); err != nil {
 		return nil, err
@@ -216,7 +218,7 @@ type webServer struct {
 	spec    routers.Router
 }
 
-func serve[C gateway.Context](t testing.TB, c gateway.Client[C], options gateway.Options) *webServer {
+func serve[T gateway.TenantClient[C], C gateway.Context](t testing.TB, c gateway.Client[T], options gateway.Options) *webServer {
 	t.Helper()
 	if options.Rate == 0 {
 		options.Rate = -1

@@ -104,7 +104,7 @@ func (g *Gateway) serveStream(w http.ResponseWriter, r *http.Request, advance fu
 	for {
 		changed, err := advance(ctx, out)
 		if err == nil {
-			err = g.awaitChange(ctx, out, changed, keepAlive.C)
+			err = g.awaitChange(ctx, out, changed, keepAlive.C, func() error { return g.recheck(w, r) })
 		}
 		switch {
 		case err == nil:
@@ -127,7 +127,7 @@ func (g *Gateway) serveStream(w http.ResponseWriter, r *http.Request, advance fu
 	}
 }
 
-func (g *Gateway) awaitChange(ctx context.Context, out *stream, changed <-chan struct{}, keepAlive <-chan time.Time) error {
+func (g *Gateway) awaitChange(ctx context.Context, out *stream, changed <-chan struct{}, keepAlive <-chan time.Time, recheck func() error) error {
 	for {
 		select {
 		case <-changed:
@@ -135,6 +135,9 @@ func (g *Gateway) awaitChange(ctx context.Context, out *stream, changed <-chan s
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-keepAlive:
+			if err := recheck(); err != nil {
+				return err
+			}
 			if err := out.send([]byte(": keep-alive\n\n")); err != nil {
 				return err
 			}

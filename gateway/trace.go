@@ -9,6 +9,7 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/tracing"
 )
 
@@ -36,7 +37,7 @@ func (g *Gateway) traced(pattern string, next http.HandlerFunc) http.HandlerFunc
 		next(w, r.WithContext(ctx))
 		if span.IsRecording() {
 			span.SetAttributes(semconv.HTTPRequestMethodKey.String(method), semconv.HTTPRoute(route),
-				tracing.Context.String(r.PathValue("name")), httpRequestID.String(requestID(r)))
+				tracing.Context.String(event.JoinTenant(tenantOf(r).name, r.PathValue("name"))), httpRequestID.String(requestID(r)))
 			if out != nil {
 				span.SetAttributes(semconv.HTTPResponseStatusCode(out.status))
 				if out.status >= http.StatusInternalServerError {

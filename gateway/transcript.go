@@ -31,7 +31,7 @@ func (g *Gateway) readTranscript(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	room, leave, err := g.rooms.enter(c, wantsStream(r))
+	room, leave, err := tenantOf(r).rooms.enter(c, wantsStream(r))
 	if err != nil {
 		return err
 	}

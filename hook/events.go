@@ -26,7 +26,7 @@ const (
 // Its Epoch is lower than theirs: accept it, but ignore its events. The run with the higher Epoch
 // delivers those that the log still contains.
 type Events struct {
-	ContextName string        `json:"contextName"`
+	ContextName string        `json:"contextName"`     // TENANT/NAME in a tenant, unlike in events
 	RunID       string        `json:"runId"`           // from Temporal; of imported events, "import-" and a suffix
 	After       string        `json:"after,omitempty"` // id of the event before the first; "" at the start of the log
 	Cursor      string        `json:"cursor"`          // id of the last event

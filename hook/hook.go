@@ -66,9 +66,9 @@ const (
 
 // Request is the request of an attempt. It must not be modified.
 type Request struct {
-	ContextName string                `json:"contextName"`
-	RequestID   string                `json:"requestId"` // unique in the context
-	Attempt     int                   `json:"attempt"`   // counts from 1, over all steps of a turn
+	ContextName string                `json:"contextName"` // TENANT/NAME in a tenant, unlike in events
+	RequestID   string                `json:"requestId"`   // unique in the context
+	Attempt     int                   `json:"attempt"`     // counts from 1, over all steps of a turn
 	ProviderID  string                `json:"providerId"`
 	Model       string                `json:"model"`
 	Messages    []reducer.Message     `json:"messages"` // the system message first, if there is one

@@ -18,7 +18,7 @@ const (
 
 // Session is the complete, immutable state of a session. Fields of its JSON keep name and meaning.
 type Session struct {
-	ContextName string `json:"contextName"`
+	ContextName string `json:"contextName"` // without the tenant, like the log
 	Rules       Rules  `json:"rules,omitempty"`
 	EventCount  int    `json:"eventCount"`
 	// LastEventAt is zero if unknown. It distinguishes logs with the same number of events, because
@@ -108,7 +108,8 @@ const (
 
 // NewSession returns the session of a new context.
 func NewSession(contextName string) Session {
-	return Session{ContextName: contextName, Rules: CurrentRules, Reduced: Initial()}
+	_, local := event.CutTenant(contextName)
+	return Session{ContextName: local, Rules: CurrentRules, Reduced: Initial()}
 }
 
 // LastEventID returns the id of the newest event; "" for none.

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/exit"
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 	"github.com/seed-9ed7edd4/chronicle/starter/show"
 )
@@ -14,6 +15,7 @@ import (
 type budgetOptions struct {
 	setOptions
 	label  string
+	tenant string // of the label
 	tokens *int64
 	cost   *float64
 	none   bool
@@ -22,7 +24,7 @@ type budgetOptions struct {
 func newBudgetCommand(a *app) *cobra.Command {
 	o := budgetOptions{setOptions: setOptions{app: a}}
 	command := &cobra.Command{
-		Use:   "budget (-n NAME [--tokens N] [--cost USD] [--none] | --label LABEL=VALUE) [--json]",
+		Use:   "budget (-n NAME [--tokens N] [--cost USD] [--none] | --label LABEL=VALUE [--tenant NAME]) [--json]",
 		Short: "Show or set the budget of a context, or show the budget of a label",
 		Long: `With --tokens, --cost or --none, set the budget of a context, which limits the
 usage of all its requests, and show the event as recorded. The command replaces
@@ -31,8 +33,9 @@ under a budget have at most 4,096 tokens, unless --max-tokens of "set provider" 
 "set request" sets another limit. The context is created if it does not exist.
 
 Otherwise, show the budget of a context and its usage. With --label, show today's
-usage of a label and its daily budget, which the worker's operator sets. Days are
-in UTC. A worker must be running.`,
+usage of a label and its daily budget, which the worker's operator sets. Each
+tenant has a budget of its own for a label; that of the label "tenant" limits the
+tenant. Days are in UTC. A worker must be running.`,
 		Example: `  starter budget -n demo --tokens 100000 --cost 2.50
   starter budget -n demo
   starter budget --label team=support`,
@@ -54,6 +57,7 @@ in UTC. A worker must be running.`,
 	flags := command.Flags()
 	flags.StringVarP(&o.name, "name", "n", "", nameUsage)
 	flags.StringVar(&o.label, "label", "", "show the daily budget of a label, `LABEL=VALUE`")
+	flags.StringVar(&o.tenant, "tenant", "", "`NAME` of the tenant whose budget of the label is shown (default: that of contexts without a tenant)")
 	int64Field(flags, &o.tokens, "tokens", "maximum `NUMBER` of input and output tokens, 0 to 1,000,000,000,000 (default: no limit)")
 	floatField(flags, &o.cost, "cost", "", "maximum cost in `USD`, 0 or 0.000001 to 1,000,000,000; requires prices of the models (default: no limit)")
 	flags.BoolVar(&o.none, "none", false, "remove the budget")
@@ -76,6 +80,8 @@ func (o *budgetOptions) body() (body event.BudgetSet, isSet bool, err error) {
 		return body, false, usagef("--none: cannot be used with --tokens or --cost")
 	case o.label != "" && (o.name != "" || isLimited || o.none):
 		return body, false, usagef("--label: cannot be used with --name, --tokens, --cost or --none (the worker's operator sets the budgets of labels)")
+	case o.tenant != "" && o.label == "":
+		return body, false, usagef("--tenant: requires --label")
 	case o.label != "" && strings.IndexByte(o.label, '=') < 1:
 		return body, false, usagef("--label %q: want LABEL=VALUE", o.label)
 	}
@@ -115,8 +121,12 @@ func showLabelBudget(ctx context.Context, o budgetOptions) error {
 	if err != nil {
 		return err
 	}
+	of, err := c.Tenant(o.tenant)
+	if err != nil {
+		return exit.UsageError{Err: err}
+	}
 	label, value, _ := strings.Cut(o.label, "=")
-	state, err := c.LabelBudget(ctx, label, value)
+	state, err := of.LabelBudget(ctx, label, value)
 	if err != nil {
 		return err
 	}

@@ -48,6 +48,11 @@ func TestBudget(t *testing.T) {
 		got := starterWith(t, t.Context(), c, strings.NewReader(""), "budget", "--label", "team=support")
 		require.Equal(t, outcome{0, "team=support on 2026-01-02: 1500 of 5000 tokens, $0.02 of $2.50; reserved: 100 tokens, $0.0005\n", ""}, got)
 	})
+	t.Run("show that of a label of a tenant", func(t *testing.T) {
+		c := &fakeClient{budgets: map[string]wire.BudgetState{"acme/team=support": {Day: "2026-01-02", Spent: event.Amount{Tokens: 15}}}}
+		got := starterWith(t, t.Context(), c, strings.NewReader(""), "budget", "--label", "team=support", "--tenant", "acme")
+		require.Equal(t, outcome{0, "team=support on 2026-01-02: 15 tokens\n", ""}, got)
+	})
 	t.Run("show that of a label without usage", func(t *testing.T) {
 		c := &fakeClient{budgets: map[string]wire.BudgetState{"team=support": {Day: "2026-01-02"}}}
 		got := starterWith(t, t.Context(), c, strings.NewReader(""), "budget", "--label", "team=support")
@@ -56,6 +61,7 @@ func TestBudget(t *testing.T) {
 	})
 	for want, args := range map[string][]string{
 		"-n: missing":                         {},
+		"--tenant: requires --label":          {"-n", "demo", "--tenant", "acme"},
 		"--cost -1: out of range":             {"-n", "demo", "--cost", "-1"},
 		"--tokens: want 0 to 1000000000000":   {"-n", "demo", "--tokens", "-1"},
 		"--none: cannot be used with":         {"-n", "demo", "--none", "--tokens", "1"},

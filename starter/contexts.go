@@ -18,6 +18,7 @@ import (
 
 // contextClient is the part of [client.Client] that the commands use.
 type contextClient interface {
+	Tenant(tenant string) (contextClient, error)
 	Open(name string) (conversation, error)
 	List(ctx context.Context, query string) iter.Seq2[client.Summary, error]
 	Schedules(ctx context.Context, contextName string) iter.Seq2[client.Schedule, error]
@@ -63,6 +64,14 @@ func (c dialedClient) Open(name string) (conversation, error) {
 		return nil, err
 	}
 	return opened, nil
+}
+
+func (c dialedClient) Tenant(tenant string) (contextClient, error) {
+	of, err := c.Client.Tenant(tenant)
+	if err != nil {
+		return nil, err
+	}
+	return dialedClient{of}, nil
 }
 
 func dialClient(ctx context.Context, config client.Config) (contextClient, error) {

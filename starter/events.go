@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -56,7 +55,7 @@ func runEvents(ctx context.Context, o eventsOptions) error {
 		return usagef("--deltas: requires --follow and --json")
 	case o.run != "" && o.follow:
 		return usagef("--run: cannot be used with --follow")
-	case o.from != "" && (event.Counter(o.from) == 0 || !strings.HasPrefix(o.from, o.name+":")):
+	case o.from != "" && (event.Counter(o.from) == 0 || o.from != event.FormatID(o.name, event.Counter(o.from))):
 		return usagef("--from %q: want the id of an event of this context, like %s", o.from, event.FormatID(o.name, 1))
 	}
 	log, err := o.open(ctx, o.name)

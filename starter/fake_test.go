@@ -330,6 +330,7 @@ func (f *fakeContext) DeleteSchedule(_ context.Context, id string) error {
 // fakeClient has one or more contexts and a list.
 type fakeClient struct {
 	budgets map[string]wire.BudgetState
+	tenant  string
 	context *fakeContext
 	others  []*fakeContext
 	list    []client.Summary
@@ -379,11 +380,17 @@ func (c *fakeClient) Schedules(_ context.Context, contextName string) iter.Seq2[
 
 func (c *fakeClient) dial(context.Context, client.Config) (contextClient, error) { return c, nil }
 
+func (c *fakeClient) Tenant(tenant string) (contextClient, error) {
+	of := *c
+	of.tenant = tenant
+	return &of, nil
+}
+
 func (c *fakeClient) LabelBudget(_ context.Context, label, value string) (wire.BudgetState, error) {
 	if c.context != nil && c.context.err != nil {
 		return wire.BudgetState{}, c.context.err
 	}
-	return c.budgets[label+"="+value], nil
+	return c.budgets[event.JoinTenant(c.tenant, label)+"="+value], nil
 }
 
 func (c *fakeClient) Live() bool       { return !c.dead }

@@ -90,5 +90,9 @@ func checkNewName(name, as string) error {
 	if err := event.ValidateContextName(as); err != nil {
 		return usagef("--as: %w", err)
 	}
+	tenant, _ := event.CutTenant(name)
+	if other, _ := event.CutTenant(as); other != tenant {
+		return usagef("--as %q: a fork stays in the tenant of its origin (want a name like %s)", as, event.JoinTenant(tenant, "copy"))
+	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
+	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/exit"
 )
 
@@ -31,8 +32,21 @@ func TestForkRejectsInvalidArguments(t *testing.T) {
 		{"--at", "demo:0012"},
 		{"--at", "demo:0012", "--as", "demo"},
 		{"--at", "demo:0012", "--as", "../copy"},
+		{"--at", "demo:0012", "--as", "acme/copy"},
 	} {
 		require.Equal(t, exit.Usage, starter(t, f, "", append([]string{"fork", "-n", "demo"}, args...)...).code, args)
 	}
 	require.Empty(t, f.asked)
+}
+
+func TestCommandsTakeTheFullNameOfAContext(t *testing.T) {
+	f := newFakeOf(t, "acme/demo")
+	f.recordBodies(event.SessionStarted{}, event.UserMessage{Content: "Hello"}, event.Note{Kind: event.NoteSystem, Content: "Bye"})
+	got := starter(t, f, "", "events", "-n", "acme/demo", "--from", "demo:0002", "--json")
+	require.Zero(t, got.code, got.errOut)
+	require.Contains(t, got.out, `"id":"demo:0003"`)
+	require.NotContains(t, got.out, "acme")
+	require.Equal(t, exit.Usage, starter(t, f, "", "events", "-n", "acme/demo", "--from", "acme/demo:0002").code)
+	require.Equal(t, outcome{0, `{"contextName":"acme/other","forkedFrom":"demo:0002"}` + "\n", ""},
+		starter(t, f, "", "fork", "-n", "acme/demo", "--at", "demo:0002", "--as", "acme/other", "--json"))
 }

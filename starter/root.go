@@ -190,7 +190,7 @@ overrides the TOML profile of the temporal command.
 		newSetCommand(a), newScheduleCommand(a), newInterruptCommand(a), newCloseCommand(a),
 		newToolsCommand(a), newApproveCommand(a), newDenyCommand(a), newResultCommand(a),
 		newExportCommand(a), newImportCommand(a), newIngestCommand(a), newVerifyCommand(a), newForkCommand(a), newRerunCommand(a),
-		newServeCommand(a, gateway.FlagSet), newDoctorCommand(a),
+		newServeCommand(a, gateway.FlagSet), newTokenCommand(a, gateway.FlagSet), newDoctorCommand(a),
 	)
 	referToExitCodes(root)
 	return root
@@ -256,7 +256,7 @@ func nameFlag(command *cobra.Command, name *string, value, usage string) {
 const nameUsage = "`NAME` of the context" + nameRule + "; required"
 
 // nameRule is event.ValidateContextName in words.
-const nameRule = ", 1-128 of A-Z a-z 0-9 . _ -, starting with a letter or digit"
+const nameRule = ", 1-128 of A-Z a-z 0-9 . _ -, starting with a letter or digit, perhaps after TENANT/"
 
 func (a *app) printJSON(value any) error {
 	encoder := json.NewEncoder(terminal.NewJSONWriter(a.out))

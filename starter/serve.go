@@ -34,11 +34,10 @@ func newServeCommand(a *app, flags *pflag.FlagSet) *cobra.Command {
 		Long: `Serve the contexts of the namespace over HTTP until Ctrl-C: as a web page at /,
 and as JSON, server-sent events and JSON Patch, described at /openapi.json.
 
-There is no authentication: anyone who can reach the address can read and write
-all contexts. Serve on this machine only, or behind a proxy that authenticates
-clients. Behind a proxy, set --host to the name that clients use and
---trust-proxy to the address of the proxy; otherwise all clients share one rate
-limit.
+On this machine, clients need no authentication. To serve other machines, set
+--auth, --host to the name that clients use, and --tls-cert and --tls-key. Make
+tokens with "starter token". Behind a proxy, set --trust-proxy to its address;
+otherwise all clients share one rate limit.
 
 When it accepts requests, the command prints one line,
 "ready url=... temporal=... deltas=...". It logs to standard error. On SIGHUP, it
@@ -47,6 +46,7 @@ reads the file of --config again and applies the log level.
 With --check, do not serve: ask the gateway at --listen whether it is ready, and
 exit with 0 if it is. Use it as the health check of the container.`,
 		Example: `  starter serve
+  starter serve --listen :443 --host chronicle.example --auth tokens --tls-cert cert.pem --tls-key key.pem
   starter serve --listen 127.0.0.1:9000 --host chronicle.example --trust-proxy 127.0.0.1`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -79,10 +79,16 @@ func (a *app) checkGateway() ([]netip.Prefix, error) {
 	if math.IsNaN(o.Rate) || math.IsInf(o.Rate, 0) {
 		return nil, usagef("%s %v: want a number like 50, or -1 for no limit", c.Label("rate"), o.Rate)
 	}
+	if err := a.checkAuth(); err != nil {
+		return nil, err
+	}
 	return a.proxies()
 }
 
 func (a *app) runServe(ctx context.Context, proxies []netip.Prefix) error {
+	if err := a.checkAccess(); err != nil {
+		return err
+	}
 	gc.Relax(os.Getenv)
 	o := a.gateway
 	ctx, stop := context.WithCancel(ctx)
@@ -113,6 +119,19 @@ func (a *app) runServe(ctx context.Context, proxies []netip.Prefix) error {
 			a.config.Label("listen"), o.Listen, err)
 	}
 	defer listener.Close()
+	options := gateway.Options{
+		Page: page.Handler(), Hosts: o.Hosts, Rate: o.Rate, Proxies: proxies, Meters: exported.Meters(), Tracers: exported.Tracers(),
+		Log: logging.Structured(log, "", zap.DebugLevel),
+	}
+	closeAudit, err := a.secure(ctx, &options, log)
+	if err != nil {
+		return err
+	}
+	defer closeAudit()
+	served, err := a.withTLS(listener, log)
+	if err != nil {
+		return err
+	}
 	a.tracers = exported.Tracers()
 	c, err := a.connect(ctx)
 	if err != nil {
@@ -128,17 +147,7 @@ func (a *app) runServe(ctx context.Context, proxies []netip.Prefix) error {
 		return err
 	}
 	a.grace.Store(int64(gateway.DrainTimeout + grace))
-	return gateway.New(c, gateway.Options{
-		Page: page.Handler(), Hosts: o.Hosts, Rate: o.Rate, Proxies: proxies, Meters: exported.Meters(), Tracers: exported.Tracers(),
-		Log: logging.Structured(log, "", zap.DebugLevel),
-	}).Serve(ctx, listener)
-}
-
-func (a *app) warnAboutAccess(log *zap.Logger) {
-	host, _, _ := net.SplitHostPort(a.gateway.Listen) // it is valid
-	if address, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !address.IsLoopback()) {
-		log.Warn("no authentication: anyone who can reach the address can read and write all contexts", zap.String("listen", a.gateway.Listen))
-	}
+	return gateway.New(c, options).Serve(ctx, served)
 }
 
 func (a *app) proxies() (proxies []netip.Prefix, err error) {
@@ -164,7 +173,11 @@ type serving struct {
 }
 
 func (a *app) announceGateway(c contextClient, listener net.Listener, exported *telemetry.Telemetry) error {
-	s := serving{URL: "http://" + listener.Addr().String(), Temporal: event.Redact(a.address(), 0), Deltas: c.Live()}
+	scheme := "http://"
+	if a.gateway.TLSCert != "" {
+		scheme = "https://"
+	}
+	s := serving{URL: scheme + listener.Addr().String(), Temporal: event.Redact(a.address(), 0), Deltas: c.Live()}
 	rest := ""
 	if address := exported.Address(); address != "" {
 		s.Metrics = "http://" + address + "/metrics"

@@ -154,7 +154,7 @@ func TestServeReportsAPortInUse(t *testing.T) {
 }
 
 func TestServeSaysWhatToDoAboutAnAddressOfAnotherMachine(t *testing.T) {
-	got := starter(t, newFake(t), "", "serve", "--listen", "192.0.2.1:0")
+	got := starter(t, newFake(t), "", "serve", "--listen", "192.0.2.1:0", "--auth", "none")
 	require.Equal(t, exit.Failure, got.code)
 	require.Contains(t, got.errOut, " (choose an address of this machine and a port that you may use, like 127.0.0.1:8080)\n")
 }
@@ -183,15 +183,6 @@ func TestServeLogsTheErrorOfItsStartAsJSON(t *testing.T) {
 			require.Equal(t, []string{"error", "failed"}, []string{line.Level, line.Msg})
 			require.Contains(t, line.Error, test.want)
 		})
-	}
-}
-
-func TestServeWarnsAboutMissingAuthentication(t *testing.T) {
-	ctx, stop := context.WithCancel(t.Context())
-	stop()
-	for listen, warns := range map[string]bool{"127.0.0.1:0": false, "localhost:0": false, "0.0.0.0:0": true, ":0": true} {
-		got := starterWith(t, ctx, &fakeClient{context: newFake(t)}, strings.NewReader(""), "serve", "--listen", listen)
-		require.Equal(t, warns, strings.Contains(got.errOut, "no authentication"), "%s: %s", listen, got.errOut)
 	}
 }
 

@@ -86,6 +86,7 @@ func runUsage(ctx context.Context, o usageOptions) error {
 			continue
 		}
 		for _, e := range log {
+			e.ContextName = name // with the tenant
 			table.Add(e)
 		}
 	}

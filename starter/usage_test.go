@@ -51,14 +51,14 @@ func TestUsageOfAContext(t *testing.T) {
 
 func TestUsageOfAllContexts(t *testing.T) {
 	other := newFake(t)
-	other.Rename("other")
+	other.Rename("acme/demo") // whose events say demo
 	spent(other)
-	c := &fakeClient{context: spent(newFake(t)), others: []*fakeContext{other}, list: []client.Summary{{ContextName: "other"}, {ContextName: "demo"}}}
+	c := &fakeClient{context: spent(newFake(t)), others: []*fakeContext{other}, list: []client.Summary{{ContextName: "acme/demo"}, {ContextName: "demo"}}}
 	got := starterWith(t, t.Context(), c, nil, "usage")
-	require.Equal(t, outcome{0, "CONTEXT  ATTEMPTS  INPUT  CACHED  OUTPUT  REASONING  COST\n" +
-		"demo     3         ~22    4       ~30     20         ~$0.0042+\n" +
-		"other    3         ~22    4       ~30     20         ~$0.0042+\n" +
-		"total    6         ~44    8       ~60     40         ~$0.0084+\n", ""}, got)
+	require.Equal(t, outcome{0, "CONTEXT    ATTEMPTS  INPUT  CACHED  OUTPUT  REASONING  COST\n" +
+		"acme/demo  3         ~22    4       ~30     20         ~$0.0042+\n" +
+		"demo       3         ~22    4       ~30     20         ~$0.0042+\n" +
+		"total      6         ~44    8       ~60     40         ~$0.0084+\n", ""}, got)
 }
 
 func TestUsageSkipsAContextThatCannotBeRead(t *testing.T) {

@@ -33,7 +33,7 @@ func callOf(ctx context.Context) call {
 // the context and the same for all attempts of the call. It is empty outside of a call.
 func CallID(ctx context.Context) string { return callOf(ctx).id }
 
-// ContextName returns the name of the calling context; empty outside of a call.
+// ContextName returns the name of the calling context, TENANT/NAME in a tenant; empty outside of a call.
 func ContextName(ctx context.Context) string { return callOf(ctx).contextName }
 
 // Progress shows a text to followers, in place of the previous one. It is neither recorded nor sent

@@ -118,6 +118,30 @@ func quoted(t *testing.T, text string) string {
 	return string(data)
 }
 
+// inContext is a set whose calls come from a context.
+type inContext struct {
+	storing
+	contextName string
+}
+
+func (s inContext) Call(ctx context.Context, r activities.ToolCallRequest) activities.ToolCallResult {
+	r.ContextName = s.contextName
+	return s.storing.Call(ctx, r)
+}
+
+func TestAReferenceReadsNoResultOfAnotherTenant(t *testing.T) {
+	set, _ := producing(t, long(50_000))
+	for _, tenant := range []string{"", "acme/", "other/"} {
+		ref := refPattern.FindStringSubmatch(call(t, inContext{set, tenant + "demo"}, "produce", "{}"))[1]
+		for _, reader := range []string{"demo", "acme/demo", "other/demo", "acme/another"} {
+			result := inContext{set, reader}.Call(t.Context(), request("read_result", `{"ref":"`+ref+`"}`))
+			tenantOfReader, _ := event.CutTenant(reader)
+			require.Equal(t, event.JoinTenant(tenantOfReader, "demo") != tenant+"demo", result.IsError, "%s reads that of %sdemo", reader, tenant)
+			require.Equal(t, result.IsError, strings.Contains(string(result.Error), "no result has this ref"))
+		}
+	}
+}
+
 func TestALargeResultIsStoredWithoutSecrets(t *testing.T) {
 	const key, word = "sk-abcdefghijklmnopqrstuv", "hunter2-hunter2"
 	for name, value := range map[string]any{

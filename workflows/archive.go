@@ -64,7 +64,7 @@ func (r *run) archive(ctx workflow.Context) workflow.Future {
 	options.RetryPolicy = &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, MaximumInterval: 5 * time.Second}
 	options.Summary = "archive up to " + r.session.LastEventID()
 	return workflow.ExecuteActivity(workflow.WithActivityOptions(r.traced(ctx), options), acts.Archive,
-		activities.ArchiveInput{ContextName: r.session.ContextName, Through: r.session.EventCount, Earlier: r.archived.isIncomplete})
+		activities.ArchiveInput{ContextName: r.name, Through: r.session.EventCount, Earlier: r.archived.isIncomplete})
 }
 
 // archiveEndedSession waits for the archive without a time limit, but returns when new input

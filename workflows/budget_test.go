@@ -34,7 +34,7 @@ func newBudgetWorld(t *testing.T) *budgetWorld {
 	w := &budgetWorld{TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment(), t: t}
 	w.SetTestTimeout(30 * time.Second)
 	w.SetStartTime(time.Date(2026, 1, 2, 23, 0, 0, 0, time.UTC))
-	w.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: wire.BudgetID("team", "support")})
+	w.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: wire.BudgetID("", "team", "support")})
 	w.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{workflows.Interceptor()}})
 	w.RegisterWorkflowWithOptions(workflows.Budget, workflow.RegisterOptions{Name: wire.WorkflowBudget})
 	return w

@@ -201,7 +201,7 @@ func (r *run) restore(c *continuation) error {
 		r.trace = *c.Trace
 	}
 	if err := r.begin(activities.OpenInput{
-		ContextName: r.session.ContextName, ContinuedRunID: workflow.GetInfo(r.ctx).ContinuedExecutionRunID, After: session.EventCount,
+		ContextName: r.name, ContinuedRunID: workflow.GetInfo(r.ctx).ContinuedExecutionRunID, After: session.EventCount,
 		Unarchived: c.Unarchived,
 	}); err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 )
 
 func (r *run) open() error {
-	if err := r.begin(activities.OpenInput{ContextName: r.session.ContextName}); err != nil {
+	if err := r.begin(activities.OpenInput{ContextName: r.name}); err != nil {
 		return err
 	}
 	r.archived.complete = r.position()
@@ -89,7 +89,7 @@ func opening(ctx workflow.Context) workflow.Context {
 func (r *run) checkStore(id string) {
 	if r.storeID != "" && id != "" && r.storeID != id {
 		panic(fmt.Sprintf("context %s belongs to blob store %s, and this worker has blob store %s (set --blob-url or BLOB_URL)",
-			r.session.ContextName, id, r.storeID))
+			r.name, id, r.storeID))
 	}
 }
 
@@ -115,7 +115,7 @@ func (r *run) register(after int) {
 	r.registration.historyLength = info.GetCurrentHistoryLength()
 	var result activities.OpenResult
 	ctx := opening(r.traced(r.ctx))
-	in := activities.OpenInput{ContextName: r.session.ContextName, After: after, Reset: true, HasSession: true}
+	in := activities.OpenInput{ContextName: r.name, After: after, Reset: true, HasSession: true}
 	if err := workflow.ExecuteLocalActivity(ctx, acts.Open, in).Get(ctx, &result); err != nil {
 		panic(fmt.Sprintf("open context %s after a reset: %v", in.ContextName, err))
 	}

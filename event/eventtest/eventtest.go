@@ -23,6 +23,12 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
+// ContextName generates names of contexts, with and without a tenant. They are often similar.
+func ContextName() *rapid.Generator[string] {
+	name := rapid.OneOf(rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9._-]{0,12}`), rapid.SampledFrom([]string{"a", "A", "a.", "a-", "contexts", "tenants"}))
+	return rapid.OneOf(name, rapid.Custom(func(t *rapid.T) string { return name.Draw(t, "tenant") + "/" + name.Draw(t, "local") }))
+}
+
 // Epoch is the time at which generated logs begin.
 var Epoch = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 

@@ -8,6 +8,7 @@
 //	composer.js      the input box; limits.js checks attachments
 //	outbox.js        sends messages
 //	dom.js           creates elements; visible.js shows hidden characters
+//	signin.js        signing in and out
 //	request.js, sse.js, backoff.js, money.js, storage.js, theme.js    utilities
 //	lib/             third-party libraries
 
@@ -20,8 +21,11 @@ import { Conversation } from "./conversation.js";
 import { build } from "./entry.js";
 import { spending } from "./money.js";
 import { Outbox } from "./outbox.js";
+import { arrive } from "./signin.js";
 import { follow } from "./transcript.js";
 import { visible } from "./visible.js";
+
+await arrive();
 
 const conversation = new Conversation({
   scroller: $("scroller"), list: $("entries"), toNewest: $("newest"), announcer: $("announcer"),

@@ -1,10 +1,13 @@
-// request is fetch without caching. Its errors are fit for users: a Problem from the
+import { signIn } from "./signin.js";
+
+// request is fetch without caching. When a session has ended, it never resolves: signing in loads the page again. Its errors are fit for users: a Problem from the
 // gateway, or an unreachable gateway.
 export async function request(url, options) {
   const response = await fetch(url, { cache: "no-store", ...options }).catch((error) => {
     // The messages of network errors differ between browsers.
     throw options?.signal?.aborted ? error : new Error("the gateway is unreachable");
   });
+  if (response.status === 401) return signIn();
   if (!response.ok) throw new Problem(response.status, await response.json().catch(() => ({})));
   return response;
 }

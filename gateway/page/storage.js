@@ -19,3 +19,12 @@ export function store(name, value) {
     return value === undefined;
   }
 }
+
+// clear removes all values.
+export function clear() {
+  try {
+    sessionStorage.clear();
+  } catch {
+    // the browser denies storage
+  }
+}

@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -44,6 +45,7 @@ var chromium = sync.OnceValues(func() (context.Context, error) {
 		chromedp.ExecPath(find()),
 		chromedp.DisableGPU,
 		chromedp.Flag("disable-quic", true),
+		chromedp.Flag("ignore-certificate-errors", true), // certificates of tests are self-signed
 		// A process for each page of a test costs more than the test.
 		chromedp.Flag("process-per-site", true),
 		chromedp.Flag("disable-site-isolation-trials", true),
@@ -237,8 +239,8 @@ func (t *Tab) Eval(expression string, into any) {
 	}
 }
 
-// Await evaluates an expression every 15 ms until it is true; an exception counts as false. Unlike
-// an animation frame, this renders nothing.
+// Await evaluates an expression every 15 ms until it is true; an exception counts as false. It
+// continues on the page that the tab goes to. Unlike an animation frame, this renders nothing.
 func (t *Tab) Await(expression string) {
 	t.tb.Helper()
 	t.await(expression, "scheduler.postTask(look, { delay: 15 })") // some tests replace setTimeout
@@ -247,7 +249,7 @@ func (t *Tab) Await(expression string) {
 // await returns the JSON of the value. Again is a statement that schedules the next look.
 func (t *Tab) await(expression, again string) string {
 	t.tb.Helper()
-	value, err := t.promised(`new Promise((resolve) => {
+	promise := `new Promise((resolve) => {
 		const value = () => {
 			try {
 				return (` + expression + `);
@@ -261,12 +263,21 @@ func (t *Tab) await(expression, again string) string {
 			else ` + again + `;
 		};
 		look();
-	})`)
+	})`
+	value, err := t.promised(promise)
+	for began := time.Now(); err != nil && hasNavigated(err) && time.Since(began) < timeout; {
+		value, err = t.promised(promise)
+	}
 	if err != nil {
 		seen, _ := t.promised("Promise.resolve(document.body.innerText)")
 		t.tb.Fatalf("await %s: %v\nText of the page:\n%s", expression, err, seen)
 	}
 	return value
+}
+
+// hasNavigated reports whether an evaluation failed because the tab went to another page.
+func hasNavigated(err error) bool {
+	return strings.Contains(err.Error(), "Inspected target navigated or closed") || strings.Contains(err.Error(), "Execution context was destroyed")
 }
 
 func (t *Tab) promised(promise string) (string, error) {

@@ -44,7 +44,7 @@ func (l *Log) Record(events ...event.Event) (ids []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, e := range events {
-		e.ContextName = l.name
+		_, e.ContextName = event.CutTenant(l.name)
 		if e.Tag().Class() != event.ClassEphemeral {
 			e.ParentID = ""
 			if l.last > 0 {

@@ -165,14 +165,38 @@ func (t *Table) level(level *Level) {
 
 // Gateway is the settings of the gateway, starter serve.
 type Gateway struct {
-	Listen   string
-	Hosts    []string
-	Rate     float64
-	Proxies  []string // IP addresses and networks
-	Metrics  string
-	LogLevel Level
-	JSON     bool
+	Listen  string
+	Hosts   []string
+	Rate    float64
+	Proxies []string // IP addresses and networks
+	Auth    []string // AuthNone alone, or some of the others
+	Tokens  string
+	OIDC    OIDC
+	// ProxyHeaders and OIDC.Claims have the form subject=NAME, tenant=NAME or roles=NAME.
+	ProxySecretFile string
+	ProxyHeaders    []string
+	DefaultRoles    []string
+	SessionKeyFile  string
+	TLSCert, TLSKey string
+	Audit           string
+	Metrics         string
+	LogLevel        Level
+	JSON            bool
 }
+
+// OIDC is the settings of an OpenID Connect provider.
+type OIDC struct {
+	Issuer, ClientID, ClientSecretFile string
+	Claims                             []string
+}
+
+// Values of Gateway.Auth.
+const (
+	AuthTokens = "tokens"
+	AuthOIDC   = "oidc"
+	AuthProxy  = "proxy"
+	AuthNone   = "none"
+)
 
 // Table returns the settings in the table [gateway] of the file.
 func (g *Gateway) Table() *Table {
@@ -184,6 +208,24 @@ func (g *Gateway) Table() *Table {
 		"`REQUESTS` per second per client address, with bursts of four times as many; 0: 50; negative: unlimited")
 	t.StringArrayVar(&g.Proxies, "trust-proxy", nil,
 		"IP `ADDRESS` or network, like 10.0.0.0/8, of a proxy whose X-Forwarded-For is trusted; may be repeated")
+	t.StringArrayVar(&g.Auth, "auth", nil,
+		"`METHOD` by which clients authenticate: tokens, oidc or proxy; may be repeated; none: anyone may do everything (default: none on this machine; beyond it, required)")
+	t.StringVar(&g.Tokens, "tokens", DefaultDataDir+"/tokens.jsonl", "`FILE` of hashed tokens, which starter token changes")
+	t.StringVar(&g.OIDC.Issuer, "oidc-issuer", "", "`URL` of the OpenID Connect provider")
+	t.StringVar(&g.OIDC.ClientID, "oidc-client-id", "", "`ID` of the gateway at the provider, and the audience of the JWTs that it accepts")
+	t.StringVar(&g.OIDC.ClientSecretFile, "oidc-client-secret-file", "", "`FILE` with the secret of this client (default: none, a public client)")
+	t.StringArrayVar(&g.OIDC.Claims, "oidc-claim", nil,
+		"`FIELD=CLAIM` with subject, tenant or roles as the field; may be repeated (default: subject=sub, roles=roles, no tenant)")
+	t.StringVar(&g.ProxySecretFile, "proxy-secret-file", "", "`FILE` with the value of X-Chronicle-Proxy-Secret, by which the proxy proves itself")
+	t.StringArrayVar(&g.ProxyHeaders, "proxy-header", nil,
+		"`FIELD=HEADER` like --oidc-claim; may be repeated (default: subject=X-Forwarded-User, roles=X-Forwarded-Groups, no tenant)")
+	t.StringArrayVar(&g.DefaultRoles, "default-role", nil,
+		"`ROLE` of people for whom provider or proxy name none: read, write, approve or admin; may be repeated (default: none, who may do nothing)")
+	t.StringVar(&g.SessionKeyFile, "session-key-file", "",
+		"`FILE` with a random text of at least 32 bytes, which encrypts the cookies of the page; the same for all gateways (default: random, people sign in after each restart)")
+	t.StringVar(&g.TLSCert, "tls-cert", "", "PEM `FILE` with the certificate chain for HTTPS; read again when it changes (default: none, HTTP)")
+	t.StringVar(&g.TLSKey, "tls-key", "", "PEM `FILE` with the private key of the certificate")
+	t.StringVar(&g.Audit, "audit", "", "append a JSON line for each request to `FILE`, a new one when it was renamed (default: none)")
 	t.metrics(&g.Metrics)
 	t.level(&g.LogLevel)
 	t.BoolVar(&g.JSON, "json", false, "print the ready line and the log as JSON")

@@ -109,7 +109,7 @@ func TestLinesOfTheTemporalSDKHaveTheFieldsOfTheLog(t *testing.T) {
 	sdk := logging.Temporal(log)
 	sdk.Info("Started Worker")
 	sdk.Warn("Failed to poll for task.", "WorkerType", "ActivityWorker", "Error", errors.New("worker stopping"))
-	sdk.Warn("Failed to process workflow task.", "Namespace", "default", "WorkflowID", "context:demo", "RunID", "r", "Attempt", 3, "Error", errors.New("lost"))
+	sdk.Warn("Failed to process workflow task.", "Namespace", "default", "WorkflowID", "context:acme/demo", "RunID", "r", "Attempt", 3, "Error", errors.New("lost"))
 	workflow := sdklog.With(sdk, "WorkflowType", "Context", "WorkflowID", "context:demo", "RunID", "r", "Attempt", 1)
 	workflow.Debug("NewTimer")
 	workflow.Info("request sent", "request", "demo:r1")
@@ -117,7 +117,7 @@ func TestLinesOfTheTemporalSDKHaveTheFieldsOfTheLog(t *testing.T) {
 	activity.Info("tool panicked", "call", "c1")
 	activity.Warn("RecordActivityHeartbeat with error", "Error", context.Canceled)
 	require.Equal(t, []map[string]any{
-		{"level": "warn", "logger": "temporal-sdk", "msg": "Failed to process workflow task.", "context": "demo", "run": "r", "task_attempt": 3.0, "error": "lost"},
+		{"level": "warn", "logger": "temporal-sdk", "msg": "Failed to process workflow task.", "context": "acme/demo", "run": "r", "task_attempt": 3.0, "error": "lost"},
 		{"level": "info", "logger": "workflow", "msg": "request sent", "context": "demo", "run": "r", "request": "demo:r1"},
 		{"level": "info", "logger": "activity", "msg": "tool panicked", "workflow": "send:x", "activity": "CallTool", "trace": "00000000000000000000000000000001", "call": "c1"},
 	}, lines(t, out))

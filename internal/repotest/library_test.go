@@ -29,7 +29,7 @@ func TestExamplesImportPublicPackagesOnly(t *testing.T) {
 }
 
 func TestPublicPackagesHaveAnExample(t *testing.T) {
-	for _, pkg := range []string{"activities", "client", "event", "gateway", "hook", "llm", "reducer", "tool", "workflows", "worker/contexts"} {
+	for _, pkg := range []string{"activities", "client", "event", "gateway", "gateway/auth", "hook", "llm", "reducer", "tool", "workflows", "worker/contexts"} {
 		example, err := os.ReadFile(filepath.Join(pkg, "example_test.go"))
 		if err == nil {
 			require.Contains(t, string(example), "// Output:", pkg)

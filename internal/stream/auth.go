@@ -115,7 +115,8 @@ func (a Auth) options(urls string) ([]nats.Option, error) {
 		if err != nil {
 			return nil, fmt.Errorf("password file: %w", err)
 		}
-		options = append(options, nats.UserInfo(a.User, password))
+		// A server can keep users from the responses to others.
+		options = append(options, nats.UserInfo(a.User, password), nats.CustomInboxPrefix(nats.InboxPrefix+token(a.User)))
 	case a.Token != "" || a.TokenFile != "":
 		token, err := secret(a.Token, a.TokenFile)
 		if err != nil {

@@ -201,17 +201,16 @@ func (c *Conn) AskRoundTrip(ctx context.Context) (time.Duration, error) {
 	return took, nil
 }
 
-func (c *Conn) deltaSubject(contextName string) string {
-	return c.prefix + "." + token(contextName) + ".delta"
+func (c *Conn) deltaSubject(contextName string) string { return c.subject(contextName, "delta") }
+func (c *Conn) askSubject(contextName string) string   { return c.subject(contextName, "ask") }
+func (c *Conn) stopSubject(contextName string) string  { return c.subject(contextName, "stop") }
+
+func (c *Conn) subject(contextName, kind string) string {
+	tenant, local := event.CutTenant(contextName)
+	return c.prefix + "." + token(cmp.Or(tenant, noTenant)) + "." + token(local) + "." + kind
 }
 
-func (c *Conn) askSubject(contextName string) string {
-	return c.prefix + "." + token(contextName) + ".ask"
-}
-
-func (c *Conn) stopSubject(contextName string) string {
-	return c.prefix + "." + token(contextName) + ".stop"
-}
+const noTenant = "_" // no tenant has this name
 
 // token encodes dots, which separate the tokens of a subject, and other special characters.
 func token(name string) string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/url"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/seed-9ed7edd4/chronicle/event/eventtest"
 	"github.com/seed-9ed7edd4/chronicle/internal/natsserver"
 	"github.com/seed-9ed7edd4/chronicle/internal/stream"
 )
@@ -92,6 +94,20 @@ func TestNamesAreEncodedAsOneToken(t *testing.T) {
 		a, b := rapid.String().Draw(t, "a"), rapid.String().Draw(t, "b")
 		require.Regexp(t, `^[A-Za-z0-9_=-]*$`, stream.Token(a))
 		require.Equal(t, a == b, stream.Token(a) == stream.Token(b), "the encoding is unique")
+	})
+}
+
+func TestContextsHaveDistinctSubjects(t *testing.T) {
+	server := startServer(t)
+	conn, err := stream.Connect(server.URL(), stream.Options{Namespace: "a.b"})
+	require.NoError(t, err)
+	defer conn.Close()
+	require.Equal(t, "chronicle.a=2Eb._.demo.delta", conn.Subject("demo", "delta"))
+	require.Equal(t, "chronicle.a=2Eb.acme._=2E.ask", conn.Subject("acme/_.", "ask"))
+	rapid.Check(t, func(t *rapid.T) {
+		one, other := eventtest.ContextName().Draw(t, "one"), eventtest.ContextName().Draw(t, "other")
+		require.Equal(t, one == other, conn.Subject(one, "delta") == conn.Subject(other, "delta"))
+		require.Equal(t, 4, strings.Count(conn.Subject(one, "delta"), "."))
 	})
 }
 

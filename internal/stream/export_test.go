@@ -20,4 +20,6 @@ func (p *Parts) Held() int { return cap(p.parts.data) }
 
 var Token = token
 
+func (c *Conn) Subject(contextName, kind string) string { return c.subject(contextName, kind) }
+
 var Dial = dialer{}.Dial

@@ -133,7 +133,7 @@ func newScript(t *testing.T, server *natsserver.Server) *script {
 	require.NoError(t, err)
 	t.Cleanup(nc.Close)
 	s := &script{t: t, nats: nc, asks: make(chan *nats.Msg, 10)}
-	_, err = nc.ChanSubscribe("chronicle.default.demo.ask", s.asks)
+	_, err = nc.ChanSubscribe("chronicle.default._.demo.ask", s.asks)
 	require.NoError(t, err)
 	require.NoError(t, nc.Flush())
 	return s
@@ -141,7 +141,7 @@ func newScript(t *testing.T, server *natsserver.Server) *script {
 
 func (s *script) publish(data []byte) {
 	s.t.Helper()
-	require.NoError(s.t, s.nats.Publish("chronicle.default.demo.delta", data))
+	require.NoError(s.t, s.nats.Publish("chronicle.default._.demo.delta", data))
 }
 
 // asked waits until the subscription requests the text so far, and requires that it shows
@@ -220,9 +220,9 @@ func TestAWorkerRespondsOnlyToInboxes(t *testing.T) {
 	require.NoError(t, err)
 	const inbox = "_INBOX.mine"
 	stop := `{"requestId":"demo:r0001","reason":"user"}`
-	require.NoError(t, viewer.PublishRequest("chronicle.default.demo.stop", "chronicle.default.demo.delta", []byte(stop)))
-	for _, reply := range []string{"chronicle.default.demo.stop", "chronicle.default.demo.delta", inbox} {
-		require.NoError(t, viewer.PublishRequest("chronicle.default.demo.ask", reply, []byte(`{}`)))
+	require.NoError(t, viewer.PublishRequest("chronicle.default._.demo.stop", "chronicle.default._.demo.delta", []byte(stop)))
+	for _, reply := range []string{"chronicle.default._.demo.stop", "chronicle.default._.demo.delta", inbox} {
+		require.NoError(t, viewer.PublishRequest("chronicle.default._.demo.ask", reply, []byte(`{}`)))
 	}
 	for {
 		msg, err := heard.NextMsgWithContext(within(t))

@@ -123,7 +123,7 @@ func TestDeltaIsEncodedAsAnEvent(t *testing.T) {
 	listener, err := nats.Connect(server.URL())
 	require.NoError(t, err)
 	t.Cleanup(listener.Close)
-	heard, err := listener.SubscribeSync("chronicle.default.demo.delta")
+	heard, err := listener.SubscribeSync("chronicle.default._.demo.delta")
 	require.NoError(t, err)
 	require.NoError(t, listener.Flush())
 	b := broadcast(t, connect(t, server, stream.Options{}), first("demo", 7), neverStopped(t))

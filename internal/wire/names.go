@@ -64,7 +64,7 @@ const MemoPreviousRun = "chronicle-previous-run"
 
 const workflowIDPrefix = "context:"
 
-// WorkflowID returns the id of a context's workflow: context:demo.
+// WorkflowID returns the id of a context's workflow: context:demo, or context:acme/demo for the tenant acme.
 func WorkflowID(contextName string) string { return workflowIDPrefix + contextName }
 
 // ContextName is the inverse of [WorkflowID]; ok is false for any other workflow id.
@@ -78,9 +78,13 @@ func ContextName(workflowID string) (name string, ok bool) {
 
 const budgetPrefix = "budget:"
 
-// BudgetID is the workflow id of the budget of a label and a value, like "budget:team=support".
-func BudgetID(label, value string) string {
-	id := budgetPrefix + url.QueryEscape(label) + "=" + url.QueryEscape(value)
+// BudgetID is the workflow id of the budget of a label and a value, like "budget:team=support" or
+// "budget:acme/team=support". Tenants share no budget; that of the label [event.LabelTenant] has the tenant as value.
+func BudgetID(tenant, label, value string) string {
+	if label == event.LabelTenant {
+		tenant = ""
+	}
+	id := budgetPrefix + event.JoinTenant(tenant, url.QueryEscape(label)) + "=" + url.QueryEscape(value)
 	if len(id) > maxBudgetID {
 		return fmt.Sprintf("%s%x", budgetPrefix, sha256.Sum256([]byte(id)))
 	}
@@ -100,7 +104,11 @@ func ParseScheduleID(scheduleID string) (contextName, id string, ok bool) {
 	if !ok {
 		return "", "", false
 	}
-	contextName, id, _ = strings.Cut(names, "/")
+	i := strings.LastIndexByte(names, '/')
+	if i < 0 {
+		return "", "", false
+	}
+	contextName, id = names[:i], names[i+1:]
 	return contextName, id, event.ValidateContextName(contextName) == nil && id != ""
 }
 

@@ -3,6 +3,7 @@ package wire_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/event/eventtest"
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
@@ -28,8 +30,11 @@ func TestNamesOfTheProtocolNeverChange(t *testing.T) {
 		"reserve":                             wire.UpdateReserve,
 		"settle":                              wire.SignalSettle,
 		"budget":                              wire.QueryBudget,
-		"budget:team=support":                 wire.BudgetID("team", "support"),
-		"budget:a%3Db=c%2Fd+%0A":              wire.BudgetID("a=b", "c/d \n"),
+		"budget:team=support":                 wire.BudgetID("", "team", "support"),
+		"budget:a%3Db=c%2Fd+%0A":              wire.BudgetID("", "a=b", "c/d \n"),
+		"budget:acme/team=support":            wire.BudgetID("acme", "team", "support"),
+		"budget:tenant=acme":                  wire.BudgetID("acme", "tenant", "acme"),
+		"context:acme/demo":                   wire.WorkflowID("acme/demo"),
 		"event":                               wire.SignalEvent,
 		"interrupt":                           wire.SignalInterrupt,
 		"close":                               wire.SignalClose,
@@ -73,18 +78,32 @@ func encoded(t *testing.T, value any) string {
 	return string(data)
 }
 
-func TestScheduleIDRoundTripsItsNames(t *testing.T) {
+// Names of other contexts and tenants have other ids, since each id round-trips.
+func TestIDsRoundTripTheirNames(t *testing.T) {
 	name := rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9._-]{0,127}`)
 	rapid.Check(t, func(t *rapid.T) {
-		contextName, id := name.Draw(t, "context"), name.Draw(t, "id")
+		contextName, id := eventtest.ContextName().Draw(t, "context"), name.Draw(t, "id")
+		of, ok := wire.ContextName(wire.WorkflowID(contextName))
+		require.True(t, ok)
+		require.Equal(t, contextName, of)
 		gotName, gotID, ok := wire.ParseScheduleID(wire.ScheduleID(contextName, id))
 		require.True(t, ok)
 		require.Equal(t, []string{contextName, id}, []string{gotName, gotID})
 	})
-	for _, id := range []string{"", "daily", "send:", "send:demo", "send:demo/", "send:de mo/daily", "context:demo/daily"} {
+	for _, id := range []string{"", "daily", "send:", "send:demo", "send:demo/", "send:de mo/daily", "send:a/b/demo/daily", "context:demo/daily"} {
 		_, _, ok := wire.ParseScheduleID(id)
 		require.False(t, ok, id)
 	}
+}
+
+func TestTenantsShareNoBudget(t *testing.T) {
+	label := rapid.OneOf(rapid.StringMatching(`[a-c/=%+ ]{1,4}`), rapid.Just("team"))
+	tenant := rapid.SampledFrom([]string{"", "a", "b", "a.b"})
+	rapid.Check(t, func(t *rapid.T) {
+		one := []string{tenant.Draw(t, "tenant"), label.Draw(t, "label"), label.Draw(t, "value")}
+		other := []string{tenant.Draw(t, "other tenant"), label.Draw(t, "other label"), label.Draw(t, "other value")}
+		require.Equal(t, slices.Equal(one, other), wire.BudgetID(one[0], one[1], one[2]) == wire.BudgetID(other[0], other[1], other[2]))
+	})
 }
 
 func TestScheduledEventIDsAreValidAndDistinct(t *testing.T) {

@@ -22,7 +22,7 @@ import (
 // budgetOf returns the state of the budget of a label.
 func (w *world) budgetOf(label, value string) (state wire.BudgetState) {
 	w.t.Helper()
-	answer, err := w.temporal.QueryWorkflow(w.ctx, wire.BudgetID(label, value), "", wire.QueryBudget)
+	answer, err := w.temporal.QueryWorkflow(w.ctx, wire.BudgetID("", label, value), "", wire.QueryBudget)
 	require.NoError(w.t, err)
 	require.NoError(w.t, answer.Get(&state))
 	return state
@@ -139,7 +139,7 @@ func TestConcurrentContextsStayWithinTheBudgetOfTheirLabel_Alone(t *testing.T) {
 	require.Positive(t, answered.Load())
 	state := w.budgetOf("team", w.queue)
 	require.LessOrEqual(t, state.Spent.Plus(state.Reserved).Tokens, int64(limit))
-	w.replayWorkflow(wire.BudgetID("team", w.queue), "", "label-budget")
+	w.replayWorkflow(wire.BudgetID("", "team", w.queue), "", "label-budget")
 }
 
 // The budget allows one attempt at a time, so the next one waits for the deadline of the lost one.

@@ -101,7 +101,7 @@ func TestABudgetIgnoresAReferenceThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	w := newWorldOn(t, environment{timeout: faultTimeout})
 	w.worker()
-	id := wire.BudgetID("team", w.queue)
+	id := wire.BudgetID("", "team", w.queue)
 	_, err := w.temporal.SignalWithStartWorkflow(w.ctx, id, wire.SignalSettle, claim(missing, "nope"),
 		sdkclient.StartWorkflowOptions{ID: id, TaskQueue: w.queue}, wire.WorkflowBudget, reducer.Ledger{})
 	require.NoError(t, err)

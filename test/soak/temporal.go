@@ -116,7 +116,7 @@ func start(ctx context.Context, u *user) error {
 // useBudget sends garbage to the budget of a label that the context uses.
 func useBudget(ctx context.Context, u *user) error {
 	team := pick(u.rand, "a", u.name())
-	id := wire.BudgetID("team", team)
+	id := wire.BudgetID("", "team", team)
 	if err := u.postEvent(ctx, event.SetRequestSettings{Labels: map[string]string{"team": team}}); err != nil {
 		return err
 	}

@@ -223,7 +223,7 @@ func TestWriteRejectsInvalidEvents(t *testing.T) {
 		"another, later":       {"demo", append(messages("demo", 4, 5), messages("other", 6, 6)...), `(want "demo:0006")`},
 		"an input":             {"demo", []event.Event{event.New(event.UserMessage{})}, `the event id "" has no counter`},
 		"no body":              {"demo", noBody, "missing: the event has no body"},
-		"an invalid name":      {"../demo", messages("../demo", 4, 5), "a name has 1-128 of"},
+		"an invalid name":      {"../demo", messages("../demo", 4, 5), "a tenant has 1-64 of"},
 		"another context's id": {"demo", []event.Event{{ID: "demo:0004", ContextName: "other", Body: event.UserMessage{}}}, `of context "other" (want "demo:0004")`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -382,6 +382,6 @@ func TestAnUnavailableStoreIsAnError(t *testing.T) {
 func TestReadersRejectInvalidNames(t *testing.T) {
 	a, _ := written(t)
 	for _, err := range read(t.Context(), a, "../demo", 0) {
-		require.ErrorContains(t, err, "a name has 1-128 of")
+		require.ErrorContains(t, err, "a tenant has 1-64 of")
 	}
 }

@@ -49,7 +49,7 @@ var errUnknownEntry = errors.New("unknown entry")
 
 // check calls report with the result of each check, nil for success, until report returns false.
 func (f *Folder) check(ctx context.Context, report func(place string, err error) bool) {
-	folder := folderOf(f.contextName)
+	folder := folderOf(logs, f.contextName)
 	reportGap := func(runID string, first, last int) bool {
 		return first > last || report(folder+runID+"/", fmt.Errorf("events %d to %d are missing", first, last))
 	}

@@ -52,7 +52,7 @@ type cursorEntry struct {
 
 // Cursor reads the cursor of a consumer, which has a name that is not empty.
 func (a *Archive) Cursor(ctx context.Context, contextName, consumer string) (*Cursor, error) {
-	folder := fmt.Sprintf("cursors/%s%.16x/", strings.TrimPrefix(folderOf(contextName), "contexts/"), sha256.Sum256([]byte(consumer)))
+	folder := fmt.Sprintf("%s%.16x/", folderOf(cursors, contextName), sha256.Sum256([]byte(consumer)))
 	for {
 		c := &Cursor{archive: a, consumer: consumer, folder: folder}
 		for name, err := range a.store.Names(ctx, folder) {

@@ -13,34 +13,50 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// folderOf returns a prefix that is unique on case-insensitive file systems: upper-case letters
-// become lower case, and a suffix is the bit mask of their positions. A name with a dot at its end
-// gets a suffix, too, since some file systems ignore the dot.
-func folderOf(contextName string) string {
+// folderOf returns the prefix of what is kept of a context, like contexts/demo/ or tenants/acme/contexts/demo/.
+func folderOf(kind, contextName string) string {
+	tenant, local := event.CutTenant(contextName)
+	folder := kind + "/" + folderName(local) + "/"
+	if tenant != "" {
+		folder = "tenants/" + folderName(tenant) + "/" + folder
+	}
+	return folder
+}
+
+// folderName returns a name that is unique on case-insensitive file systems: upper-case letters become lower case, and
+// a suffix is the bit mask of their positions. A name with a dot at its end gets a suffix, too, since some file systems
+// ignore the dot.
+func folderName(name string) string {
 	var upper big.Int
-	for i := range len(contextName) {
-		if c := contextName[i]; 'A' <= c && c <= 'Z' {
+	for i := range len(name) {
+		if c := name[i]; 'A' <= c && c <= 'Z' {
 			upper.SetBit(&upper, i, 1)
 		}
 	}
-	folder := "contexts/" + strings.ToLower(contextName)
+	folder := strings.ToLower(name)
 	switch {
 	case upper.Sign() > 0:
 		folder += "~" + upper.Text(16)
-	case strings.HasSuffix(contextName, "."):
+	case strings.HasSuffix(name, "."):
 		folder += "~"
 	}
-	return folder + "/"
+	return folder
 }
+
+// Folders of contexts.
+const (
+	logs    = "contexts"
+	cursors = "cursors"
+)
 
 type span struct{ first, last int } // first and last event counter of a segment
 
 func (s span) entry(contextName, runID string) string {
-	return fmt.Sprintf("%s%s/%012d-%012d.json", folderOf(contextName), runID, s.first, s.last)
+	return fmt.Sprintf("%s%s/%012d-%012d.json", folderOf(logs, contextName), runID, s.first, s.last)
 }
 
 func runEntry(contextName string, number int) string {
-	return fmt.Sprintf("%sruns/%012d.json", folderOf(contextName), number)
+	return fmt.Sprintf("%sruns/%012d.json", folderOf(logs, contextName), number)
 }
 
 // Folder is a listing of a context's entries in the archive, as of the time it was read.
@@ -58,7 +74,7 @@ func (a *Archive) Folder(ctx context.Context, contextName string) (*Folder, erro
 		return nil, err
 	}
 	f := &Folder{archive: a, contextName: contextName, spans: map[string][]span{}}
-	for name, err := range a.store.Names(ctx, folderOf(contextName)) {
+	for name, err := range a.store.Names(ctx, folderOf(logs, contextName)) {
 		if err != nil {
 			return nil, fmt.Errorf("list the archive of context %s: %w", contextName, err)
 		}

@@ -28,7 +28,7 @@ type Run struct {
 
 // Origin references the events that a fork shares with another context.
 type Origin struct {
-	ContextName string `json:"contextName"`
+	ContextName string `json:"contextName"` // with its tenant, which is that of the fork
 	RunID       string `json:"runId"`
 	At          int    `json:"at"` // counter of the last shared event
 }

@@ -181,17 +181,19 @@ func TestALongLogIsReadConcurrently(t *testing.T) {
 }
 
 func TestFoldersAreDistinctIgnoringCase(t *testing.T) {
-	name := rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9._-]{0,12}`)
+	name, kind := eventtest.ContextName(), rapid.SampledFrom([]string{"contexts", "cursors"})
 	rapid.Check(t, func(r *rapid.T) {
 		one := name.Draw(r, "one")
 		other := name.Draw(r, "other")
 		if rapid.Bool().Draw(r, "by case alone") {
 			other = strings.ToUpper(one)
 		}
-		a, b := archive.FolderOf(one), archive.FolderOf(other)
-		require.Equal(r, one == other, strings.EqualFold(a, b))
+		kindOfOne, kindOfOther := kind.Draw(r, "kind of one"), kind.Draw(r, "kind of other")
+		a, b := archive.FolderOf(kindOfOne, one), archive.FolderOf(kindOfOther, other)
+		require.Equal(r, one == other && kindOfOne == kindOfOther, strings.EqualFold(a, b))
+		require.Equal(r, strings.EqualFold(a, b), strings.HasPrefix(strings.ToLower(b), strings.ToLower(a)), "no folder is in another")
 		require.NotContains(r, a, "./")
 		require.Equal(r, strings.ToLower(a), a)
 	})
-	require.Less(t, len(archive.FolderOf(strings.Repeat("X", event.MaxContextName))), 200, "file systems take 255")
+	require.Less(t, len(archive.FolderOf("contexts", strings.Repeat("X", event.MaxContextName))), 200, "file systems take 255")
 }

@@ -80,7 +80,8 @@ func encode(contextName string, events []event.Event) ([]byte, error) {
 }
 
 func checkID(e event.Event, contextName string, counter int) error {
-	if id := event.FormatID(contextName, counter); e.ID != id || e.ContextName != contextName {
+	_, local := event.CutTenant(contextName)
+	if id := event.FormatID(contextName, counter); e.ID != id || e.ContextName != local {
 		return fmt.Errorf("found event %q of context %q (want %q)", e.ID, e.ContextName, id)
 	}
 	return nil

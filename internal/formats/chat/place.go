@@ -34,7 +34,8 @@ func (p *placing) place(e event.Event) (event.Event, error) {
 	}
 	p.count++
 	e = e.MapIDs(p.follow)
-	e.ID, e.ParentID, e.ContextName = event.FormatID(p.to, p.count), "", p.to
+	e.ID, e.ParentID = event.FormatID(p.to, p.count), ""
+	_, e.ContextName = event.CutTenant(p.to)
 	if p.count > 1 {
 		e.ParentID = event.FormatID(p.to, p.count-1)
 	}

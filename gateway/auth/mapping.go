@@ -1,0 +1,119 @@
+package auth
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
+
+// Mapping names the claims of a token, or the headers of a proxy, that tell an identity.
+type Mapping struct {
+	Subject string
+	Tenant  string // "": identities have no tenant
+	// Roles has values like "write" or "chronicle-write". Others, such as other groups of a person, are ignored.
+	Roles        string
+	DefaultRoles []Role // of identities without a role
+}
+
+// ParseMapping changes a mapping by settings of the form subject=NAME, tenant=NAME or roles=NAME.
+func ParseMapping(base Mapping, settings []string) (Mapping, error) {
+	for _, setting := range settings {
+		field, name, _ := strings.Cut(setting, "=")
+		to := map[string]*string{"subject": &base.Subject, "tenant": &base.Tenant, "roles": &base.Roles}[field]
+		if to == nil || name == "" {
+			return base, fmt.Errorf("%q: want subject=NAME, tenant=NAME or roles=NAME", setting)
+		}
+		*to = name
+	}
+	return base, nil
+}
+
+// ParseRoles returns roles by name.
+func ParseRoles(names []string) ([]Role, error) {
+	var roles []Role
+	for _, name := range names {
+		role := Role(name)
+		if !slices.Contains(allRoles, role) {
+			return nil, fmt.Errorf("%q: want read, write, approve or admin", name)
+		}
+		roles = append(roles, role)
+	}
+	return roles, nil
+}
+
+var allRoles = []Role{RoleRead, RoleWrite, RoleApprove, RoleAdmin}
+
+// identity returns the identity told by values, which get returns by the names in the mapping.
+func (m Mapping) identity(get func(name string) []string) (Identity, error) {
+	var found Identity
+	var err error
+	if found.Subject, err = single(m.Subject, get); err != nil {
+		return Identity{}, err
+	}
+	if err := checkSubject(found.Subject); err != nil {
+		return Identity{}, fmt.Errorf("%s: %w", m.Subject, err)
+	}
+	if m.Tenant != "" {
+		if found.Tenant, err = single(m.Tenant, get); err != nil {
+			return Identity{}, err
+		}
+		if err := event.ValidateTenant(found.Tenant); err != nil {
+			return Identity{}, fmt.Errorf("%s: %w", m.Tenant, err)
+		}
+	}
+	for _, value := range get(m.Roles) {
+		role := Role(strings.TrimPrefix(value, "chronicle-"))
+		if slices.Contains(allRoles, role) && !slices.Contains(found.Roles, role) {
+			found.Roles = append(found.Roles, role)
+		}
+	}
+	if len(found.Roles) == 0 {
+		found.Roles = m.DefaultRoles
+	}
+	return found, nil
+}
+
+// single returns the only value of a name. Of several, the sender may have added one.
+func single(name string, get func(string) []string) (string, error) {
+	values := get(name)
+	if len(values) != 1 {
+		return "", fmt.Errorf("%s: %d values (want one)", name, len(values))
+	}
+	return values[0], nil
+}
+
+// Validate returns an error for an invalid subject, tenant or role, and for an identity without roles.
+func (i Identity) Validate() error {
+	if err := checkSubject(i.Subject); err != nil {
+		return err
+	}
+	if i.Tenant != "" {
+		if err := event.ValidateTenant(i.Tenant); err != nil {
+			return err
+		}
+	}
+	if len(i.Roles) == 0 {
+		return errors.New("role: missing (want read, write, approve or admin)")
+	}
+	for _, role := range i.Roles {
+		if !slices.Contains(allRoles, role) {
+			return fmt.Errorf("role %q: want read, write, approve or admin", role)
+		}
+	}
+	return nil
+}
+
+const maxSubject = 256 // bytes
+
+func checkSubject(subject string) error {
+	if subject == "" || len(subject) > maxSubject || !utf8.ValidString(subject) ||
+		strings.ContainsFunc(subject, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return fmt.Errorf("a subject has 1-%d bytes of printable text", maxSubject)
+	}
+	return nil
+}

@@ -1,0 +1,53 @@
+package gateway
+
+import (
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/gateway/auth"
+)
+
+// authorize checks what a sender may put into events, and records who decides. Without authentication, anyone may send
+// anything.
+func (g *Gateway) authorize(identity auth.Identity, events []event.Event) error {
+	if g.options.Auth == nil {
+		return nil
+	}
+	for i, e := range events {
+		role := auth.RoleWrite
+		if decision, ok := e.Body.(event.ApprovalDecided); ok {
+			role = auth.RoleApprove
+			decision.DecidedBy = identity.Subject
+			events[i].Body = decision
+		}
+		if !identity.Has(role) {
+			return missingRole(role)
+		}
+		if err := reserved(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reserved returns an error for a field that only an operator may set.
+func reserved(e event.Event) error {
+	var settings *event.RequestSettings
+	field := "source.ref"
+	switch body := e.Body.(type) {
+	case event.SetRequestSettings:
+		settings = (*event.RequestSettings)(&body)
+	case event.UserMessage:
+		settings = body.Settings
+	case event.ToolResult:
+		field = "value"
+	}
+	if e.BlobRef() != "" {
+		// The bytes may be those of another tenant.
+		return &event.FieldError{Tag: e.Tag(), Field: field, Problem: "references to stored bytes are not accepted from clients (send the bytes)"}
+	}
+	if settings != nil {
+		if _, ok := settings.Labels[event.LabelTenant]; ok {
+			return &event.FieldError{Tag: e.Tag(), Field: "labels", Problem: "the label " + event.LabelTenant + " is that of the credential (leave it out)"}
+		}
+	}
+	return nil
+}

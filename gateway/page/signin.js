@@ -1,0 +1,68 @@
+// Signing in and out, and who is signed in.
+
+import { $ } from "./dom.js";
+import { clear, load, store } from "./storage.js";
+import { visible } from "./visible.js";
+
+// The reasons with which the gateway leads back from the provider.
+const FAILURES = {
+  expired: "Signing in took too long, or began in another window. Please try again.",
+  denied: "The provider did not sign you in.",
+  rejected: "The provider knows you, but this gateway does not accept you. Its log says why.",
+  unavailable: "The provider does not respond. Please try again later.",
+};
+
+let ways = [];
+
+// arrive resolves when the person may use the page, and forgets what another person left in this tab.
+export async function arrive() {
+  const failure = new URLSearchParams(location.search).get("sign-in");
+  const place = load("place") ?? "";
+  store("place");
+  if (failure || place) history.replaceState(null, "", location.pathname + (location.hash || place));
+  const who = await fetch("auth/session", { cache: "no-store" }).then((response) => response.json()).catch(() => ({}));
+  ways = who.signIn ?? [];
+  if (who.required && !who.subject) return signIn(FAILURES[failure]);
+  const person = who.subject && visible([who.subject, who.tenant].filter(Boolean).join(" · "));
+  if (load("person") !== person) clear();
+  store("person", person);
+  $("person").hidden = !person;
+  $("person-name").textContent = person ?? "";
+  $("sign-out").hidden = !who.session;
+}
+
+// signIn shows how to sign in, which loads the page again. It never resolves.
+export function signIn(note = "") {
+  document.body.classList.add("signed-out");
+  document.title = "Sign in · Chronicle";
+  $("sign-in").hidden = false;
+  $("provider").hidden = !ways.includes("provider");
+  $("with-token").hidden = $("token").disabled = !ways.includes("token");
+  showNote(note || (ways.length === 0 ? "You are not signed in. Sign in at the proxy of this gateway, and reload the page." : ""));
+  const first = ways.includes("provider") ? $("provider") : $("token");
+  first.focus();
+  return new Promise(() => {});
+}
+
+function showNote(text) {
+  $("sign-in-note").hidden = !text;
+  $("sign-in-note").textContent = text;
+}
+
+$("provider").addEventListener("click", () => store("place", location.hash || undefined));
+
+$("sign-in").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  showNote("");
+  const body = JSON.stringify({ token: $("token").value.trim() });
+  const response = await fetch("auth/session", { method: "POST", headers: { "Content-Type": "application/json" }, body }).catch(() => undefined);
+  if (response?.ok) location.reload();
+  else showNote(response?.status === 401 ? "This token is unknown, revoked or expired." : "The gateway is unreachable. Please try again.");
+});
+
+$("sign-out").addEventListener("click", async () => {
+  const response = await fetch("auth/session", { method: "DELETE" }).catch(() => undefined);
+  if (!response?.ok) return;
+  clear();
+  location.reload();
+});

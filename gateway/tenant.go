@@ -1,0 +1,109 @@
+package gateway
+
+import (
+	"context"
+	"math"
+	"net/http"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/time/rate"
+)
+
+// tenant is what the requests of one tenant share: its contexts, what is cached of them, and its limits.
+type tenant struct {
+	name    string // "": the contexts without a tenant
+	open    func(name string) (Context, error)
+	listing *listing
+	rooms   rooms
+	rate    *rate.Limiter
+	streams atomic.Int64
+}
+
+// tenants are those with requests so far: few, since an operator gives credentials to each.
+type tenants struct {
+	make func(name string) (*tenant, error)
+
+	mu  sync.Mutex
+	all map[string]*tenant
+}
+
+func newTenants[T TenantClient[C], C Context](g *Gateway, client Client[T]) *tenants {
+	pace := newListPace()
+	return &tenants{all: map[string]*tenant{}, make: func(name string) (*tenant, error) {
+		of, err := client.Tenant(name)
+		if err != nil {
+			return nil, forbidden("the credential names an invalid tenant: %v", err)
+		}
+		known := newNames()
+		return &tenant{
+			name: name,
+			open: func(name string) (Context, error) {
+				c, err := of.Open(name)
+				return named{c, known}, err
+			},
+			listing: newListing(pace, g.probe.check, of.List),
+			rooms:   rooms{ctx: g.closing, linger: g.options.Linger, names: known, open: map[string]*room{}},
+			rate:    newTenantRate(g.options.TenantRate),
+		}, nil
+	}}
+}
+
+func newTenantRate(limit float64) *rate.Limiter {
+	if limit < 0 {
+		return rate.NewLimiter(rate.Inf, 0)
+	}
+	return rate.NewLimiter(rate.Limit(limit), int(min(max(1, 4*limit), math.MaxInt32)))
+}
+
+// of fails for an invalid name.
+func (ts *tenants) of(name string) (*tenant, error) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if t, ok := ts.all[name]; ok {
+		return t, nil
+	}
+	t, err := ts.make(name)
+	if err == nil {
+		ts.all[name] = t
+	}
+	return t, err
+}
+
+// close waits until no context is followed. End the context of the rooms before.
+func (ts *tenants) close() {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	for _, t := range ts.all {
+		t.rooms.close()
+	}
+}
+
+type tenantKey struct{}
+
+// tenantOf returns the tenant of a request that is not public.
+func tenantOf(r *http.Request) *tenant { return r.Context().Value(tenantKey{}).(*tenant) }
+
+// enter serves a request as one of a tenant.
+func (g *Gateway) enter(w http.ResponseWriter, r *http.Request, name string, next http.HandlerFunc) error {
+	t, err := g.tenants.of(name)
+	if err != nil {
+		return err
+	}
+	if out, ok := w.(*response); ok {
+		out.tenant = name
+	}
+	if g.options.Auth != nil { // else the limits of all clients suffice
+		if !t.rate.Allow() {
+			return problem(problemRate, http.StatusTooManyRequests, "Too many requests", "those of the tenant; retry after the delay in Retry-After")
+		}
+		if limit := g.options.StreamsPerTenant; wantsStream(r) && limit >= 0 {
+			defer t.streams.Add(-1)
+			if t.streams.Add(1) > int64(limit) {
+				return problem(problemStreams, http.StatusTooManyRequests, "Too many streams", "a tenant may have %d open streams; close one first", limit)
+			}
+		}
+	}
+	next(w, r.WithContext(context.WithValue(r.Context(), tenantKey{}, t)))
+	return nil
+}
