@@ -177,8 +177,8 @@ func (d *delivery) lingers() bool {
 // isDuringTurn reports whether more events of the turn follow e soon: not if the turn waits for a person.
 func isDuringTurn(e event.Event) bool {
 	switch body := e.Body.(type) {
-	case event.UserMessage:
-		return body.TriggersTurn == nil || *body.TriggersTurn
+	case event.UserMessage, event.AnswerRequested:
+		return event.RequiresAnswer(body)
 	case event.LLMRequestStarted, event.LLMRequestFellBack, event.LLMAttemptEnded, event.HookApplied,
 		event.ToolsOffered, event.ToolCall, event.ToolResult, event.ApprovalDecided, event.Compacted, event.ContentRefused:
 		return true

@@ -36,6 +36,7 @@ type OpenResult struct {
 	StoreID       string        `json:"storeId,omitempty"`       // identity of the blob store
 	PreviousRunID string        `json:"previousRunId,omitempty"` // the run before this one; "": none
 	ForkedFrom    string        `json:"forkedFrom,omitempty"`    // event id, in the first session of a fork; else ""
+	Root          string        `json:"root,omitempty"`          // the context from which a fork descends; else ""
 	Session       []byte        `json:"session,omitempty"`       // for [wire.Unpack]; empty without a log, and if the run already has the session
 	Rules         reducer.Rules `json:"rules,omitempty"`
 	// Unrecorded are positions after which earlier runs accepted input that no run recorded, oldest first, for
@@ -117,6 +118,7 @@ func (a *Activities) openLog(ctx context.Context, in OpenInput, base string, res
 	if result.Deliveries, err = a.beginDeliveries(ctx, in.ContextName, opened.Run); err != nil {
 		return err
 	}
+	result.Root = opened.Root
 	switch {
 	case opened.Origin != nil:
 		result.ForkedFrom = event.FormatID(opened.Origin.ContextName, opened.Origin.At)

@@ -355,10 +355,15 @@ func TestListYieldsOneSummaryPerContext(t *testing.T) {
 		}
 	}
 	const running, ended = enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED
+	fork := execution("context:plain-2", running, nil)
+	root, err := converter.GetDefaultDataConverter().ToPayload("plain")
+	require.NoError(t, err)
+	fork.Memo = &commonpb.Memo{Fields: map[string]*commonpb.Payload{wire.MemoRoot: root}}
 	f := &temporal{pages: []*workflowservice.ListWorkflowExecutionsResponse{
 		{NextPageToken: []byte("+2"), Executions: []*workflowpb.WorkflowExecutionInfo{
 			execution("context:new", running, attributes("answering", 2)),
 			execution("context:plain", running, nil),
+			fork,
 			execution("something else", running, nil),
 		}},
 		{Executions: []*workflowpb.WorkflowExecutionInfo{
@@ -375,6 +380,7 @@ func TestListYieldsOneSummaryPerContext(t *testing.T) {
 	require.Equal(t, []client.Summary{
 		{ContextName: "new", Status: wire.StatusAnswering, Turns: 2, Model: "gpt-4o-mini", StartedAt: start},
 		{ContextName: "plain", StartedAt: start},
+		{ContextName: "plain-2", StartedAt: start, Root: "plain"},
 		{ContextName: "gone", Status: wire.StatusClosed, Turns: 1, Model: "gpt-4o-mini", StartedAt: start, ClosedAt: start.Add(time.Hour)},
 	}, got)
 	const filter = "WorkflowType = 'Context' AND (ContextTurns > 0 OR ContextTurns < 0)"

@@ -1,5 +1,5 @@
 // Package client is the Go client of Chronicle: it sends events to contexts, follows their logs,
-// and creates, forks, verifies and closes contexts.
+// and creates, forks, branches, verifies and closes contexts.
 //
 //	c, err := client.Dial(ctx, client.Config{})
 //	demo, err := c.Open("demo")

@@ -81,6 +81,10 @@ func checkSchemas(e event.Event) error {
 		if body.Settings != nil {
 			return checkFormat(e, "settings.", body.Settings.ResponseFormat)
 		}
+	case event.AnswerRequested:
+		if body.Settings != nil {
+			return checkFormat(e, "settings.", body.Settings.ResponseFormat)
+		}
 	case event.SetTools:
 		for i, t := range body.Tools {
 			if err := checkSchema(e, fmt.Sprintf("tools.%d.parameters", i), t.Parameters); err != nil {

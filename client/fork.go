@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/archive"
@@ -20,25 +21,67 @@ func (c *Context) Fork(ctx context.Context, eventID, newName string) error {
 	if err != nil {
 		return err
 	}
-	tenant, _ := event.CutTenant(c.name)
-	if other, _ := event.CutTenant(fork.name); other != tenant {
-		return nameError{fmt.Errorf("fork as context %s: a fork stays in the tenant of its origin (want a name like %s)",
-			newName, event.JoinTenant(tenant, "copy"))}
+	if err := c.checkTenant(fork); err != nil {
+		return err
 	}
-	through := event.Counter(eventID)
-	if through == 0 || eventID != event.FormatID(c.name, through) {
-		return &event.FieldError{Field: "at", Problem: fmt.Sprintf(
-			"%q is not an event of context %s (want an id like %s)", eventID, c.name, event.FormatID(c.name, 1))}
+	through, err := c.counter("at", eventID)
+	if err != nil {
+		return err
 	}
 	if err := fork.checkNotExists(ctx, "fork as"); err != nil {
 		return err
 	}
+	origin, err := c.originAt(ctx, through)
+	if err != nil {
+		return err
+	}
+	return fork.resumeFrom(ctx, origin)
+}
+
+// checkTenant rejects a fork in another tenant.
+func (c *Context) checkTenant(fork *Context) error {
+	tenant, _ := event.CutTenant(c.name)
+	if other, _ := event.CutTenant(fork.name); other != tenant {
+		return nameError{fmt.Errorf("fork as context %s: a fork stays in the tenant of its origin (want a name like %s)",
+			fork.Name(), event.JoinTenant(tenant, "copy"))}
+	}
+	return nil
+}
+
+// counter returns the counter of an event of the context.
+func (c *Context) counter(field, eventID string) (int, error) {
+	n := event.Counter(eventID)
+	if n == 0 || eventID != event.FormatID(c.name, n) {
+		return 0, &event.FieldError{Field: field, Problem: fmt.Sprintf(
+			"%q is not an event of context %s (want an id like %s)", eventID, c.name, event.FormatID(c.name, 1))}
+	}
+	return n, nil
+}
+
+// originAt archives the log through an event, and refers to it.
+func (c *Context) originAt(ctx context.Context, through int) (archive.Origin, error) {
 	run, err := c.client.log.Archive(ctx, c.name, through)
 	if err != nil {
-		return fmt.Errorf("fork at %s: %w", eventID, err)
+		return archive.Origin{}, fmt.Errorf("fork at %s: %w", event.FormatID(c.name, through), err)
 	}
-	if err := fork.register(ctx, archive.Run{ID: archive.ForkID, Origin: &archive.Origin{ContextName: c.name, RunID: run, At: through}}); err != nil {
-		return fmt.Errorf("fork as context %s: %w", newName, err)
+	return archive.Origin{ContextName: c.name, RunID: run, At: through, CreatedAt: now()}, nil
+}
+
+// now is the time that the JSON of a registration has.
+func now() time.Time { return time.Now().UTC().Round(0) }
+
+// resumeFrom is startFrom, and also starts the same fork if it was interrupted after its registration.
+func (c *Context) resumeFrom(ctx context.Context, origin archive.Origin) error {
+	if registered, err := c.client.options.Archive.Origin(ctx, c.name); err == nil && registered != nil {
+		origin.CreatedAt = registered.CreatedAt
 	}
-	return fork.start(ctx)
+	return c.startFrom(ctx, origin)
+}
+
+// startFrom registers a fork and starts its session.
+func (c *Context) startFrom(ctx context.Context, origin archive.Origin) error {
+	if err := c.register(ctx, archive.Run{ID: archive.ForkID, Origin: &origin}); err != nil {
+		return fmt.Errorf("fork as context %s: %w", c.name, err)
+	}
+	return c.start(ctx)
 }

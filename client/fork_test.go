@@ -43,7 +43,7 @@ func TestTheNumberOfStoreCallsOfAForkIsConstant(t *testing.T) {
 		require.NoError(t, archived(t, &temporal{}, logs, "demo").Fork(t.Context(), id(length), "copy"))
 		reads[i], writes[i] = bucket.Reads()-reads[i], bucket.Writes()-writes[i]
 	}
-	require.Equal(t, [2]int{1, 1}, writes)
+	require.Equal(t, [2]int{2, 2}, writes)
 	require.Equal(t, reads[0], reads[1])
 }
 

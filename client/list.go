@@ -26,6 +26,8 @@ type Summary struct {
 	Status Status `json:"status,omitempty"`
 	Turns  int    `json:"turns"` // the number of requests that ended
 	Model  string `json:"model,omitempty"`
+	// The context from which a fork descends, also by forks of forks; absent: the context is no fork.
+	Root string `json:"root,omitempty" schema:"is=ContextName"`
 	// The start of the newest Temporal run. A session can consist of several runs.
 	StartedAt time.Time `json:"startedAt"`
 	ClosedAt  time.Time `json:"closedAt,omitzero"` // zero while it runs
@@ -61,7 +63,7 @@ func (c *Client) List(ctx context.Context, query string) iter.Seq2[Summary, erro
 					continue
 				}
 				seen[name] = true
-				if !yield(summaryOf(name, x), nil) {
+				if !yield(c.summaryOf(name, x), nil) {
 					return
 				}
 			}
@@ -72,8 +74,11 @@ func (c *Client) List(ctx context.Context, query string) iter.Seq2[Summary, erro
 	}
 }
 
-func summaryOf(name string, x *workflowpb.WorkflowExecutionInfo) Summary {
+func (c *Client) summaryOf(name string, x *workflowpb.WorkflowExecutionInfo) Summary {
 	s := Summary{ContextName: name, StartedAt: x.GetStartTime().AsTime()}
+	if root := wire.RootOf(x.GetMemo()); event.ValidateContextName(root) == nil {
+		s.Root, _ = c.nameOf(root)
+	}
 	attributes := x.GetSearchAttributes()
 	decode(attributes, wire.AttributeStatus, &s.Status)
 	decode(attributes, wire.AttributeTurns, &s.Turns)

@@ -44,8 +44,7 @@ func (t *turn) add(e event.Event) (belongs, ends bool) {
 	}
 	if i := slices.Index(t.waiting, e.ClientEventID); i >= 0 && e.ClientEventID != "" {
 		t.waiting = slices.Delete(t.waiting, i, i+1)
-		m, ok := e.Body.(event.UserMessage)
-		t.seen = append(t.seen, sentEvent{e.ClientEventID, event.Counter(e.ID), ok && m.Triggers()})
+		t.seen = append(t.seen, sentEvent{e.ClientEventID, event.Counter(e.ID), event.RequiresAnswer(e.Body)})
 		return true, len(t.waiting) == 0 && t.trigger() == 0
 	}
 	switch body := e.Body.(type) {

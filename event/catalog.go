@@ -36,7 +36,7 @@ var catalog = slices.Concat(
 	keepingExtra(kindsOf(ClassInput, SystemPrompt{}, UserMessage{}, AssistantMessage{}, FileAttachment{}, ToolCall{}, ToolResult{}, Note{})),
 	kindsOf(ClassInput,
 		SetRetryConfig{}, SetProviderConfig{}, SetTimeout{}, SetDeliveryPolicy{}, SetRequestSettings{}, SetTools{}, BudgetSet{},
-		SetCompaction{}, ApprovalDecided{},
+		SetCompaction{}, ApprovalDecided{}, AnswerRequested{},
 	),
 	kindsOf(ClassLifecycle,
 		SessionStarted{}, SessionEnded{},
@@ -152,6 +152,12 @@ func RequestOf(body Body) string {
 		return about.Request()
 	}
 	return ""
+}
+
+// RequiresAnswer reports whether the model answers an event.
+func RequiresAnswer(body Body) bool {
+	asks, ok := body.(interface{ Triggers() bool })
+	return ok && asks.Triggers()
 }
 
 // Setting is the body of an event that changes a setting of the context.

@@ -19,11 +19,10 @@ type Running struct {
 func (r Running) After(e Event) Running {
 	number := RequestNumber(RequestOf(e.Body))
 	isRunning := number > 0 && number == r.ended+1
+	if RequiresAnswer(e.Body) {
+		r.asked = Counter(e.ID)
+	}
 	switch body := e.Body.(type) {
-	case UserMessage:
-		if body.Triggers() {
-			r.asked = Counter(e.ID)
-		}
 	case SessionEnded:
 		r.asked = 0
 	case LLMRequestStarted:

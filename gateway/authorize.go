@@ -37,6 +37,8 @@ func reserved(e event.Event) error {
 		settings = (*event.RequestSettings)(&body)
 	case event.UserMessage:
 		settings = body.Settings
+	case event.AnswerRequested:
+		settings = body.Settings
 	case event.ToolResult:
 		field = "value"
 	}

@@ -85,7 +85,7 @@ func TestAToolCardFillsWhileTheToolRuns(t *testing.T) {
 		event.LLMRequestCompleted{RequestID: toolRequest, DurationMs: 300, Usage: event.Usage{InputTokens: 1100, OutputTokens: 20}, FinishReason: "stop"},
 	)
 	tab.Await(`document.querySelector(".token-usage-info")`)
-	require.Equal(t, []string{"Let me look.", "It is 4 °C."}, tab.Text(".assistant-message"))
+	require.Equal(t, []string{"Let me look.", "It is 4 °C."}, tab.Text(".assistant-message .prose"))
 	require.Equal(t, []string{"gpt-4o · 2,100 tokens in · 30 out · 1.0 s · 2 steps"}, tab.Text(".token-usage-info"))
 	tab.Await(`document.querySelector("#status").innerText === "idle"`)
 }

@@ -45,6 +45,8 @@ type Context interface {
 	Attachment(ctx context.Context, id string) (event.FileAttachment, error)
 	State(ctx context.Context) (wire.State, error)
 	UnattendedSince(ctx context.Context) (time.Time, error)
+	Branch(ctx context.Context, options client.BranchOptions) (client.Branched, error)
+	Branches(ctx context.Context) (client.Branches, error)
 	Interrupt(ctx context.Context) error
 	Close(ctx context.Context, reason string) error
 }

@@ -247,6 +247,9 @@ func (a *api) operation(route route, path string) operation {
 		status = http.StatusOK
 	}
 	o.Responses[strconv.Itoa(status)] = answer
+	if route.body != nil {
+		o.RequestBody = map[string]any{"required": true, "content": map[string]content{"application/json": {a.of(route.body)}}}
+	}
 	if name == "sendEvents" {
 		input := describe.Ref("Input")
 		o.RequestBody = map[string]any{"required": true, "content": map[string]content{"application/json": {&jsonschema.Schema{OneOf: []*jsonschema.Schema{

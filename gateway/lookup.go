@@ -163,6 +163,19 @@ func (c named) UnattendedSince(ctx context.Context) (since time.Time, err error)
 	return since, err
 }
 
+func (c named) Branch(ctx context.Context, options client.BranchOptions) (created client.Branched, err error) {
+	err = c.do(ctx, func() error { created, err = c.Context.Branch(ctx, options); return err })
+	if created.ContextName != "" {
+		c.names.note(created.ContextName, nil)
+	}
+	return created, err
+}
+
+func (c named) Branches(ctx context.Context) (branches client.Branches, err error) {
+	err = c.do(ctx, func() error { branches, err = c.Context.Branches(ctx); return err })
+	return branches, err
+}
+
 func (c named) Interrupt(ctx context.Context) error {
 	return c.do(ctx, func() error { return c.Context.Interrupt(ctx) })
 }

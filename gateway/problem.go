@@ -18,10 +18,11 @@ type Problem struct {
 	Title          string      `json:"title"`
 	Status         int         `json:"status"`
 	Detail         string      `json:"detail,omitempty"`
-	RequestID      string      `json:"requestId,omitempty"`      // identifies the request in the log of the gateway
-	Tag            event.Tag   `json:"tag,omitempty"`            // of the invalid event
-	Field          string      `json:"field,omitempty"`          // the invalid field of that event
-	ClientEventIDs []string    `json:"clientEventIds,omitempty"` // of the rejected input; identify its InputRejectedEvent in the log
+	RequestID      string      `json:"requestId,omitempty"`                           // identifies the request in the log of the gateway
+	Tag            event.Tag   `json:"tag,omitempty"`                                 // of the invalid event
+	Field          string      `json:"field,omitempty"`                               // the invalid field of that event
+	ContextName    string      `json:"contextName,omitempty" schema:"is=ContextName"` // the new context that was created before the error
+	ClientEventIDs []string    `json:"clientEventIds,omitempty"`                      // of the rejected input; identify its InputRejectedEvent in the log
 }
 
 func (p *Problem) Error() string { return strings.TrimSuffix(p.Title+": "+p.Detail, ": ") }
@@ -34,6 +35,8 @@ const (
 	problemName            ProblemType = "urn:chronicle:problem:name"
 	problemEvent           ProblemType = "urn:chronicle:problem:event"
 	problemNoContext       ProblemType = "urn:chronicle:problem:no-context"
+	problemExists          ProblemType = "urn:chronicle:problem:exists"
+	problemNoStore         ProblemType = "urn:chronicle:problem:no-store"
 	problemRefused         ProblemType = "urn:chronicle:problem:refused"
 	problemKeyReused       ProblemType = "urn:chronicle:problem:key-reused"
 	problemTooLarge        ProblemType = "urn:chronicle:problem:too-large"
@@ -82,6 +85,9 @@ var problemTypes = []struct {
 }{
 	{client.ErrName, problemName, http.StatusBadRequest, "Invalid context name", true},
 	{client.ErrNoContext, problemNoContext, http.StatusNotFound, "Context not found", false},
+	{client.ErrNoEvent, problemNotFound, http.StatusNotFound, "Event not found", true},
+	{client.ErrExists, problemExists, http.StatusConflict, "The context exists", false},
+	{client.ErrNoArchive, problemNoStore, http.StatusNotImplemented, "The gateway has no blob store", false},
 	{client.ErrNoAttachment, problemNotFound, http.StatusNotFound, "Attachment not found", true},
 	{client.ErrKeyReused, problemKeyReused, http.StatusUnprocessableEntity, "The Idempotency-Key or a clientEventId was used for other events", false},
 	{client.ErrRefused, problemRefused, http.StatusConflict, "The context rejected the events", true},

@@ -26,6 +26,7 @@ type route struct {
 	pattern    string
 	serve      func(g *Gateway, w http.ResponseWriter, r *http.Request) error // the error goes to [Gateway.fail]
 	parameters []parameter
+	body       any    // a value of the type of the JSON in the request; nil: none, or that of sendEvents
 	status     int    // of the response; 0: 200
 	answer     string // describes the response
 	result     any    // a value of the type of the JSON in the response; nil: none
@@ -93,6 +94,11 @@ var (
 			answer: "The document, or a stream", result: transcriptPage{},
 			stream: "`document` events with a Transcript as data, `patch` events with a Patch, `status` events with a StatusChange",
 		},
+		{
+			pattern: "POST /contexts/{name}/fork", serve: (*Gateway).forkContext, roles: writers,
+			body: forkRequest{}, status: http.StatusCreated, answer: "The new context", result: client.Branched{},
+		},
+		{pattern: "GET /contexts/{name}/branches", serve: (*Gateway).readBranches, roles: readers, answer: "The branches", result: client.Branches{}},
 		{
 			pattern: "POST /contexts/{name}/interrupt", serve: (*Gateway).interrupt, roles: writers,
 			status: http.StatusAccepted, answer: "The request to stop was accepted",

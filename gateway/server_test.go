@@ -45,7 +45,9 @@ type log struct {
 	unread chan struct{}
 	// send replaces Send, which records events by default.
 	send         func([]event.Event) (client.Receipt, error)
-	beforeFollow func() // called by each Follow; nil: not called
+	beforeFollow func()                                              // called by each Follow; nil: not called
+	branch       func(client.BranchOptions) (client.Branched, error) // replaces Branch; nil: unexpected
+	branches     func() client.Branches                              // replaces Branches; nil: there are none
 	// unattended is the result of UnattendedSince; nil: a worker has the answer.
 	unattended func() time.Time
 }
@@ -157,6 +159,18 @@ func (l *log) UnattendedSince(context.Context) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	return l.unattended(), nil
+}
+
+func (l *log) Branch(ctx context.Context, options client.BranchOptions) (client.Branched, error) {
+	return l.branch(options)
+}
+
+func (l *log) Branches(context.Context) (client.Branches, error) {
+	_, _, err := l.Snapshot()
+	if l.branches == nil {
+		return client.Branches{Contexts: []client.Branch{{ContextName: l.Name()}}, Choices: []client.Choice{}}, err
+	}
+	return l.branches(), err
 }
 
 func (l *log) Interrupt(context.Context) error { return l.ask("interrupt") }

@@ -122,6 +122,7 @@ func TestClientsOfATenantCannotSayWhatIsTheOperators(t *testing.T) {
 	for body, problem := range map[string]string{
 		`{"_tag":"SetRequestSettingsEvent","labels":{"tenant":"other","team":"a"}}`:                                         "SetRequestSettingsEvent.labels: the label tenant is that of the credential (leave it out)",
 		`{"_tag":"UserMessageEvent","content":"Hi","settings":{"labels":{"tenant":"acme"}}}`:                                "UserMessageEvent.labels: the label tenant is that of the credential (leave it out)",
+		`{"_tag":"AnswerRequestedEvent","settings":{"labels":{"tenant":"acme"}}}`:                                           "AnswerRequestedEvent.labels: the label tenant is that of the credential (leave it out)",
 		`[` + hello + `,{"_tag":"SetRequestSettingsEvent","labels":{"tenant":""}}]`:                                         "SetRequestSettingsEvent.labels: the label tenant",
 		`{"_tag":"FileAttachmentEvent","source":{"type":"blob","ref":"` + ref + `"},"mediaType":"image/png","size":1}`:      "FileAttachmentEvent.source.ref: references to stored bytes are not accepted from clients (send the bytes)",
 		`{"_tag":"FileAttachmentEvent","source":{"type":"blob","ref":"blob:` + ref + `"},"mediaType":"image/png","size":1}`: "FileAttachmentEvent.source.ref: references to stored bytes",
@@ -133,6 +134,9 @@ func TestClientsOfATenantCannotSayWhatIsTheOperators(t *testing.T) {
 		require.Equal(t, http.StatusUnprocessableEntity, got.status)
 		require.Contains(t, got.body, problem)
 		require.Empty(t, l.sent)
+		got = w.do(http.MethodPost, "/contexts/demo/fork", `{"at":"demo:0001","events":`+body+`}`, by("acme", auth.RoleAdmin)...)
+		require.Equal(t, http.StatusUnprocessableEntity, got.status)
+		require.Contains(t, got.body, problem)
 		w = serve(t, fakeClient{log: l}, gateway.Options{})
 		require.Equal(t, http.StatusAccepted, w.do(http.MethodPost, "/contexts/demo/events", body).status, "without authentication")
 	}

@@ -67,6 +67,8 @@ func (d *decision) follow(e event.Event) {
 		if body.Triggers() {
 			d.Trigger, d.TriggerAt, d.TriggerSettings = e.ID, e.Timestamp, body.Settings
 		}
+	case event.AnswerRequested:
+		d.Trigger, d.TriggerAt, d.TriggerSettings = e.ID, e.Timestamp, body.Settings
 	case event.ToolCall:
 		d.followCall(body)
 		if !slices.Contains(d.OpenToolCalls, body.ToolCallID) {

@@ -25,7 +25,7 @@ func (d *decision) rejection(events []event.Event) string {
 		return problem
 	}
 	in := batch{
-		decision: d, attachments: len(d.Reduced.PendingAttachments), calls: len(d.OpenToolCalls),
+		decision: d, attachments: len(d.Reduced.PendingAttachments), calls: len(d.OpenToolCalls), isQuestion: d.isQuestion(),
 		called: map[string]bool{}, answered: map[string]bool{},
 	}
 	for _, e := range events {
@@ -45,7 +45,8 @@ func (d *decision) rejection(events []event.Event) string {
 // batch is the part of an input that was checked.
 type batch struct {
 	*decision
-	attachments, calls int // that wait for a message or a result
+	attachments, calls int  // that wait for a message or a result
+	isQuestion         bool // the newest message is one that a model can answer
 	called, answered   map[string]bool
 	decided            []event.ApprovalDecided
 }
@@ -53,6 +54,8 @@ type batch struct {
 // add returns why the next event is rejected; "" if it is not.
 func (b *batch) add(body event.Body) string {
 	switch body := body.(type) {
+	case event.AnswerRequested:
+		return b.answerProblem(body)
 	case event.ApprovalDecided:
 		if problem := b.approvalProblem(body, b.decided); problem != "" {
 			return fmt.Sprintf("%s.toolCallId: %s", body.Tag(), problem)
@@ -74,7 +77,24 @@ func (b *batch) add(body event.Body) string {
 	return ""
 }
 
+func (b *batch) answerProblem(body event.AnswerRequested) string {
+	switch {
+	case b.Request != nil:
+		return fmt.Sprintf("%s: request %s is running (wait for its end, or interrupt it)", body.Tag(), b.Request.ID)
+	case !b.isQuestion:
+		return fmt.Sprintf("%s: the newest message is not one of the user or the result of a tool (send a message)", body.Tag())
+	}
+	return ""
+}
+
+// isQuestion reports whether every provider answers the conversation as it stands.
+func (d *decision) isQuestion() bool {
+	n := len(d.Reduced.Messages)
+	return n > 0 && (d.Reduced.Messages[n-1].Role == RoleUser || d.Reduced.Messages[n-1].Role == RoleTool)
+}
+
 func (b *batch) addAnswer(body event.AssistantMessage) string {
+	b.isQuestion = false
 	switch {
 	case b.Request != nil && body.RequestID == b.Request.ID:
 		return fmt.Sprintf("%s.requestId: request %s is running, and only its worker can answer it (leave requestId out)", body.Tag(), b.Request.ID)
@@ -89,6 +109,7 @@ func (b *batch) addCall(body event.ToolCall) string {
 	number := event.RequestNumber(body.RequestID)
 	b.calls++
 	b.called[body.ToolCallID] = true
+	b.isQuestion = false
 	switch {
 	case number > 0 && body.RequestID == event.FormatRequestID(b.ContextName, number):
 		return fmt.Sprintf("%s.requestId: only the worker of a request can add calls to it (leave requestId out)", body.Tag())
@@ -117,7 +138,7 @@ func (b *batch) addResult(body event.ToolResult) string {
 
 func (b *batch) addMessage(body event.UserMessage) string {
 	isEmpty := strings.TrimSpace(body.Content) == "" && b.attachments == 0
-	b.attachments = 0
+	b.attachments, b.isQuestion = 0, true
 	switch {
 	case isEmpty:
 		return fmt.Sprintf("%s.content: empty, and no attachment waits for it", body.Tag())

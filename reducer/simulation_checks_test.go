@@ -151,9 +151,7 @@ func (w *simulation) checkReasons() {
 		}
 	}
 	for i, e := range w.log[finished:] {
-		if body, ok := e.Body.(event.UserMessage); ok {
-			require.False(w, body.Triggers(), "the log has no outcome of %s", w.log[finished+i].ID)
-		}
+		require.False(w, event.RequiresAnswer(e.Body), "the log has no outcome of %s", w.log[finished+i].ID)
 	}
 }
 

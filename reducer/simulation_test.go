@@ -33,6 +33,7 @@ func TestASessionSurvivesRandomFaults(t *testing.T) {
 		w.input(event.New(event.SetDeliveryPolicy{Policy: rapid.SampledFrom(event.Policy("").Values()).Draw(t, "policy")}))
 		t.Repeat(map[string]func(*rapid.T){
 			"message":   func(t *rapid.T) { w.in(t); w.input(event.New(eventtest.UserMessage().Draw(t, "message"))) },
+			"again":     func(t *rapid.T) { w.in(t); w.input(event.New(event.AnswerRequested{})) },
 			"burst":     func(t *rapid.T) { w.in(t); w.burst() },
 			"any input": func(t *rapid.T) { w.in(t); w.anyInput() },
 			"bad input": func(t *rapid.T) { w.in(t); w.step(reducer.Malformed{At: w.now, Reason: "not an event", Input: "?"}) },
@@ -228,11 +229,10 @@ func (w *simulation) record(e event.Event) {
 	w.log = append(w.log, e)
 	w.history = append(w.history, throughJSON(w, e))
 
+	if event.RequiresAnswer(e.Body) {
+		w.waiting = append(w.waiting, len(w.log))
+	}
 	switch body := e.Body.(type) {
-	case event.UserMessage:
-		if body.Triggers() {
-			w.waiting = append(w.waiting, len(w.log))
-		}
 	case event.LLMRequestStarted:
 		w.shown[body.RequestID] = max(w.shown[body.RequestID], event.Counter(body.ThroughEventID))
 	case event.LLMRequestCompleted:

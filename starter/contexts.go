@@ -47,7 +47,8 @@ type conversation interface {
 	Close(ctx context.Context, reason string) error
 	Import(ctx context.Context, log iter.Seq2[event.Event, error], o client.ImportOptions) (client.Imported, error)
 	Verify(ctx context.Context) (client.Verification, error)
-	Fork(ctx context.Context, eventID, newName string) error
+	Branch(ctx context.Context, o client.BranchOptions) (client.Branched, error)
+	Branches(ctx context.Context) (client.Branches, error)
 	Blob(ctx context.Context, ref string) ([]byte, error)
 	Attachment(ctx context.Context, id string) (event.FileAttachment, error)
 	Schedule(ctx context.Context, s client.Schedule) (client.Schedule, error)

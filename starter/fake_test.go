@@ -64,8 +64,10 @@ type fakeContext struct {
 	// lacks are the events whose bytes an import misses.
 	lacks []string
 
-	inputs [][]event.Event
-	asked  []string // calls other than Send
+	inputs   [][]event.Event
+	asked    []string // calls other than Send
+	branched []client.BranchOptions
+	branches client.Branches
 	// scheduled are the schedules as created.
 	scheduled []client.Schedule
 }
@@ -298,9 +300,16 @@ func (f *fakeContext) Attachment(context.Context, string) (event.FileAttachment,
 	return event.FileAttachment{}, client.ErrNoAttachment
 }
 
-func (f *fakeContext) Fork(_ context.Context, at, as string) error {
-	f.asked = append(f.asked, "fork "+at+" "+as)
-	return f.err
+func (f *fakeContext) Branch(_ context.Context, o client.BranchOptions) (client.Branched, error) {
+	f.branched = append(f.branched, o)
+	if f.err != nil {
+		return client.Branched{}, f.err
+	}
+	return client.Branched{ContextName: cmp.Or(o.Name, "demo-2"), ForkedFrom: cmp.Or(o.At, "demo:0006")}, nil
+}
+
+func (f *fakeContext) Branches(context.Context) (client.Branches, error) {
+	return f.branches, f.err
 }
 
 func (f *fakeContext) Schedule(_ context.Context, s client.Schedule) (client.Schedule, error) {

@@ -14,71 +14,106 @@ import (
 type forkOptions struct {
 	*app
 	name string
-	at   string
-	as   string
-	json bool
+	client.BranchOptions
+	provider event.SetProviderConfig
+	json     bool
 }
 
 func newForkCommand(a *app) *cobra.Command {
 	o := forkOptions{app: a}
 	command := &cobra.Command{
-		Use:   "fork -n NAME --at EVENT_ID --as NEW",
-		Short: "Fork a context at an event",
+		Use:   "fork -n NAME --at EVENT_ID | --before EVENT_ID | --regenerate EVENT_ID [flags]",
+		Short: "Fork a context at an event, or ask again for an answer",
 		Long: `Create a context whose log starts with the log of another context, up to an
 event. Afterwards the two contexts are independent. The log is not copied: the
 new context refers to the archive of the other one, so --blob-url must name the
 blob store of the workers.
 
-In the new context, an answer that was running at the event is interrupted.`,
-		Example: `  starter fork -n demo --at demo:0012 --as demo-2`,
-		Args:    noArguments,
-		RunE:    func(command *cobra.Command, _ []string) error { return runFork(command.Context(), o) },
+In the new context, an answer that was running at the event is interrupted, and
+no tool is called again. With --regenerate, the new context begins before the
+attempt to give an answer, with the results of tools, and requests another
+answer, with --provider and --model from another model.
+
+An event that the context shares with its own origin, or that precedes its first
+message, is one of that origin, which the new context is then forked from.`,
+		Example: `  starter fork -n demo --at demo:0012 --as demo-2
+  starter fork -n demo --before demo:0007   # then send the message in other words
+  starter fork -n demo --regenerate demo:0009 --provider openai --model gpt-4o`,
+		Args: noArguments,
+		RunE: func(command *cobra.Command, _ []string) error { return runFork(command.Context(), o) },
 	}
 	nameFlag(command, &o.name, "", nameUsage)
 	flags := command.Flags()
-	flags.StringVar(&o.at, "at", "", "`ID` of the last event that both contexts share, like demo:0012; required")
-	flags.StringVar(&o.as, "as", "", "`NAME` of the new context; required")
-	flags.BoolVar(&o.json, "json", false, "print one line of JSON: contextName, forkedFrom")
+	flags.StringVar(&o.At, "at", "", "`ID` of the last event that both contexts share, like demo:0012")
+	flags.StringVar(&o.Before, "before", "", "`ID` of the first event that they do not share, such as a message")
+	flags.StringVar(&o.Regenerate, "regenerate", "", "`ID` of an answer to ask for again, an AssistantMessageEvent")
+	flags.StringVar(&o.Name, "as", "", "`NAME` of the new context (default: generated, like demo-2)")
+	flags.StringVar(&o.provider.ProviderID, "provider", "", "`ID` of the provider of the new context, as of \"set provider\" (default: that of the context)")
+	flags.StringVar(&o.provider.Model, "model", "", "`MODEL` of the new context; requires --provider (default: that of the context)")
+	flags.BoolVar(&o.json, "json", false, "print one line of JSON: contextName, forkedFrom, receipt")
 	return command
-}
-
-type forked struct {
-	ContextName string `json:"contextName"`
-	ForkedFrom  string `json:"forkedFrom"`
 }
 
 func runFork(ctx context.Context, o forkOptions) error {
 	if err := checkName(o.name); err != nil {
 		return err
 	}
-	if err := o.checkAt(o.name, o.at); err != nil {
+	if err := o.check(); err != nil {
 		return err
 	}
-	if err := checkNewName(o.name, o.as); err != nil {
-		return err
+	if o.provider.ProviderID != "" || o.provider.Model != "" {
+		set, err := input(o.provider)
+		if err != nil {
+			return nameFlags(err)
+		}
+		o.Events = []event.Event{set}
 	}
 	from, err := o.open(ctx, o.name)
 	if err != nil {
 		return err
 	}
-	err = from.Fork(ctx, o.at, o.as)
+	created, err := from.Branch(ctx, o.BranchOptions)
 	if errors.Is(err, client.ErrNoEvent) {
 		return fmt.Errorf("%w (list the events with \"%s events -n %s\")", err, o.program(), o.name)
+	}
+	if err != nil && created.ContextName != "" {
+		return fmt.Errorf("created context %s: %w", created.ContextName, err)
 	}
 	if err != nil {
 		return err
 	}
 	if o.json {
-		return o.printJSON(forked{o.as, o.at})
+		return o.printJSON(created)
 	}
-	o.note("created context %s, forked from %s", o.as, o.at)
+	o.note("created context %s, forked from %s", created.ContextName, created.ForkedFrom)
 	return nil
 }
 
-func (a *app) checkAt(name, at string) error {
-	if n := event.Counter(at); n == 0 || at != event.FormatID(name, n) {
-		return usagef("--at %q: want the id of an event of this context, like %s (list them with \"%s events -n %s\")",
-			at, event.FormatID(name, 1), a.program(), name)
+func (o forkOptions) check() error {
+	points := 0
+	for flag, id := range map[string]string{"--at": o.At, "--before": o.Before, "--regenerate": o.Regenerate} {
+		if id == "" {
+			continue
+		}
+		points++
+		if err := o.checkEvent(flag, o.name, id); err != nil {
+			return err
+		}
+	}
+	if points != 1 {
+		return usagef("want one of --at, --before and --regenerate")
+	}
+	if o.Name == "" {
+		return nil
+	}
+	return checkNewName(o.name, o.Name)
+}
+
+// checkEvent checks the id of an event of the context in a flag.
+func (a *app) checkEvent(flag, name, id string) error {
+	if n := event.Counter(id); n == 0 || id != event.FormatID(name, n) {
+		return usagef("%s %q: want the id of an event of this context, like %s (list them with \"%s events -n %s\")",
+			flag, id, event.FormatID(name, 1), a.program(), name)
 	}
 	return nil
 }

@@ -16,7 +16,14 @@ func TestForkCreatesAContext(t *testing.T) {
 		starter(t, f, "", "fork", "-n", "demo", "--at", "demo:0012", "--as", "copy"))
 	require.Equal(t, outcome{0, `{"contextName":"other","forkedFrom":"demo:0001"}` + "\n", ""},
 		starter(t, f, "", "fork", "-n", "demo", "--at", "demo:0001", "--as", "other", "--json"))
-	require.Equal(t, []string{"fork demo:0012 copy", "fork demo:0001 other"}, f.asked)
+	require.Equal(t, outcome{0, "", "created context demo-2, forked from demo:0006\n"},
+		starter(t, f, "", "fork", "-n", "demo", "--before", "demo:0007"))
+	require.Equal(t, outcome{0, "", "created context demo-2, forked from demo:0006\n"},
+		starter(t, f, "", "fork", "-n", "demo", "--regenerate", "demo:0009", "--provider", "openai", "--model", "gpt-4o"))
+	require.Equal(t, []client.BranchOptions{
+		{At: "demo:0012", Name: "copy"}, {At: "demo:0001", Name: "other"}, {Before: "demo:0007"},
+		{Regenerate: "demo:0009", Events: []event.Event{event.New(event.SetProviderConfig{ProviderID: "openai", Model: "gpt-4o"})}},
+	}, f.branched)
 
 	f.err = client.ErrExists
 	require.Equal(t, outcome{exit.Failure, "", "starter: context already exists (choose another name)\n"},
@@ -29,14 +36,17 @@ func TestForkRejectsInvalidArguments(t *testing.T) {
 		{"--as", "copy"},
 		{"--at", "other:0012", "--as", "copy"},
 		{"--at", "demo:12", "--as", "copy"},
-		{"--at", "demo:0012"},
+		{"--before", "other:0012"},
+		{"--regenerate", "12"},
+		{"--at", "demo:0012", "--before", "demo:0012"},
 		{"--at", "demo:0012", "--as", "demo"},
 		{"--at", "demo:0012", "--as", "../copy"},
+		{"--regenerate", "demo:0012", "--model", "gpt-4o"},
 		{"--at", "demo:0012", "--as", "acme/copy"},
 	} {
 		require.Equal(t, exit.Usage, starter(t, f, "", append([]string{"fork", "-n", "demo"}, args...)...).code, args)
 	}
-	require.Empty(t, f.asked)
+	require.Empty(t, f.branched)
 }
 
 func TestCommandsTakeTheFullNameOfAContext(t *testing.T) {

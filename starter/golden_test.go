@@ -194,6 +194,7 @@ func TestMessages(t *testing.T) {
 	plain("import", "-n", "demo", "missing.jsonl")
 	plain("ingest", "-n", "demo", "--format", "gpt", "log.jsonl")
 	plain("ingest", "-n", "demo", "--format", "droid", "missing.jsonl")
+	plain("fork", "-n", "demo", "--as", "copy")
 	plain("fork", "-n", "demo", "--at", "0012", "--as", "copy")
 	plain("fork", "-n", "demo", "--at", "demo:0012", "--as", "demo")
 	plain("fork", "-n", "demo", "--at", "demo:0012", "--as", "de mo")

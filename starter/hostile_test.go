@@ -153,6 +153,7 @@ func TestNoOutputControlsTheTerminal(t *testing.T) {
 		{args: []string{"verify", "-n", "demo"}},
 		{args: []string{"fork", "-n", "demo", "--at", "demo:0002", "--as", "copy"}},
 		{args: []string{"fork", "-n", "demo", "--at", hostile, "--as", hostile}},
+		{args: []string{"branches", "-n", "demo"}},
 		{args: []string{"interrupt", "-n", "demo"}},
 		{args: []string{"close", "-n", "demo", "--reason", hostile}},
 		{args: []string{"send", "-n", "demo", "-m", hostile, "--attach", picture}, replies: [][]event.Body{hostileTurn(completed)}, noLog: true},
@@ -289,6 +290,7 @@ func hostileClient(t *testing.T, replies [][]event.Body, noLog bool) *fakeClient
 		f.recordBodies(poisonedBodies()...)
 	}
 	f.verification = client.Verification{Problems: []client.Problem{{Place: hostile, Text: hostile}}}
+	poison(reflect.ValueOf(&f.branches).Elem())
 	again := newFakeOf(t, "copy")
 	again.missing = true
 	again.take = func([]event.Event) error { return nil }

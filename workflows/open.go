@@ -72,7 +72,11 @@ func (r *run) begin(in activities.OpenInput) error {
 	if result.StoreID == "" {
 		return nil // in tests
 	}
-	return workflow.UpsertMemo(r.ctx, map[string]any{wire.MemoStore: result.StoreID})
+	memo := map[string]any{wire.MemoStore: result.StoreID}
+	if result.Root != "" {
+		memo[wire.MemoRoot] = result.Root
+	}
+	return workflow.UpsertMemo(r.ctx, memo)
 }
 
 // opening sets the options of Open. Its retries never end: a failed workflow would lose accepted

@@ -4,6 +4,7 @@
 //	contexts.js      the list
 //	transcript.js    follows a transcript: a document and its patches
 //	conversation.js  renders it; entry.js and markdown.js create the elements
+//	branches.js      edits messages, regenerates answers, and switches between alternatives
 //	callform.js      the forms on the cards of calls that wait: approvals.js, questions.js
 //	composer.js      the input box; limits.js checks attachments
 //	outbox.js        sends messages
@@ -12,6 +13,7 @@
 //	request.js, sse.js, backoff.js, money.js, storage.js, theme.js    utilities
 //	lib/             third-party libraries
 
+import { Branches } from "./branches.js";
 import { selectCalls, waitsFor } from "./callform.js";
 import { request } from "./request.js";
 import { $ } from "./dom.js";
@@ -30,9 +32,19 @@ await arrive();
 const conversation = new Conversation({
   scroller: $("scroller"), list: $("entries"), toNewest: $("newest"), announcer: $("announcer"),
   rendered: () => showStatus(),
+  controls: (entry) => branches.controls(entry),
+});
+const branches = new Branches({
+  redraw: () => conversation.redraw(),
+  reveal: (id, key) => conversation.reveal(shown.findIndex(({ content }) => content.event_id === id), key),
+  send: (name, events) => outbox.add(name, events),
+  models: () => contexts.models,
 });
 const contexts = new Contexts({
-  changed: () => showStatus(),
+  changed: () => {
+    showStatus();
+    branches.related(contexts.related(current));
+  },
   connected: (yes, reason) => showError("list", connectionError(yes, reason)), // the stream does not report a Temporal outage
 });
 const outbox = new Outbox({ edit: (events) => composer.edit(events), sent: () => contexts.refresh() });
@@ -46,6 +58,7 @@ const composer = new Composer((events) => {
 const IDLE_DELAY = 150;
 
 let current; // the selected context
+let shown = []; // its entries
 let following; // the AbortController of its stream
 let idleTimer;
 
@@ -62,6 +75,8 @@ function open() {
   $("budget").textContent = "";
   $("empty").hidden = true;
   selectCalls(current);
+  shown = [];
+  branches.select(current);
   conversation.replace([]);
   showUnattended({});
   showWaiting([]);
@@ -82,11 +97,14 @@ const viewer = {
     showEmpty(entries);
     conversation.replace(entries, { keepPosition: true });
     showWaiting(entries);
+    showBranches(entries);
   },
   changed(entries, changes) {
     showEmpty(entries);
     conversation.changed(entries, changes);
-    if (changes.some(({ kind }) => kind !== "text")) showWaiting(entries);
+    if (changes.every(({ kind }) => kind === "text")) return;
+    showWaiting(entries);
+    showBranches(entries);
   },
   statusChanged(streamed) {
     clearTimeout(idleTimer);
@@ -104,6 +122,11 @@ const viewer = {
     showError("stream", connectionError(yes, reason));
   },
 };
+
+function showBranches(entries) {
+  shown = entries;
+  branches.update(entries);
+}
 
 let isEmpty = true; // the log
 let storedCount = 0;

@@ -68,7 +68,32 @@ export class Contexts {
 
   select(name) {
     this.#streamed = {};
-    for (const [other, item] of this.#items) mark(item, other === name);
+    this.#mark(name);
+  }
+
+  // related returns the listed contexts of the conversation of a context.
+  related(name) {
+    const root = this.#rootOf(name);
+    return [...this.#items.keys()].filter((other) => this.#rootOf(other) === root).sort();
+  }
+
+  #rootOf(name) {
+    return this.#summaries.get(name)?.root ?? name;
+  }
+
+  // models returns the models of the listed contexts.
+  get models() {
+    return [...new Set([...this.#summaries.values()].map(({ model }) => model).filter(Boolean))].sort();
+  }
+
+  // #mark marks the selected context, and shows the branches of its conversation only.
+  #mark(name) {
+    for (const [other, item] of this.#items) {
+      if (other === name) item.firstChild.setAttribute("aria-current", "page");
+      else item.firstChild.removeAttribute("aria-current");
+      const branches = item.querySelector("ul");
+      if (branches) branches.hidden = this.#rootOf(name) !== other;
+    }
   }
 
   // refresh loads the list now and every REFRESH_MS.
@@ -93,29 +118,32 @@ export class Contexts {
     if (number === this.#requests) this.#timer = setTimeout(() => this.refresh(), REFRESH_MS);
   }
 
+  // A conversation is one item, with its branches inside, at the place of the first of them.
   #show({ contexts, next }) {
-    const current = location.hash.slice(1);
     const before = this.#items;
-    this.#items = new Map(contexts.map(({ contextName: name }) => {
-      const item = before.get(name) ?? h("li", null, h("a", { href: `#${name}` }, h("span", { class: "name" }, name), h("span", { class: "details", dir: "ltr" })));
-      mark(item, name === current);
-      return [name, item];
-    }));
+    const roots = new Map(); // names of listed branches, by root
     for (const summary of contexts) {
-      this.#summaries.set(summary.contextName, summary);
-      this.#describe(summary.contextName);
+      const { contextName: name, root = name } = summary;
+      this.#summaries.set(name, summary);
+      const branches = roots.get(root) ?? [];
+      if (name !== root) branches.push(name);
+      roots.set(root, branches);
     }
-    // An element in place is not moved, because moving it would lose the focus.
-    let at = $("list").firstChild;
-    for (const item of this.#items.values()) {
-      if (item === at) at = at.nextSibling;
-      else $("list").insertBefore(item, at);
-    }
-    while (at) {
-      const extra = at;
-      at = at.nextSibling;
-      extra.remove();
-    }
+    this.#items = new Map();
+    const itemOf = (name) => {
+      const item = before.get(name) ?? h("li", null, h("a", { href: `#${name}` }, h("span", { class: "name" }, name), h("span", { class: "details", dir: "ltr" })));
+      this.#items.set(name, item);
+      return item;
+    };
+    arrange($("list"), [...roots].map(([root, branches]) => {
+      const item = itemOf(root);
+      let inside = item.querySelector("ul");
+      if (!inside && branches.length > 0) item.append((inside = h("ul", { class: "branches", "aria-label": `Branches of ${root}` })));
+      if (inside) arrange(inside, branches.map(itemOf));
+      return item;
+    }));
+    this.#mark(location.hash.slice(1));
+    for (const name of this.#items.keys()) this.#describe(name);
     const query = $("search").value.trim();
     $("more").hidden = !next || this.#limit >= MAX;
     showNote(contexts.length > 0 ? "" : query ? "No matching contexts." : "No contexts yet.");
@@ -131,7 +159,10 @@ export class Contexts {
     if (!item) return;
     const known = this.statusOf(name);
     const status = known === "answering" && this.#waiting === name ? "waiting" : known;
-    const text = visible([status, this.#summaries.get(name).model].filter(Boolean).join(" · "));
+    const branches = item.querySelector("ul")?.childElementCount;
+    const text = visible([
+      status, this.#summaries.get(name)?.model, branches && `${branches} branch${branches === 1 ? "" : "es"}`,
+    ].filter(Boolean).join(" · "));
     item.firstChild.className = status ?? "";
     const details = item.querySelector(".details");
     if (details.textContent !== text) details.textContent = text;
@@ -141,7 +172,7 @@ export class Contexts {
   #moveFocus(event) {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (!step) return;
-    const stops = [$("search"), ...$("list").querySelectorAll("a")];
+    const stops = [$("search"), ...$("list").querySelectorAll("a:not([hidden] a)")];
     stops[stops.indexOf(document.activeElement) + step]?.focus();
     event.preventDefault();
   }
@@ -152,7 +183,16 @@ function showNote(text) {
   $("list-note").textContent = text;
 }
 
-function mark(item, current) {
-  if (current) item.firstChild.setAttribute("aria-current", "page");
-  else item.firstChild.removeAttribute("aria-current");
+// arrange makes items the children of a list. An element in place is not moved, because moving it would lose the focus.
+function arrange(list, items) {
+  let at = list.firstChild;
+  for (const item of items) {
+    if (item === at) at = at.nextSibling;
+    else list.insertBefore(item, at);
+  }
+  while (at) {
+    const extra = at;
+    at = at.nextSibling;
+    extra.remove();
+  }
 }

@@ -15,6 +15,7 @@ export class Conversation {
   #toNewest;
   #announcer;
   #rendered;
+  #controls;
   #entries = [];
   #first = 0; // the index of the first entry of the window
   #slots = []; // { element, streaming, dirty, grew } of each entry in the window
@@ -23,13 +24,14 @@ export class Conversation {
   #top = 0;
 
   // Screen readers read a complete answer from announcer. rendered is called after every
-  // update.
-  constructor({ scroller, list, toNewest, announcer, rendered }) {
+  // update. controls returns the controls of an entry, or null.
+  constructor({ scroller, list, toNewest, announcer, rendered, controls }) {
     this.#scroller = scroller;
     this.#list = list;
     this.#toNewest = toNewest;
     this.#announcer = announcer;
     this.#rendered = rendered;
+    this.#controls = controls;
     scroller.addEventListener("scroll", () => this.#scrolled(), { passive: true });
     toNewest.addEventListener("click", () => this.toEnd());
     // A card that opens at the end must stay under the pointer.
@@ -78,12 +80,28 @@ export class Conversation {
     this.#requestFrame();
   }
 
-  // reveal shows an entry and puts the focus on its first control.
-  reveal(index) {
+  // reveal shows an entry and puts the focus on a control, by default the first one.
+  reveal(index, key) {
     while (index < this.#first) this.#addOlder();
     const { element } = this.#slots[index - this.#first];
     element.scrollIntoView({ block: "nearest" });
-    element.querySelector("textarea, select, button, summary")?.focus();
+    element.querySelector(key ? `[data-key="${key}"]` : "textarea, select, button, summary")?.focus();
+  }
+
+  // redraw updates the controls of entries.
+  redraw() {
+    this.#slots.forEach(({ element }, i) => {
+      const old = element?.querySelector(":scope > .controls");
+      const focused = old?.contains(document.activeElement) && document.activeElement;
+      old?.remove();
+      if (element) this.#addControls(element, this.#entries[this.#first + i]);
+      if (focused) keepFocus(focused, element);
+    });
+  }
+
+  #addControls(element, entry) {
+    const controls = this.#controls(entry);
+    if (controls) element.append(controls);
   }
 
   // toEnd scrolls to the newest entry and follows it.
@@ -117,6 +135,8 @@ export class Conversation {
   #build(slot, entry, next) {
     const { element: old, streaming: grew } = slot;
     const { element, streaming } = build(entry);
+    const text = element.textContent;
+    this.#addControls(element, entry);
     if (old) {
       const panels = element.querySelectorAll("details");
       old.querySelectorAll("details").forEach((panel, i) => panels[i] && (panels[i].open = panel.open));
@@ -127,7 +147,7 @@ export class Conversation {
       this.#list.insertBefore(element, next);
     }
     const isAnswer = entry.content.entry_type.type === "assistant_message";
-    if (grew && !streaming && isAnswer) this.#announcer.textContent = element.textContent;
+    if (grew && !streaming && isAnswer) this.#announcer.textContent = text;
     Object.assign(slot, { element, streaming, dirty: false });
   }
 

@@ -268,12 +268,23 @@ func TestAForkStartsWithTheEventsOfItsOrigin(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, folder.Register(t.Context(), archive.Run{ID: archive.ForkID, Origin: &archive.Origin{ContextName: "source", RunID: "S", At: 3}}))
 	s := newServer(t, newRun("A", ""))
-	require.Equal(t, lines(1, 3), format(t, eventlog.New(s, "", a).Events(t.Context(), "demo", "")), "before its first session")
-	register(t, a, "demo", "A", archive.ForkID, 3)
-	s.runs[0] = messageRun(t, "A", "", 4, 6)
 	log := eventlog.New(s, "", a)
+	require.Equal(t, lines(1, 3), format(t, log.Events(t.Context(), "demo", "")), "before its first session")
+	opened, err := log.Open(t.Context(), "demo", "A", "")
+	require.NoError(t, err)
+	require.Equal(t, archive.Run{ID: "A", After: 3, Behind: archive.ForkID}, opened.Run)
+	require.Equal(t, 3, opened.Origin.At)
+	require.Equal(t, "source", opened.Root)
+	s.runs[0] = messageRun(t, "A", "", 4, 6)
+	log = eventlog.New(s, "", a)
 	require.Equal(t, lines(1, 6), format(t, log.Events(t.Context(), "demo", "")))
 	require.Equal(t, lines(3, 6), followed(t, log, "demo:0002", 4))
+
+	s.runs = append(s.runs, newRun("B", ""))
+	opened, err = log.Open(t.Context(), "demo", "B", "")
+	require.NoError(t, err)
+	require.Nil(t, opened.Origin, "only the first session begins with the fork")
+	require.Equal(t, "source", opened.Root)
 }
 
 // A reset of run B after event 4 makes run R, whose history starts with a copy of B's.

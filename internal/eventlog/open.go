@@ -19,6 +19,7 @@ type Opening struct {
 	Run    archive.Run     // the registration
 	Events []event.Event   // the log before the run
 	Origin *archive.Origin // for the first session of a fork
+	Root   string          // the context from which a fork descends; "": the context is no fork
 }
 
 var errNotCurrent = errors.New("the run was terminated")
@@ -99,6 +100,9 @@ func (l *Log) opening(ctx context.Context, folder *archive.Folder, contextName, 
 		parts, err := folder.View(ctx, run.Behind, 0)
 		if err != nil {
 			return o, false, err
+		}
+		if root := parts[0].ContextName; root != contextName {
+			o.Root = root
 		}
 		if o.Events, err = l.readAndArchive(ctx, contextName, view{parts: parts}, 0); err != nil {
 			return o, false, err

@@ -12,6 +12,9 @@ func StoreOf(memo *commonpb.Memo) string { return idIn(memo, MemoStore) }
 // PreviousRunOf returns the run that [MemoPreviousRun] of a workflow memo names; "" for none.
 func PreviousRunOf(memo *commonpb.Memo) string { return idIn(memo, MemoPreviousRun) }
 
+// RootOf returns the context that [MemoRoot] of a workflow memo names; "" for a context that is no fork.
+func RootOf(memo *commonpb.Memo) string { return idIn(memo, MemoRoot) }
+
 func idIn(memo *commonpb.Memo, key string) string {
 	var id string
 	if err := converter.GetDefaultDataConverter().FromPayload(memo.GetFields()[key], &id); err != nil {

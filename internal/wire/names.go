@@ -62,6 +62,9 @@ const MemoStore = "chronicle-store"
 // history does not name it, and a run that no worker opened is in no archive.
 const MemoPreviousRun = "chronicle-previous-run"
 
+// MemoRoot is the key of the context from which a fork descends, in the memos of its runs. Lists read it.
+const MemoRoot = "chronicle-root"
+
 const workflowIDPrefix = "context:"
 
 // WorkflowID returns the id of a context's workflow: context:demo, or context:acme/demo for the tenant acme.

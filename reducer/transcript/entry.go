@@ -26,6 +26,8 @@ const NormalizedEntry = "NORMALIZED_ENTRY"
 type Entry struct {
 	// Timestamp is from the agent's log, else of the recording. A streaming answer has none.
 	Timestamp time.Time `json:"timestamp,omitzero"`
+	// EventID is the recorded event of a user_message or an assistant_message, at which the context can be forked.
+	EventID   string    `json:"event_id,omitempty"`
 	EntryType EntryType `json:"entry_type"`
 	// The text of a message or note, usually Markdown; for a tool_use, a one-line summary.
 	Content string `json:"content"`

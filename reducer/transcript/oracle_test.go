@@ -34,7 +34,7 @@ func render(events []event.Event) transcript.Document {
 			entry.Entry = stream
 		case event.UserMessage:
 			entry.Entry = ofType(transcript.UserMessage, body.Content)
-			entry.Attachments = o.attachments(i)
+			entry.EventID, entry.Attachments = e.ID, o.attachments(i)
 		case event.AssistantMessage:
 			if body.Reasoning != "" {
 				thought := entry
@@ -46,7 +46,7 @@ func render(events []event.Event) transcript.Document {
 				continue
 			}
 			entry.Entry = ofType(transcript.AssistantMessage, body.Content)
-			entry.Partial = body.Partial
+			entry.EventID, entry.Partial = e.ID, body.Partial
 		case event.ToolCall:
 			entry.Metadata = metadata(e)
 			result, isCall := results[i]

@@ -77,7 +77,7 @@ func (f *fold) apply() {
 	case event.SystemPrompt:
 		f.appendSystem("", SubtypePrompt, Info, cmp.Or(body.Content, "System prompt removed"))
 	case event.UserMessage:
-		f.append("", Entry{EntryType: EntryType{Type: UserMessage}, Content: body.Content, Attachments: f.attachments})
+		f.append("", Entry{EventID: f.event.ID, EntryType: EntryType{Type: UserMessage}, Content: body.Content, Attachments: f.attachments})
 		f.attachments, f.answer = nil, position{}
 	case event.AssistantMessage:
 		f.appendAnswer(body)
@@ -186,7 +186,7 @@ func (f *fold) appendAnswer(body event.AssistantMessage) {
 		})
 	}
 	if body.Content != "" {
-		f.append(after, Entry{EntryType: EntryType{Type: AssistantMessage}, Content: body.Content, Partial: body.Partial})
+		f.append(after, Entry{EventID: f.event.ID, EntryType: EntryType{Type: AssistantMessage}, Content: body.Content, Partial: body.Partial})
 	}
 }
 

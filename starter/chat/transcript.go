@@ -213,6 +213,8 @@ func (t *transcript) take(e event.Event) {
 	case event.SetTools:
 		t.takeTools(body)
 		t.printAfterAnswer(e.ID, t.style.Dim(show.Note(body)))
+	case event.AnswerRequested:
+		t.busy, t.asked = true, event.Counter(e.ID)
 	case event.SessionStarted, event.ToolsOffered: // /events shows them
 	case event.BudgetExceeded: // the failure of the request follows
 	default:

@@ -20,6 +20,11 @@
 // The log of a run is the chain of registrations that leads back from it, so a reset starts a branch
 // and overwrites nothing. Imports and origins of forks are registered, too.
 //
+// The origin lists its forks, so that they are found without a list of all contexts:
+//
+//	forks/demo/copy.json
+//	{"version":1,"contextName":"copy"}
+//
 // Segments store the events of a run: consecutive events as JSON lines, compressed with zstd, in a
 // blob that an index entry references:
 //

@@ -47,6 +47,7 @@ func folderName(name string) string {
 const (
 	logs    = "contexts"
 	cursors = "cursors"
+	forks   = "forks"
 )
 
 type span struct{ first, last int } // first and last event counter of a segment

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/blobs"
 )
@@ -31,6 +32,8 @@ type Origin struct {
 	ContextName string `json:"contextName"` // with its tenant, which is that of the fork
 	RunID       string `json:"runId"`
 	At          int    `json:"at"` // counter of the last shared event
+	// CreatedAt is when the fork was registered, in UTC; zero: unknown.
+	CreatedAt time.Time `json:"createdAt,omitzero"`
 }
 
 const (
@@ -64,8 +67,14 @@ func (p Part) Segments() int { return len(cover(p.spans, p.After+1, p.Through)) 
 const maxForkDepth = 100 // of forks of forks
 
 // Register registers a run as the successor of the newest one in the folder. It fails with
-// [blobs.ErrExists] if another run was registered after the folder was listed.
+// [blobs.ErrExists] if another run was registered after the folder was listed. It lists the run of a fork
+// among the [Archive.Forks] of its origin first.
 func (f *Folder) Register(ctx context.Context, run Run) error {
+	if run.Origin != nil {
+		if err := f.archive.listFork(ctx, run.Origin.ContextName, f.contextName); err != nil {
+			return err
+		}
+	}
 	run.Version = version
 	data, err := json.Marshal(run)
 	if err != nil {

@@ -1,0 +1,102 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"github.com/seed-9ed7edd4/chronicle/client"
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
+
+// forkRequest is where a new context continues another one.
+//
+//schema:rules {"oneOf":[{"required":["at"]},{"required":["before"]},{"required":["regenerate"]}],"properties":{"events":{"type":"array","items":{"$ref":"Input"}}}}
+type forkRequest struct {
+	// The name of the new context; absent: one is generated, like demo-2.
+	Name string `json:"name,omitempty" schema:"is=ContextName"`
+	// The newest event that both contexts share.
+	At string `json:"at,omitempty" schema:"is=EventID"`
+	// The first event that they do not share, such as a message to edit. Pending files are shared.
+	Before string `json:"before,omitempty" schema:"is=EventID"`
+	// An answer. The new context begins before its attempt, with the results of tools, and requests another answer.
+	Regenerate string `json:"regenerate,omitempty" schema:"is=EventID"`
+	// Sent to the new context, such as another wording of the message, or another model; absent: none.
+	Events json.RawMessage `json:"events,omitempty"`
+}
+
+// forkContext creates a context that continues this one at an event, and sends events to it.
+//
+// The log is shared, not copied. A request that was running at the event ends as interrupted in the new context, and no
+// tool is called again. If the events are rejected, the problem has the `contextName` of the new context. A request
+// that is repeated without a name creates another context.
+func (g *Gateway) forkContext(w http.ResponseWriter, r *http.Request) error {
+	c, err := g.context(r)
+	if err != nil {
+		return err
+	}
+	held := share{of: g.bodies}
+	defer held.release()
+	body, err := g.body(w, r, &held)
+	if err != nil {
+		return err
+	}
+	options, err := decodeFork(body)
+	if err == nil {
+		err = g.authorize(identityOf(r), options.Events)
+	}
+	if err != nil {
+		return err
+	}
+	// The request completes even if the client disconnects.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), answerTimeout)
+	defer cancel()
+	created, err := c.Branch(ctx, options)
+	tenantOf(r).listing.invalidate()
+	if err != nil && created.ContextName != "" {
+		p := *problemOf(err)
+		p.ContextName = created.ContextName
+		return &p
+	}
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusCreated, created)
+	return nil
+}
+
+func decodeFork(body []byte) (client.BranchOptions, error) {
+	var in forkRequest
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.DisallowUnknownFields()
+	err := decoder.Decode(&in)
+	if err == nil && decoder.More() {
+		err = errors.New("more than one value")
+	}
+	if err != nil {
+		return client.BranchOptions{}, badRequest("the body is invalid: %v", err)
+	}
+	options := client.BranchOptions{Name: in.Name, At: in.At, Before: in.Before, Regenerate: in.Regenerate}
+	if len(in.Events) > 0 {
+		options.Events, err = event.DecodeInput(in.Events)
+	}
+	return options, err
+}
+
+// readBranches reads the contexts that share a part of the log by forks, and where their logs part.
+func (g *Gateway) readBranches(w http.ResponseWriter, r *http.Request) error {
+	c, err := g.context(r)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), answerTimeout)
+	defer cancel()
+	branches, err := c.Branches(ctx)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, branches)
+	return nil
+}

@@ -1,0 +1,190 @@
+package gateway_test
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/client"
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/gateway"
+	"github.com/seed-9ed7edd4/chronicle/gateway/page"
+	"github.com/seed-9ed7edd4/chronicle/internal/browsertest"
+	"github.com/seed-9ed7edd4/chronicle/internal/wire"
+)
+
+// branching is a client whose context demo can be forked. It answers each message.
+type branching struct {
+	fakeClient
+	mu    sync.Mutex
+	logs  map[string]*log
+	forks []client.Branch
+}
+
+func (b *branching) Open(name string) (*log, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.logs[name], nil
+}
+
+func (b *branching) List(context.Context, string) iter.Seq2[client.Summary, error] {
+	return func(yield func(client.Summary, error) bool) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		list := []client.Summary{{ContextName: "release-notes", Status: wire.StatusIdle, Model: "gpt-4o"}}
+		for _, fork := range b.forks {
+			list = append(list, client.Summary{ContextName: fork.ContextName, Root: "demo", Status: wire.StatusIdle, Model: "gpt-4o-mini"})
+		}
+		for _, s := range append(list, client.Summary{ContextName: "demo", Status: wire.StatusIdle, Model: "gpt-4o-mini"}) {
+			if !yield(s, nil) {
+				return
+			}
+		}
+	}
+}
+
+// add creates a context that shares events with another one.
+func (b *branching) add(name string, shared ...event.Event) *log {
+	l := newLogOf(name)
+	for _, e := range shared {
+		l.record(e.MovedTo(name).Body)
+	}
+	l.send = func(events []event.Event) (client.Receipt, error) {
+		for _, e := range events {
+			l.record(e.Body)
+		}
+		l.record(event.AssistantMessage{Content: fmt.Sprintf("An answer in %s.", name)})
+		return client.Receipt{ClientEventIDs: []string{"x"}, EventIDs: []string{event.FormatID(name, 1)}}, nil
+	}
+	l.branches = func() client.Branches { return b.branches(name) }
+	l.branch = func(o client.BranchOptions) (client.Branched, error) { return b.fork(l, o) }
+	b.logs[name] = l
+	return l
+}
+
+func (b *branching) fork(l *log, o client.BranchOptions) (client.Branched, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(o.Events) > 0 && o.Events[0].Body.(event.SetProviderConfig).Model == "none" {
+		return client.Branched{}, client.ErrUnreachable
+	}
+	events, _, _ := l.Snapshot()
+	at := event.Counter(o.Before+o.Regenerate) - 1
+	fork := client.Branch{ContextName: fmt.Sprintf("demo-%d", len(b.forks)+2), ForkedFrom: event.FormatID(l.Name(), at)}
+	created := b.add(fork.ContextName, events[:at]...)
+	created.record(event.SessionStarted{ForkedFrom: fork.ForkedFrom})
+	for _, e := range o.Events {
+		created.record(e.Body)
+	}
+	if o.Regenerate != "" {
+		created.record(event.AnswerRequested{}, event.AssistantMessage{Content: "Another answer."})
+	}
+	b.forks = append(b.forks, fork)
+	return client.Branched{ContextName: fork.ContextName, ForkedFrom: fork.ForkedFrom}, nil
+}
+
+// branches knows forks of demo only.
+func (b *branching) branches(name string) client.Branches {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	choices := map[int]*client.Choice{}
+	found := client.Branches{Choices: []client.Choice{}}
+	for _, fork := range b.forks {
+		at := event.Counter(fork.ForkedFrom)
+		if choices[at] == nil {
+			choices[at] = &client.Choice{After: event.FormatID(name, at), Contexts: []string{"demo"}}
+		}
+		choices[at].Contexts = append(choices[at].Contexts, fork.ContextName)
+	}
+	for _, choice := range choices {
+		for _, member := range choice.Contexts {
+			if member == name {
+				found.Choices = append(found.Choices, *choice)
+			}
+		}
+	}
+	found.Contexts = append([]client.Branch{{ContextName: "demo"}}, b.forks...)
+	return found
+}
+
+func TestAConversationIsBranchedByKeyboard(t *testing.T) {
+	b := &branching{logs: map[string]*log{}}
+	b.add("release-notes").record(event.UserMessage{Content: "Hi"})
+	demo := b.add("demo")
+	demo.record(event.SessionStarted{}, event.UserMessage{Content: "Name a <b>river</b>."}, event.AssistantMessage{Content: "The Rhine."},
+		event.UserMessage{Content: "And a lake?"}, event.AssistantMessage{Content: "Lake Constance."})
+	w := serve(t, b, gateway.Options{Page: page.Handler()})
+	tab := browsertest.Start(t).Open(w.server.URL + "/#demo")
+	tab.Await(`document.querySelectorAll(".assistant-message").length === 2 && document.activeElement.id === "text"`)
+	require.Empty(t, tab.Text(".switch"))
+	focus := func(key string) string { return fmt.Sprintf(`document.activeElement.dataset.key === %q`, key) }
+	hash := func(name string) string { return fmt.Sprintf(`location.hash === "#%s"`, name) }
+
+	// Edit a message.
+	tab.Type(`.user-message [data-key="edit-message"]`, kb.Enter)
+	tab.Await(focus("text") + ` && document.activeElement.value === "Name a <b>river</b>."`)
+	tab.Press("x" + kb.Escape)
+	tab.Await(focus("edit-message") + ` && !document.querySelector(".branch-form")`)
+	tab.Press(kb.Enter)
+	tab.Await(focus("text"))
+	tab.Do(`document.activeElement.select()`)
+	tab.Press("Name a sea.\r")
+	tab.Await(hash("demo-2") + ` && document.querySelector(".assistant-message")?.innerText.includes("An answer in demo-2.")`)
+	require.Equal(t, "Name a sea.", tab.Text(".user-message .bubble")[0])
+	tab.Await(`document.querySelector(".user-message .switch")?.textContent === "‹2/2›"`)
+
+	// Switch with the keyboard: the focus stays on the control.
+	tab.Type(`.user-message [data-key="previous"]`, kb.Enter)
+	tab.Await(hash("demo") + ` && ` + focus("previous") + ` && document.activeElement.closest(".switch").textContent === "‹1/2›"`)
+	require.Equal(t, "Name a <b>river</b>.", tab.Text(".user-message .bubble")[0])
+	tab.Press(kb.Tab)
+	tab.Press(" ")
+	tab.Await(hash("demo-2") + ` && ` + focus("next"))
+	tab.Press(kb.Enter) // there is none
+	tab.Type(`.user-message [data-key="previous"]`, " ")
+	tab.Await(hash("demo") + ` && ` + focus("previous"))
+
+	// Regenerate an answer, with another model; an error keeps what was entered.
+	tab.Type(`.assistant-message ~ .assistant-message [data-key="regenerate"]`, kb.Enter)
+	tab.Await(focus("submit"))
+	tab.Type(`.branch-form [data-key="model"]`, "none\r")
+	tab.Await(`document.querySelector(".branch-form .problem").innerText === "Enter a provider and a model."`)
+	tab.Type(`.branch-form [data-key="provider"]`, "openai\r")
+	tab.Await(`document.querySelector(".branch-form .problem").innerText === "Temporal is unreachable"`)
+	tab.Type(`.branch-form [data-key="model"]`, "")
+	tab.Do(`document.activeElement.select()`)
+	tab.Press("gpt-4o\r")
+	tab.Await(hash("demo-3") + ` && [...document.querySelectorAll(".assistant-message")].at(-1)?.innerText.includes("Another answer.")`)
+	tab.Await(`[...document.querySelectorAll(".assistant-message .switch")].at(-1)?.textContent === "‹2/2›"`)
+	events, _, _ := b.logs["demo-3"].Snapshot()
+	require.Contains(t, bodiesOf(events), event.Body(event.SetProviderConfig{ProviderID: "openai", Model: "gpt-4o"}))
+
+	// The list shows the conversation once.
+	tab.Await(`document.querySelectorAll("#list > li").length === 2 && document.querySelectorAll("#list .branches a").length === 2`)
+	require.Equal(t, []string{"release-notes", "demo"}, tab.Text("#list > li > a .name"))
+	require.Equal(t, []string{"demo-2", "demo-3"}, tab.Text("#list .branches .name"))
+	require.Contains(t, tab.Text("#list > li:nth-child(2) > a .details")[0], "2 branches")
+	if *screenshots {
+		tab.Do(`document.activeElement.blur()`)
+		tab.As(browsertest.Look{Width: 1200, Height: 760})
+		tab.Screenshot(filepath.Join("..", "docs", "images", "page-branches.png"))
+	}
+	tab.Type("#search", kb.ArrowDown+kb.ArrowDown+kb.ArrowDown+kb.Enter)
+	tab.Await(hash("demo-2") + ` && document.querySelector("#list .branches [aria-current]")?.innerText.startsWith("demo-2")`)
+	tab.Type("#search", kb.ArrowDown+kb.Enter)
+	tab.Await(hash("release-notes") + ` && document.querySelector("#list .branches").hidden`)
+	require.Empty(t, tab.Text("#list .branches a:not([hidden] a)"))
+}
+
+func bodiesOf(events []event.Event) (bodies []event.Body) {
+	for _, e := range events {
+		bodies = append(bodies, e.Body)
+	}
+	return bodies
+}
