@@ -24,7 +24,9 @@ run: build ## Chat with a context; starts everything it needs and stops it on ex
 dev: build ## Run the worker and everything it needs until Ctrl-C
 	@bin/worker --dev $(W)
 
-example: build ## Talk to the agent in examples/support, with a key in OPENAI_API_KEY or another server in OPENAI_BASE_URL
+example: ## Talk to the agent in examples/support, with a key in OPENAI_API_KEY or another server in OPENAI_BASE_URL
+	@test -n "$$OPENAI_API_KEY$$OPENAI_BASE_URL" || { echo "no model: set OPENAI_API_KEY, or OPENAI_BASE_URL for another server" >&2; exit 1; }
+	@$(MAKE) --no-print-directory build
 	@go build -o bin/ ./examples/support
 	@echo "Write to the shop as a customer, for example about your order A-1001; Ctrl-D exits"
 	@bin/worker --dev $(W) -- bin/support || test $$? -eq 130

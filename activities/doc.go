@@ -7,6 +7,8 @@
 //	Deliver   calls a hook with the recorded events
 //	Stop      sends a stop message to the worker that runs an attempt
 //	Send      sends an event to a context, for schedules
+//	Evaluate  sends the request of a recorded answer again, and records nothing
+//	CheckTools looks for the tools that a setting names
 //	Load      reads a large input from the blob store
 //	Recover   returns the input that a terminated run accepted and did not record
 //

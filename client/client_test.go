@@ -28,6 +28,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/archive"
 	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/blobs/blobstest"
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
 func open(t *testing.T, f *temporal) *client.Context {
@@ -289,6 +290,13 @@ func TestStateQueriesTheContext(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 3, state.Turns)
 	require.Equal(t, []string{"context:demo/state"}, f.queries)
+}
+
+func TestTheStateOfATerminatedContextIsClosed(t *testing.T) {
+	f := &temporal{terminated: true, state: wire.State{Status: wire.StatusAnswering, Turns: 3, Request: &reducer.Request{ID: "demo:r1"}}}
+	state, err := open(t, f).State(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, wire.State{Status: wire.StatusClosed, Turns: 3}, state)
 }
 
 func TestErrorsOfTemporalAreMapped(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	sdkclient "go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -36,12 +37,13 @@ const (
 // State is the state of a context, without its log.
 type State = wire.State
 
-// State queries the state of the context. It requires a worker and takes at most 6 s.
+// State queries the state of the context. It requires a worker and takes at most 6 s. The status of a context whose
+// run was terminated is closed, as in lists, and its Request is nil.
 func (c *Context) State(ctx context.Context) (State, error) {
 	var state State
 	query, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
-	value, err := c.query(query, wire.QueryState)
+	value, isTerminated, err := c.query(query, wire.QueryState)
 	if err != nil {
 		onTimeout := ErrNoWorker
 		if query.Err() != nil {
@@ -52,15 +54,29 @@ func (c *Context) State(ctx context.Context) (State, error) {
 	if err := value.Get(&state); err != nil {
 		return state, fmt.Errorf("get the state of context %s: %w", c.name, err)
 	}
+	if isTerminated {
+		state.Status, state.Request = wire.StatusClosed, nil
+	}
 	return state, nil
 }
 
-// A run rejects queries until its first workflow task is complete.
-func (c *Context) query(ctx context.Context, name string, args ...any) (converter.EncodedValue, error) {
+// query returns whether the newest run was terminated, timed out or failed, which its result does not show. A run
+// rejects queries until its first workflow task is complete.
+func (c *Context) query(ctx context.Context, name string, args ...any) (value converter.EncodedValue, isTerminated bool, err error) {
+	request := &sdkclient.QueryWorkflowWithOptionsRequest{
+		WorkflowID: wire.WorkflowID(c.name), QueryType: name, Args: args,
+		QueryRejectCondition: enumspb.QUERY_REJECT_CONDITION_NOT_COMPLETED_CLEANLY,
+	}
 	for {
-		value, err := c.client.options.Temporal.QueryWorkflow(ctx, wire.WorkflowID(c.name), "", name, args...)
-		if !errors.As(err, new(*serviceerror.WorkflowNotReady)) || !pause.For(ctx, notReadyInterval) {
-			return value, err
+		response, err := c.client.options.Temporal.QueryWorkflowWithOptions(ctx, request)
+		switch {
+		case err == nil && response.QueryRejected != nil:
+			isTerminated = true
+			request.QueryRejectCondition = enumspb.QUERY_REJECT_CONDITION_NONE
+		case err == nil:
+			return response.QueryResult, isTerminated, nil
+		case !errors.As(err, new(*serviceerror.WorkflowNotReady)) || !pause.For(ctx, notReadyInterval):
+			return nil, false, err
 		}
 	}
 }

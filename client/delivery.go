@@ -30,7 +30,7 @@ func (c *Context) Delivery(ctx context.Context, clientEventIDs ...string) (Deliv
 	if d.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
 		return c.deliveryFromLog(ctx, clientEventIDs)
 	}
-	value, err := c.query(query, wire.QueryDelivery, clientEventIDs)
+	value, _, err := c.query(query, wire.QueryDelivery, clientEventIDs)
 	if err != nil {
 		return Delivery{}, c.explain(ctx, operation, err, ErrNoWorker)
 	}

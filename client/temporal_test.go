@@ -4,6 +4,7 @@ import (
 	"context"
 
 	enumspb "go.temporal.io/api/enums/v1"
+	querypb "go.temporal.io/api/query/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	sdkclient "go.temporal.io/sdk/client"
@@ -31,6 +32,8 @@ type temporal struct {
 	queries  []string
 	state    wire.State
 	noAnswer bool // to queries
+	// terminated means that the newest run was terminated.
+	terminated bool
 	// schedules responds to operations on schedules; nil: unexpected.
 	schedules *schedules
 }
@@ -124,8 +127,8 @@ func (f *temporal) DescribeWorkflowExecution(context.Context, string, string) (*
 	return nil, serviceerror.NewNotFound("no such workflow")
 }
 
-func (f *temporal) QueryWorkflow(ctx context.Context, workflowID, runID, query string, _ ...any) (converter.EncodedValue, error) {
-	f.queries = append(f.queries, workflowID+runID+"/"+query)
+func (f *temporal) QueryWorkflowWithOptions(ctx context.Context, request *sdkclient.QueryWorkflowWithOptionsRequest) (*sdkclient.QueryWorkflowWithOptionsResponse, error) {
+	f.queries = append(f.queries, request.WorkflowID+request.RunID+"/"+request.QueryType)
 	if f.noAnswer {
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -133,8 +136,11 @@ func (f *temporal) QueryWorkflow(ctx context.Context, workflowID, runID, query s
 	if f.err != nil {
 		return nil, f.err
 	}
+	if f.terminated && request.QueryRejectCondition == enumspb.QUERY_REJECT_CONDITION_NOT_COMPLETED_CLEANLY {
+		return &sdkclient.QueryWorkflowWithOptionsResponse{QueryRejected: &querypb.QueryRejected{Status: enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED}}, nil
+	}
 	payloads, err := converter.GetDefaultDataConverter().ToPayloads(f.state)
-	return sdkclient.NewValue(payloads), err
+	return &sdkclient.QueryWorkflowWithOptionsResponse{QueryResult: sdkclient.NewValue(payloads)}, err
 }
 
 func (f *temporal) ListWorkflow(_ context.Context, request *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {

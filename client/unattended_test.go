@@ -40,6 +40,9 @@ func TestAnActivityThatNoWorkerTakesIsUnattended(t *testing.T) {
 			require.Equal(t, test.want, since)
 		})
 	}
-	_, err := open(t, &temporal{}).UnattendedSince(t.Context())
+	ended := &workflowpb.WorkflowExecutionInfo{Status: enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED}
+	_, err := open(t, &temporal{run: &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: ended}}).UnattendedSince(t.Context())
+	require.ErrorIs(t, err, client.ErrUnanswered)
+	_, err = open(t, &temporal{}).UnattendedSince(t.Context())
 	require.ErrorIs(t, err, client.ErrNoContext)
 }

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -50,6 +51,8 @@ type log struct {
 	branches     func() client.Branches                              // replaces Branches; nil: there are none
 	// unattended is the result of UnattendedSince; nil: a worker has the answer.
 	unattended func() time.Time
+	// isTerminated means that the run was terminated from outside.
+	isTerminated atomic.Bool
 }
 
 func newLog(bodies ...event.Body) *log { return newLogOf("demo", bodies...) }
@@ -155,6 +158,9 @@ func (l *log) State(context.Context) (wire.State, error) {
 }
 
 func (l *log) UnattendedSince(context.Context) (time.Time, error) {
+	if l.isTerminated.Load() {
+		return time.Time{}, client.ErrUnanswered
+	}
 	if l.unattended == nil {
 		return time.Time{}, nil
 	}

@@ -8,7 +8,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer/usage"
 )
 
-// status is derived from the log, which does not show that a session was terminated from outside.
+// status is derived from the log, which does not show that a session was terminated from outside. If an answer was
+// running, a probe finds out.
 type status struct {
 	status  wire.Status
 	since   time.Time

@@ -24,8 +24,8 @@ import (
 // a `document` event, with the same data as the JSON response and the version as id. The stream waits for a context that
 // does not exist yet and sends an empty document in the meantime. `status` events without an id are interleaved, at the
 // start and on each change: the status of the context according to its log, and since when, and what waits for a worker.
-// The log does not show that a session was terminated from outside; the list of contexts then has status `closed` and a
-// later `closedAt`.
+// The log does not show that a session was terminated from outside. The list of contexts then has status `closed` and a
+// later `closedAt`. If an answer was running, the status of this stream is `closed` after five silent seconds.
 func (g *Gateway) readTranscript(w http.ResponseWriter, r *http.Request) error {
 	c, err := g.context(r)
 	if err != nil {

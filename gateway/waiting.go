@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -190,6 +191,13 @@ func (r *room) probe(ctx context.Context, c Context) {
 	since, err := c.UnattendedSince(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if s.began.Equal(began) && errors.Is(err, client.ErrUnanswered) { // nothing continues the answer
+		s.timer, s.noWorker = nil, time.Time{}
+		r.status.status, r.status.since, r.status.request = wire.StatusClosed, time.Now().UTC(), ""
+		r.waiting.render()
+		r.wakeViewers()
+		return
+	}
 	if !s.began.Equal(began) || err != nil {
 		s.timer.Reset(noWorkerDelay)
 		return

@@ -198,6 +198,27 @@ func TestViewersSeeThatTheWorkerOfAnAnswerDied(t *testing.T) {
 	})
 }
 
+func TestViewersSeeThatARunWasTerminated(t *testing.T) {
+	inBubble(t, func(ctx context.Context, l *log, g *gateway.Gateway) {
+		viewer := follow(ctx, t, g)
+		l.record(event.LLMRequestStarted{RequestID: "demo:r0001", Attempt: 1, ThroughEventID: eventID(1)})
+		time.Sleep(time.Second)
+		require.Contains(t, lastStatus(viewer.body.text()), `"status":"answering"`)
+		l.isTerminated.Store(true)
+		time.Sleep(5 * time.Second)
+		require.Contains(t, lastStatus(viewer.body.text()), `"status":"closed"`)
+		l.record(event.SessionStarted{})
+		time.Sleep(time.Second)
+		require.Contains(t, lastStatus(viewer.body.text()), `"status":"idle"`)
+	})
+}
+
+// lastStatus returns the data of the newest status in a stream.
+func lastStatus(stream string) string {
+	_, data, _ := strings.Cut(stream[strings.LastIndex(stream, "event: status"):], "data: ")
+	return data
+}
+
 func TestAMessageThatNoWorkerRecordsIsShownAtOnce(t *testing.T) {
 	inBubble(t, func(ctx context.Context, l *log, g *gateway.Gateway) {
 		l.send = func(events []event.Event) (client.Receipt, error) {

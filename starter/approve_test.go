@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/exit"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
@@ -236,4 +238,28 @@ func TestStateShowsTheToolsAndTheCallsThatWait(t *testing.T) {
 	require.Zero(t, got.code)
 	require.Regexp(t, `(?m)^tools +pay, client tool ask_user; approve pay$`, got.out)
 	require.Regexp(t, `(?m)^approval +pay \{"amount":1\} \(call_1\), until 2026-01-03 15:04$`, got.out)
+}
+
+func TestToolsThatNoWorkerHasAreReported(t *testing.T) {
+	f := newFake(t)
+	f.lacking.Error = `no tool matches "fetchh" (this worker has fetch)`
+	require.Equal(t, outcome{exit.Failure, "", "starter: no tool matches \"fetchh\" (this worker has fetch)\n"}, starter(t, f, "", "tools", "-n", "demo", "fetchh"))
+	require.Empty(t, f.inputs)
+
+	f = newFake(t, []event.Body{})
+	f.lacking.Unmatched = []string{"mcp:files/*"}
+	got := starter(t, f, "", "tools", "-n", "demo", "mcp:files/*")
+	require.Zero(t, got.code)
+	require.Contains(t, got.errOut, "no tool of the worker matches mcp:files/* at present\n")
+	require.Len(t, f.inputs, 1)
+
+	f = newFake(t, []event.Body{})
+	f.checkErr = client.ErrNoWorker
+	got = starter(t, f, "", "tools", "-n", "demo", "fetch")
+	require.Zero(t, got.code)
+	require.Contains(t, got.errOut, "cannot look for the tools: no worker responds (start a worker)\n")
+
+	f = newFake(t, []event.Body{})
+	f.checkErr = errors.New("unexpected check")
+	require.NotContains(t, starter(t, f, "", "tools", "-n", "demo", "--client-tool", `{"name":"ask"}`).errOut, "check")
 }

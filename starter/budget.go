@@ -130,11 +130,16 @@ func showLabelBudget(ctx context.Context, o budgetOptions) error {
 	if err != nil {
 		return err
 	}
+	isUnknown := state == wire.BudgetState{Day: state.Day}
+	if isUnknown {
+		o.note("%s on %s: no budget is known (the --providers or --config file of the workers has none, or no request has used it)", o.label, state.Day)
+	}
 	switch {
+	case o.json && isUnknown:
+		return o.printJSON(map[string]string{"day": state.Day})
 	case o.json:
 		return o.printJSON(state)
-	case state == wire.BudgetState{Day: state.Day}:
-		o.note("%s on %s: no usage is known (workers count it only if their --providers or --config file has a budget for the label)", o.label, state.Day)
+	case isUnknown:
 		return nil
 	}
 	return show.Budget(o.out, o.label+" on "+state.Day, state.Limit, state.Spent, state.Reserved)

@@ -53,11 +53,14 @@ func TestBudget(t *testing.T) {
 		got := starterWith(t, t.Context(), c, strings.NewReader(""), "budget", "--label", "team=support", "--tenant", "acme")
 		require.Equal(t, outcome{0, "team=support on 2026-01-02: 15 tokens\n", ""}, got)
 	})
-	t.Run("show that of a label without usage", func(t *testing.T) {
+	t.Run("say that the budget of a label is unknown", func(t *testing.T) {
 		c := &fakeClient{budgets: map[string]wire.BudgetState{"team=support": {Day: "2026-01-02"}}}
 		got := starterWith(t, t.Context(), c, strings.NewReader(""), "budget", "--label", "team=support")
-		require.Equal(t, outcome{0, "", "team=support on 2026-01-02: no usage is known " +
-			"(workers count it only if their --providers or --config file has a budget for the label)\n"}, got)
+		note := "team=support on 2026-01-02: no budget is known " +
+			"(the --providers or --config file of the workers has none, or no request has used it)\n"
+		require.Equal(t, outcome{0, "", note}, got)
+		got = starterWith(t, t.Context(), c, strings.NewReader(""), "budget", "--label", "team=support", "--json")
+		require.Equal(t, outcome{0, `{"day":"2026-01-02"}` + "\n", note}, got)
 	})
 	for want, args := range map[string][]string{
 		"-n: missing":                         {},

@@ -176,14 +176,23 @@ func TestEvents(t *testing.T) {
 	t.Run("starts after the given event", func(t *testing.T) {
 		got := starter(t, fill(newFake(t)), "", "events", "-n", "demo", "--json", "--from", "demo:0002")
 		require.Equal(t, []event.Tag{event.TagSessionEnded}, got.tags(t))
+		require.Equal(t, outcome{}, starter(t, fill(newFake(t)), "", "events", "-n", "demo", "--from", "demo:0003"))
 	})
 	t.Run("rejects an id of another context", func(t *testing.T) {
 		require.Equal(t, exit.Usage, starter(t, newFake(t), "", "events", "-n", "demo", "--from", "other:0002").code)
+	})
+	t.Run("rejects an id that the log lacks", func(t *testing.T) {
+		for _, args := range [][]string{nil, {"--follow"}} {
+			args = append([]string{"events", "-n", "demo", "--from", "demo:0004"}, args...)
+			require.Equal(t, outcome{exit.Failure, "", "starter: --from demo:0004: not in the log (it has demo:0001 to demo:0003)\n"},
+				starter(t, fill(newFake(t)), "", args...))
+		}
 	})
 	t.Run("exits 3 without a context", func(t *testing.T) {
 		f := newFake(t)
 		f.missing = true
 		require.Equal(t, exit.NoContext, starter(t, f, "", "events", "-n", "demo").code)
+		require.Equal(t, exit.NoContext, starter(t, f, "", "events", "-n", "demo", "--from", "demo:0004").code)
 	})
 	t.Run("follows until a signal, deltas included, and exits 130", func(t *testing.T) {
 		f := fill(newFake(t))

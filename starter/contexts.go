@@ -49,6 +49,8 @@ type conversation interface {
 	Verify(ctx context.Context) (client.Verification, error)
 	Branch(ctx context.Context, o client.BranchOptions) (client.Branched, error)
 	Branches(ctx context.Context) (client.Branches, error)
+	CheckTools(ctx context.Context, tools event.SetTools) (client.Offered, error)
+	Evaluate(ctx context.Context, id string, e client.Evaluation) (client.Evaluated, error)
 	Blob(ctx context.Context, ref string) ([]byte, error)
 	Attachment(ctx context.Context, id string) (event.FileAttachment, error)
 	Schedule(ctx context.Context, s client.Schedule) (client.Schedule, error)

@@ -55,12 +55,20 @@ func runEvents(ctx context.Context, o eventsOptions) error {
 		return usagef("--deltas: requires --follow and --json")
 	case o.run != "" && o.follow:
 		return usagef("--run: cannot be used with --follow")
-	case o.from != "" && (event.Counter(o.from) == 0 || o.from != event.FormatID(o.name, event.Counter(o.from))):
-		return usagef("--from %q: want the id of an event of this context, like %s", o.from, event.FormatID(o.name, 1))
+	}
+	if o.from != "" {
+		if err := o.checkEventID("--from", o.name, o.from); err != nil {
+			return err
+		}
 	}
 	log, err := o.open(ctx, o.name)
 	if err != nil {
 		return err
+	}
+	if o.from != "" {
+		if err := o.findFrom(ctx, log); err != nil {
+			return err
+		}
 	}
 	if o.run != "" {
 		return o.print(log.RunEvents(ctx, o.run, o.from))
@@ -75,6 +83,37 @@ func runEvents(ctx context.Context, o eventsOptions) error {
 		return err
 	}
 	return ctx.Err()
+}
+
+// findFrom fails if the log lacks the event of --from: no event would follow it.
+func (o eventsOptions) findFrom(ctx context.Context, log conversation) error {
+	read := func(from string) iter.Seq2[event.Event, error] {
+		if o.run != "" {
+			return log.RunEvents(ctx, o.run, from)
+		}
+		return log.Events(ctx, from)
+	}
+	before := ""
+	if n := event.Counter(o.from); n > 1 {
+		before = event.FormatID(o.name, n-1)
+	}
+	for e, err := range read(before) {
+		if err != nil || e.ID == o.from {
+			return err
+		}
+		break
+	}
+	last := ""
+	for e, err := range read("") {
+		if err != nil {
+			return err
+		}
+		last = e.ID
+	}
+	if last == "" {
+		return nil // no event is recorded yet, and a note says that input waits
+	}
+	return fmt.Errorf("--from %s: not in the log (it has %s to %s)", o.from, event.FormatID(o.name, 1), last)
 }
 
 func (o eventsOptions) print(events iter.Seq2[event.Event, error]) error {

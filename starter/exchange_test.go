@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/base64"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -178,7 +179,7 @@ func TestImportReadsAnExport(t *testing.T) {
 
 	f = newFake(t)
 	f.Rename("copy")
-	require.Equal(t, outcome{0, `{"contextName":"copy","events":3}` + "\n", ""}, starter(t, f, log, "import", "-n", "copy", "-", "--json"))
+	require.Equal(t, outcome{0, `{"contextName":"copy","events":3}` + "\n", ""}, starter(t, f, log, "import", "-n", "copy", "--json"))
 	require.Equal(t, strings.ReplaceAll(log, "demo", "copy"), starter(t, f, "", "export", "-n", "copy").out)
 }
 
@@ -188,7 +189,9 @@ func TestIncompleteInputImportsNothing(t *testing.T) {
 	require.Equal(t, exit.Failure, got.code)
 	require.Contains(t, got.errOut, "starter: read -: line 2: ")
 	require.Equal(t, exit.Usage, starter(t, f, "", "import", "-n", "demo", filepath.Join(t.TempDir(), "missing")).code)
-	require.Equal(t, exit.Usage, starter(t, f, "", "import", "-n", "demo").code)
+	got = runStarter(t, t.Context(), &fakeClient{context: f}, streams{in: strings.NewReader(""), inTerminal: true}, "import", "-n", "demo")
+	require.Equal(t, exit.Usage, got.code)
+	require.Contains(t, got.errOut, "FILE: missing")
 	require.Empty(t, f.asked)
 }
 
@@ -197,4 +200,37 @@ func TestRejectedImportSaysWhatToDo(t *testing.T) {
 	f.err = client.ErrExists
 	require.Equal(t, outcome{exit.Failure, "", "starter: context already exists (choose another name)\n"},
 		starter(t, f, `{"_tag":"UserMessage","content":"Hello"}`, "import", "-n", "demo", "-"))
+}
+
+const exportOfChatGPT = "../internal/formats/chat/testdata/conversations.json"
+
+func TestImportReadsAnExportOfChatGPT(t *testing.T) {
+	const firstName, secondName = "trip-to-k-ln-trains-hotels-695746e5", "chatgpt-11111111"
+	for _, choice := range []string{"trip to KÖLN: trains & hotels", "695746e5-8c14-8333-9f2a-0a1b2c3d4e5f"} {
+		require.Equal(t, outcome{0, "", "imported 7 events into context " + firstName + "\n"},
+			starter(t, newFakeOf(t, firstName), "", "import", exportOfChatGPT, "--conversation", choice))
+	}
+	require.Equal(t, outcome{0, `{"contextName":"demo","events":2}` + "\n", ""},
+		starter(t, newFake(t), "", "import", "-n", "demo", exportOfChatGPT, "--conversation", "11111111-2222", "--json"))
+	require.Equal(t, outcome{exit.Failure, "", `starter: --conversation "Paris": not among the 3 conversations of ` + exportOfChatGPT + "\n"},
+		starter(t, newFake(t), "", "import", "-n", "demo", exportOfChatGPT, "--conversation", "Paris"))
+	got := starter(t, newFake(t), "", "import", "-n", "demo", exportOfChatGPT)
+	require.Equal(t, exit.Failure, got.code)
+	require.Contains(t, got.errOut, "set --conversation or --all")
+	require.Equal(t, exit.Usage, starter(t, newFake(t), "", "import", exportOfChatGPT).code)
+
+	first, second, empty := newFakeOf(t, firstName), newFakeOf(t, secondName), newFakeOf(t, "empty-33333333")
+	c := &fakeClient{context: first, others: []*fakeContext{second, empty}}
+	all := []string{"import", exportOfChatGPT, "--all"}
+	require.Equal(t, outcome{0, "", "imported 7 events into context " + firstName + "\nimported 2 events into context " + secondName + "\n" +
+		"skipped 1 empty conversation\n"},
+		starterWith(t, t.Context(), c, strings.NewReader(""), all...))
+	first.err, second.err = client.ErrExists, client.ErrExists
+	require.Contains(t, starterWith(t, t.Context(), c, strings.NewReader(""), all...).errOut, "skipped 2 existing contexts\n")
+	require.Equal(t, exit.Usage, starterWith(t, t.Context(), c, strings.NewReader(""), append(all, "-n", "demo")...).code)
+	first.err = errors.New("too large")
+	require.Equal(t, outcome{exit.Failure, "", "starter: too large\nskipped 1 existing context\nskipped 1 empty conversation\n" +
+		"starter: import " + exportOfChatGPT + ": 1 conversation not imported\n"}, starterWith(t, t.Context(), c, strings.NewReader(""), all...))
+	first.err = client.ErrUnreachable
+	require.Equal(t, exit.Unreachable, starterWith(t, t.Context(), c, strings.NewReader(""), all...).code)
 }

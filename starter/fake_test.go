@@ -68,6 +68,9 @@ type fakeContext struct {
 	asked    []string // calls other than Send
 	branched []client.BranchOptions
 	branches client.Branches
+	lacking  client.Offered
+	checkErr error                                                          // of CheckTools
+	evaluate func(id string, e client.Evaluation) (client.Evaluated, error) // nil: unexpected
 	// scheduled are the schedules as created.
 	scheduled []client.Schedule
 }
@@ -294,6 +297,16 @@ func (f *fakeContext) Blob(_ context.Context, ref string) ([]byte, error) {
 
 func (f *fakeContext) Verify(context.Context) (client.Verification, error) {
 	return f.verification, f.err
+}
+
+// CheckTools finds all tools, unless lacking is set.
+func (f *fakeContext) CheckTools(context.Context, event.SetTools) (client.Offered, error) {
+	return f.lacking, cmp.Or(f.checkErr, f.err)
+}
+
+// Evaluate calls evaluate, which must be set.
+func (f *fakeContext) Evaluate(_ context.Context, id string, e client.Evaluation) (client.Evaluated, error) {
+	return f.evaluate(id, e)
 }
 
 func (f *fakeContext) Attachment(context.Context, string) (event.FileAttachment, error) {

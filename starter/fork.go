@@ -96,7 +96,7 @@ func (o forkOptions) check() error {
 			continue
 		}
 		points++
-		if err := o.checkEvent(flag, o.name, id); err != nil {
+		if err := o.checkEventID(flag, o.name, id); err != nil {
 			return err
 		}
 	}
@@ -110,7 +110,7 @@ func (o forkOptions) check() error {
 }
 
 // checkEvent checks the id of an event of the context in a flag.
-func (a *app) checkEvent(flag, name, id string) error {
+func (a *app) checkEventID(flag, name, id string) error {
 	if n := event.Counter(id); n == 0 || id != event.FormatID(name, n) {
 		return usagef("%s %q: want the id of an event of this context, like %s (list them with \"%s events -n %s\")",
 			flag, id, event.FormatID(name, 1), a.program(), name)

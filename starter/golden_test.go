@@ -199,6 +199,8 @@ func TestMessages(t *testing.T) {
 	plain("fork", "-n", "demo", "--at", "demo:0012", "--as", "demo")
 	plain("fork", "-n", "demo", "--at", "demo:0012", "--as", "de mo")
 	plain("usage", "-n", "demo", "--by", "week")
+	plain("eval", "-n", "demo")
+	plain("eval", "--provider", "openai", "--model", "m")
 	plain("budget", "-n", "demo", "--cost", "abc")
 	plain("budget", "-n", "demo", "--cost", "0.0000004")
 	plain("budget", "-n", "demo", "--tokens", "0.5")

@@ -121,6 +121,7 @@ func TestNoOutputControlsTheTerminal(t *testing.T) {
 	logOfAgent := file("agent.jsonl", hostile+"\n{\"type\":\""+hostile+"\"}\n"+hostileJSON+"\n"+
 		`{"type":"system","subtype":"init","session_id":"x","model":"\u001b]0;t\u0007"}`+"\n")
 	exported := file("log.jsonl", `{"_tag":"UserMessage","content":"\u001b]0;t\u0007"}`+"\n")
+	export := file("conversations.json", `[{"title":"\u001b]0;t\u0007","id":"\u001b]0;t\u0007","mapping":{"a":{"message":{"author":{"role":"user"},"content":{"parts":["Hi"]}}}}}]`)
 	bad := file(hostileName+".jsonl", `{"_tag":"`+hostile+`"}`)
 	completed := poisoned[event.LLMRequestCompleted]().(event.LLMRequestCompleted)
 	failed := event.LLMRequestFailed{RequestID: "demo:r0001", Error: hostile, ThroughEventID: "demo:0001"}
@@ -146,6 +147,8 @@ func TestNoOutputControlsTheTerminal(t *testing.T) {
 		{args: []string{"export", "-n", "demo", "-o", filepath.Join(dir, hostile, hostile)}},
 		{args: []string{"import", "-n", "demo", exported}},
 		{args: []string{"import", "-n", "demo", bad}},
+		{args: []string{"import", "-n", "demo", export, "--conversation", "\x1b]0;t\x07"}},
+		{args: []string{"import", export, "--conversation", hostile}},
 		{args: []string{"import", "-n", "demo", filepath.Join(dir, hostile)}},
 		{args: []string{"ingest", "-n", "demo", "--format", "claude", logOfAgent}},
 		{args: []string{"ingest", "-n", "demo", "--format", "droid", logOfAgent}},
@@ -180,6 +183,8 @@ func TestNoOutputControlsTheTerminal(t *testing.T) {
 		{args: []string{"set", "retry", "-n", "demo", "--max-retries", hostile}},
 		{args: []string{"rerun", "-n", "demo", "--as", "copy", "--provider", "p", "--model", "m"}},
 		{args: append([]string{"rerun", "-n", "demo", "--as", "copy", "--system", hostile}, provider...)},
+		{args: []string{"eval", "-n", "demo", "--system", hostile, "--output", filepath.Join(dir, "eval")}},
+		{args: append([]string{"eval", "-n", "demo", "--output", hostile}, provider...)},
 		{args: []string{"budget", "-n", "demo"}},
 		{args: []string{"budget", "-n", "demo", "--tokens", hostile}},
 		{args: []string{"budget", "-n", "demo", "--tokens", "1"}, replies: [][]event.Body{{rejected}}},
@@ -288,6 +293,9 @@ func hostileClient(t *testing.T, replies [][]event.Body, noLog bool) *fakeClient
 	f := newFake(t, slices.Clone(replies)...)
 	if !noLog {
 		f.recordBodies(poisonedBodies()...)
+	}
+	f.evaluate = func(string, client.Evaluation) (client.Evaluated, error) {
+		return client.Evaluated{Text: hostile}, f.err
 	}
 	f.verification = client.Verification{Problems: []client.Problem{{Place: hostile, Text: hostile}}}
 	poison(reflect.ValueOf(&f.branches).Elem())

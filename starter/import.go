@@ -21,6 +21,8 @@ type importOptions struct {
 	*app
 	name         string
 	file         string
+	conversation string // of an export of ChatGPT, by title or id
+	all          bool   // of an export of ChatGPT
 	json         bool
 	allowMissing bool
 }
@@ -28,26 +30,45 @@ type importOptions struct {
 func newImportCommand(a *app) *cobra.Command {
 	o := importOptions{app: a}
 	command := &cobra.Command{
-		Use:   "import -n NAME FILE|-",
-		Short: "Create a context from a log or a conversation",
-		Long: `Create a context from a file, or with - from standard input. The input is read
-completely before the log is written. It is a log from "starter export", other
-lines of events, which may lack ids and times, or messages in the format of the
-OpenAI Chat Completions API: {"messages":[{"role":"user","content":"Hello"}]}.
+		Use:   "import -n NAME [FILE|-]",
+		Short: "Create contexts from a log, a conversation or an export of ChatGPT",
+		Long: `Create a context from a file, or from standard input: with -, or without FILE if
+it is not a terminal. The input is read completely before the log is written. It is
+a log from "starter export", other lines of events, which may lack ids and times, or
+messages in the format of the OpenAI Chat Completions API:
+{"messages":[{"role":"user","content":"Hello"}]}.
+
+With --conversation or --all, it is conversations.json of an export of ChatGPT. The
+current branch of a conversation is imported, with text in place of images, audio
+and other content that the file lacks. Without -n, the context is named after the
+title and the id. --all skips contexts that exist.
 
 The log is written to the archive, so --blob-url must name the blob store of the
 workers, which also receives the attached files. A log with references to bytes
 that neither the file nor the blob store has is not imported, unless you add
 --allow-missing. The new context waits for its next message.`,
 		Example: `  starter import -n demo demo.jsonl
-  jq '{messages}' request.json | starter import -n demo -`,
-		Args: oneArgument("FILE"),
+  jq '{messages}' request.json | starter import -n demo
+  starter import conversations.json --conversation "Trip to Paris"`,
+		Args: atMostOneArgument,
 		RunE: func(command *cobra.Command, args []string) error {
-			o.file = args[0]
+			switch {
+			case len(args) > 0:
+				o.file = args[0]
+			case o.inTerminal:
+				return usagef("FILE: missing (standard input is a terminal)")
+			default:
+				o.file = "-"
+			}
+			if o.all || o.conversation != "" {
+				return runImportConversations(command.Context(), o)
+			}
 			return runImport(command.Context(), o)
 		},
 	}
-	nameFlag(command, &o.name, "", nameUsage)
+	nameFlag(command, &o.name, "", "`NAME` of the context"+nameRule+"; required without --conversation or --all")
+	command.Flags().StringVar(&o.conversation, "conversation", "", "import the conversation of an export of ChatGPT with this `TITLE` or id")
+	command.Flags().BoolVar(&o.all, "all", false, "import all conversations of an export of ChatGPT")
 	command.Flags().BoolVar(&o.json, "json", false, "print one line of JSON: contextName, events, missing")
 	command.Flags().BoolVar(&o.allowMissing, "allow-missing", false, "import references to bytes that the blob store lacks; models receive a note instead")
 	return command
@@ -73,14 +94,18 @@ func runImport(ctx context.Context, o importOptions) error {
 	if err != nil {
 		return err
 	}
-	done, err := to.Import(ctx, o.read(file), client.ImportOptions{AllowMissing: o.allowMissing})
+	return o.importLog(ctx, to, o.read(file))
+}
+
+func (o importOptions) importLog(ctx context.Context, to conversation, log iter.Seq2[event.Event, error]) error {
+	done, err := to.Import(ctx, log, client.ImportOptions{AllowMissing: o.allowMissing})
 	if err != nil {
 		return err
 	}
 	if o.json {
-		return o.printJSON(imported{o.name, done.Events, done.Missing})
+		return o.printJSON(imported{to.Name(), done.Events, done.Missing})
 	}
-	o.note("imported %s into context %s", count(done.Events, "event"), o.name)
+	o.note("imported %s into context %s", count(done.Events, "event"), to.Name())
 	if len(done.Missing) > 0 {
 		o.note("the blob store lacks the bytes of %s", strings.Join(done.Missing, ", "))
 	}

@@ -74,7 +74,7 @@ func runRerun(ctx context.Context, o rerunOptions) error {
 		return err
 	}
 	if o.at != "" {
-		if err := o.checkEvent("--at", o.name, o.at); err != nil {
+		if err := o.checkEventID("--at", o.name, o.at); err != nil {
 			return err
 		}
 	}

@@ -18,6 +18,8 @@ type setOptions struct {
 	*app
 	name string
 	json bool
+	// check is called before the setting is sent; nil: it is not.
+	check func(context.Context, conversation) error
 }
 
 func newSetCommand(a *app) *cobra.Command {
@@ -52,6 +54,11 @@ func runSet(ctx context.Context, o setOptions, body event.Body) error {
 	to, err := o.open(ctx, o.name)
 	if err != nil {
 		return err
+	}
+	if o.check != nil {
+		if err := o.check(ctx, to); err != nil {
+			return err
+		}
 	}
 	recorded, err := o.set(ctx, to, setting)
 	if err != nil {

@@ -3,11 +3,14 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/starter/show"
@@ -32,8 +35,9 @@ worker is needed.
 
 Otherwise, set the tools and show the event as recorded. The command replaces
 all tool settings: omitted flags return to their defaults. TOOL is the name of a
-worker's tool or mcp:SERVER/TOOL; * matches any characters. The context is created
-if it does not exist.
+worker's tool or mcp:SERVER/TOOL; * matches any characters. If a worker runs, it is
+an error if it has no tool of a name, except for tools of MCP servers, which may
+appear later. The context is created if it does not exist.
 
 A client's tool is declared with --client-tool as an object with name, description
 and parameters, a JSON Schema. Its calls wait until a client sends the result, see
@@ -51,6 +55,9 @@ Calls of tools that match --approve wait for "starter approve" or "starter deny"
 			body, err := o.body(args)
 			if err != nil {
 				return err
+			}
+			if len(body.Patterns()) > 0 {
+				o.check = func(ctx context.Context, to conversation) error { return o.checkTools(ctx, to, body) }
 			}
 			return runSet(command.Context(), o.setOptions, body)
 		},
@@ -126,6 +133,24 @@ func (o *toolsOptions) decode(flag, want, text string, into any) error {
 	}
 	if err := event.DecodeSettings(data, into); err != nil {
 		return usagef("%s: %w", flag, err)
+	}
+	return nil
+}
+
+// checkTools fails if a worker lacks a tool, so that each request would fail. Tools of servers may appear later.
+func (o *toolsOptions) checkTools(ctx context.Context, to conversation, body event.SetTools) error {
+	found, err := to.CheckTools(ctx, body)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, client.ErrUnreachable):
+		return err
+	case err != nil:
+		o.note("cannot look for the tools: %v", err)
+	case found.Error != "":
+		return errors.New(found.Error)
+	case len(found.Unmatched) > 0:
+		o.note("no tool of the worker matches %s at present", strings.Join(found.Unmatched, ", "))
 	}
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/internal/exit"
 )
 
 func TestSendPrintsTheTraceID(t *testing.T) {
@@ -19,4 +21,13 @@ func TestSendPrintsTheTraceID(t *testing.T) {
 
 	run = starter(t, newFake(t, answered("demo:r0001", 1, "Hi")), "", "send", "-n", "demo", "-m", "Hello")
 	require.NotContains(t, run.errOut, "trace")
+}
+
+func TestAnInvalidVariableOfTelemetryIsAUsageError(t *testing.T) {
+	t.Setenv("OTEL_TRACES_EXPORTER", "zipkin")
+	for _, args := range [][]string{{"list"}, {"serve", "--listen", "127.0.0.1:0"}} {
+		got := starter(t, newFake(t), "", args...)
+		require.Equal(t, exit.Usage, got.code)
+		require.Contains(t, got.errOut, `OTEL_TRACES_EXPORTER "zipkin": want otlp or none`)
+	}
 }

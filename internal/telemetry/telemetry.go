@@ -32,6 +32,7 @@ import (
 	"go.temporal.io/sdk/contrib/opentelemetry"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/exit"
 	"github.com/seed-9ed7edd4/chronicle/internal/metrics"
 )
 
@@ -63,7 +64,8 @@ const (
 )
 
 // Start starts the exporters that the options and the environment name. Without any, it starts
-// nothing, and [Telemetry.Meters] and, unless TraceIDs is set, [Telemetry.Tracers] return nil.
+// nothing, and [Telemetry.Meters] and, unless TraceIDs is set, [Telemetry.Tracers] return nil. An invalid value of
+// the environment is an [exit.UsageError].
 func Start(ctx context.Context, o Options) (_ *Telemetry, err error) {
 	t := &Telemetry{}
 	defer func() {
@@ -90,7 +92,7 @@ func Start(ctx context.Context, o Options) (_ *Telemetry, err error) {
 		attribute.String("service.name", o.Service), attribute.String("service.version", o.Version)),
 		resource.WithTelemetrySDK(), resource.WithFromEnv())
 	if err != nil {
-		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
+		return nil, usagef("OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
 	if len(readers) > 0 {
 		t.provider = sdkmetric.NewMeterProvider(append(readers, sdkmetric.WithResource(about), sdkmetric.WithView(temporalLatencies),
@@ -181,7 +183,7 @@ func exports(signal string, getenv func(string) string) (bool, error) {
 		return false, nil
 	case "", "otlp":
 	default:
-		return false, fmt.Errorf("%s %q: want otlp or none%s", variable, exporter, hint)
+		return false, usagef("%s %q: want otlp or none%s", variable, exporter, hint)
 	}
 	endpoint := cmp.Or(getenv("OTEL_EXPORTER_OTLP_"+signal+"_ENDPOINT"), getenv("OTEL_EXPORTER_OTLP_ENDPOINT"))
 	if endpoint == "" && getenv(variable) == "" {
@@ -193,10 +195,14 @@ func exports(signal string, getenv func(string) string) (bool, error) {
 		case "http/protobuf":
 			return true, nil
 		default:
-			return false, fmt.Errorf("%s %q: want http/protobuf, usually port 4318 of a collector", variable, protocol)
+			return false, usagef("%s %q: want http/protobuf, usually port 4318 of a collector", variable, protocol)
 		}
 	}
 	return true, nil
+}
+
+func usagef(format string, args ...any) error {
+	return exit.UsageError{Err: fmt.Errorf(format, args...)}
 }
 
 // tracesContent reports whether the environment asks for the content of messages in spans.
@@ -208,7 +214,7 @@ func tracesContent(getenv func(string) string) (bool, error) {
 	case "", "false", "no_content":
 		return false, nil
 	default:
-		return false, fmt.Errorf("%s %q: want true, span_only, span_and_event, no_content or false", variable, value)
+		return false, usagef("%s %q: want true, span_only, span_and_event, no_content or false", variable, value)
 	}
 }
 

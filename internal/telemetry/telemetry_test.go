@@ -2,6 +2,7 @@ package telemetry_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +16,7 @@ import (
 	tracecollector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/seed-9ed7edd4/chronicle/internal/exit"
 	"github.com/seed-9ed7edd4/chronicle/internal/metrics"
 	"github.com/seed-9ed7edd4/chronicle/internal/telemetry"
 )
@@ -64,6 +66,7 @@ func TestInvalidSettingsAreExplained(t *testing.T) {
 	} {
 		_, err := telemetry.Start(context.Background(), o)
 		require.ErrorContains(t, err, want)
+		require.Equal(t, o.Listen == "", errors.As(err, new(exit.UsageError)))
 	}
 }
 

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"context"
+	"errors"
 	"io"
 	"iter"
 	"os"
@@ -54,10 +55,17 @@ type Config struct {
 	Contexts func(ctx context.Context) (string, error)
 }
 
-// Run shows the screen until the user exits or ctx is done. If ctx is done, it returns the error of ctx.
+// ErrTerminalGone ends a screen whose terminal can no longer be read. The running answer continues.
+var ErrTerminalGone = errors.New("the terminal is gone")
+
+// Run shows the screen until the user exits, the terminal is gone (ErrTerminalGone) or ctx is done. If ctx is done, it
+// returns the error of ctx.
 func Run(ctx context.Context, in io.Reader, out io.Writer, config Config) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if terminal, ok := in.(*os.File); ok {
+		in = watchedTerminal{terminal, func() { cancel(ErrTerminalGone) }}
+	}
 	silent := io.Discard
 	if terminal, ok := out.(*os.File); ok {
 		silent = silentTerminal{terminal}
@@ -71,10 +79,28 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, config Config) error 
 	program := tea.NewProgram(New(ctx, out, config), tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(silent),
 		tea.WithoutSignalHandler(), tea.WithEnvironment(environment))
 	_, err := program.Run()
+	if cause := context.Cause(ctx); errors.Is(cause, ErrTerminalGone) {
+		return cause
+	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	return err
+}
+
+// watchedTerminal calls gone when it cannot be read, which bubbletea ignores at the end of the input. A terminal has no
+// end: Ctrl-D is a key.
+type watchedTerminal struct {
+	*os.File
+	gone func()
+}
+
+func (t watchedTerminal) Read(p []byte) (int, error) {
+	n, err := t.File.Read(p)
+	if err != nil {
+		t.gone()
+	}
+	return n, err
 }
 
 // silentTerminal lets bubbletea set up the terminal and watch its size, but not write to it.

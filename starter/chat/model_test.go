@@ -406,6 +406,15 @@ func TestAnAnswerWithoutAWorkerIsShown(t *testing.T) {
 	s.until("completed", func() bool { return !strings.Contains(s.view(), "worker") })
 }
 
+func TestATerminatedRunEndsTheAnswer(t *testing.T) {
+	s := open(t, event.UserMessage{Content: "Hi"}, started(1))
+	s.record(delta(0, "Half"))
+	s.untilViewed("answering")
+	s.fake.isTerminated.Store(true)
+	s.untilPrinted("Half\n✗ the run was terminated before it\nanswered (send a new message)\n")
+	require.NotContains(t, s.view(), "answering")
+}
+
 func TestABrokenLogStreamIsReportedOnce(t *testing.T) {
 	s := open(t)
 	close(s.fake.log)

@@ -20,6 +20,7 @@ type checkResult struct {
 	isUnreachable bool
 	heard         time.Time // as in Model when the check began
 	unattended    time.Time // since when an answer waits for a worker; zero: none does
+	isTerminated  bool      // nothing continues the answer
 }
 
 func (m *Model) scheduleCheck() tea.Cmd {
@@ -42,7 +43,9 @@ func (m *Model) checkReachable() tea.Cmd {
 			return result
 		}
 		if isSilent {
-			result.unattended, _ = of.UnattendedSince(ctx) // on an error, the next check asks again
+			var err error
+			result.unattended, err = of.UnattendedSince(ctx) // on another error, the next check asks again
+			result.isTerminated = errors.Is(err, client.ErrUnanswered)
 		}
 		return result
 	}
@@ -53,6 +56,10 @@ func (m *Model) checkReachable() tea.Cmd {
 func (m *Model) takeCheck(result checkResult) tea.Cmd {
 	m.isUnreachable = result.isUnreachable
 	if result.heard.Equal(m.heard) {
+		// A message that is not in the log yet starts another run.
+		if result.isTerminated && len(m.unsent)+len(m.pending) == 0 {
+			m.transcript.terminated()
+		}
 		m.isUnattended = !result.unattended.IsZero() && result.unattended.Equal(m.probed)
 		m.probed = result.unattended
 	}

@@ -31,6 +31,8 @@ type fakeContext struct {
 	eventsErr  fault
 	interrupts chan struct{}
 	unattended atomic.Pointer[time.Time] // nil: a worker has the answer
+	// isTerminated means that the run was terminated from outside.
+	isTerminated atomic.Bool
 }
 
 // fault is an error that a test sets while commands of the screen run.
@@ -90,6 +92,9 @@ func (f *fakeContext) Follow(ctx context.Context, _ client.FollowOptions) iter.S
 }
 
 func (f *fakeContext) UnattendedSince(context.Context) (time.Time, error) {
+	if f.isTerminated.Load() {
+		return time.Time{}, client.ErrUnanswered
+	}
 	if since := f.unattended.Load(); since != nil {
 		return *since, nil
 	}

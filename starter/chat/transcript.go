@@ -292,6 +292,16 @@ func (t *transcript) end(body event.Body, mark string) {
 	t.through = 0
 }
 
+// terminated ends a request whose end the log does not have yet.
+func (t *transcript) terminated() {
+	t.endThinking()
+	t.finishAnswer()
+	t.print(t.style.Red("✗ " + client.ErrUnanswered.Error()))
+	t.release(len(t.waiting))
+	t.calls = nil
+	t.busy, t.answering, t.interrupting, t.through = false, false, false, 0
+}
+
 func (t *transcript) printAfterAnswer(id, text string) {
 	if t.answering {
 		t.waiting = append(t.waiting, waitingLine{event.Counter(id), text})

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/child"
+	"github.com/seed-9ed7edd4/chronicle/internal/exit"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 )
 
@@ -25,6 +26,7 @@ import (
 type chat struct {
 	w        *world
 	terminal *os.File
+	program  *child.Process
 	done     <-chan struct{} // closed when the chat has ended
 
 	mu      sync.Mutex
@@ -44,7 +46,7 @@ func (w *world) chat(c *client.Context, user string) *chat {
 	started, err := child.Start(cmd, child.Options{OwnGroup: true})
 	require.NoError(w.t, err)
 	require.NoError(w.t, program.Close())
-	s := &chat{w: w, terminal: terminal, done: started.Done(), changed: make(chan struct{})}
+	s := &chat{w: w, terminal: terminal, program: started, done: started.Done(), changed: make(chan struct{})}
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
@@ -53,7 +55,7 @@ func (w *world) chat(c *client.Context, user string) *chat {
 	w.t.Cleanup(func() {
 		require.NoError(w.t, started.Stop(30*time.Second))
 		<-read
-		require.NoError(w.t, terminal.Close())
+		_ = terminal.Close() // the test may have closed it
 		if w.t.Failed() {
 			w.t.Logf("the chat wrote:\n%s", s.text())
 		}
@@ -66,8 +68,13 @@ func openTerminal(t *testing.T) (terminal, program *os.File) {
 	t.Helper()
 	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
 	require.NoError(t, err)
+	raw, err := terminal.SyscallConn() // Fd would keep Close from ending a read
+	require.NoError(t, err)
 	control := func(request uintptr, argument unsafe.Pointer) {
-		_, _, failed := syscall.Syscall(syscall.SYS_IOCTL, terminal.Fd(), request, uintptr(argument))
+		var failed syscall.Errno
+		require.NoError(t, raw.Control(func(fd uintptr) {
+			_, _, failed = syscall.Syscall(syscall.SYS_IOCTL, fd, request, uintptr(argument))
+		}))
 		require.Zero(t, failed)
 	}
 	var unlocked, number int32
@@ -190,4 +197,26 @@ func TestCallsAreApprovedDeniedAndEditedInTheChat(t *testing.T) {
 		{ToolCallID: "call_c", Decision: event.Approve, Parameters: json.RawMessage(edited), DecidedBy: "ann"},
 	}, bodiesOf[event.ApprovalDecided](w, c))
 	w.replay(c, "")
+}
+
+// The chat does not control its terminal, so no signal tells it that the terminal is gone.
+func TestAChatEndsWithItsTerminal(t *testing.T) {
+	t.Parallel()
+	gate := llmtest.NewGate()
+	w := newWorldOn(t, environment{timeout: buildTimeout}, llmtest.Answer("One", ", two.").HoldAfter(1, gate))
+	w.worker()
+	c := w.open("chat-gone")
+	s := w.chat(c, "ann")
+	s.until("›", 0, "")
+	s.press("Count\r")
+	require.NoError(t, gate.Reached(w.ctx))
+	require.NoError(t, s.terminal.Close())
+	w.wait(s.done)
+	var exited *exec.ExitError
+	require.ErrorAs(t, s.program.Err(), &exited)
+	require.Equal(t, exit.Failure, exited.ExitCode())
+
+	gate.Open()
+	w.await(c, isTag(event.TagLLMRequestCompleted))
+	require.Equal(t, "One, two.", w.await(c, isTag(event.TagAssistantMessage)).Body.(event.AssistantMessage).Content)
 }

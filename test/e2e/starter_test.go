@@ -133,3 +133,15 @@ func TestAnExportCarriesFilesAndResultsToAnotherStore(t *testing.T) {
 	require.Contains(t, out, ": blob "+event.RefOf([]byte("lost"))+" is not in the store\n")
 	require.Contains(t, errOut, "problems found: 1")
 }
+
+func TestStarterSaysWhichToolsNoWorkerHas(t *testing.T) {
+	t.Parallel()
+	w := newWorldOn(t, environment{timeout: buildTimeout})
+	c := w.open("lacking")
+	args := []string{"tools", "-n", c.Name(), "probe", "nothing_*"}
+	w.worker()
+	_, errOut, err := w.tryStarter("", args...)
+	require.NoError(t, err, errOut)
+	require.Contains(t, errOut, "no tool of the worker matches nothing_* at present\n")
+	w.await(c, isTag(event.TagSetTools))
+}

@@ -90,6 +90,9 @@ func TestTheNextRunRecordsWhatUnopenedRunsAccepted(t *testing.T) {
 	w.say(c, "m0")
 	require.Equal(t, []string{"one", "one more", "two", "two more", "three", "three more", "m0"}, w.users(c))
 	w.terminate(c)
+	state, err := c.State(w.ctx)
+	require.NoError(t, err)
+	require.Equal(t, wire.StatusClosed, state.Status)
 	w.say(c, "m1")
 	require.Len(t, w.users(c), 8, "nothing is recorded again")
 }

@@ -106,6 +106,8 @@ func (c *Connection) NewWorker(options Options) (*Worker, error) {
 			workflow.RegisterOptions{Name: wire.WorkflowType})
 		w.RegisterWorkflowWithOptions(workflows.Send, workflow.RegisterOptions{Name: wire.WorkflowSend})
 		w.RegisterWorkflowWithOptions(workflows.Budget, workflow.RegisterOptions{Name: wire.WorkflowBudget})
+		w.RegisterWorkflowWithOptions(workflows.Evaluate, workflow.RegisterOptions{Name: wire.WorkflowEvaluate})
+		w.RegisterWorkflowWithOptions(workflows.Offer, workflow.RegisterOptions{Name: wire.WorkflowOffer})
 	}
 	all := activities.Options{
 		Temporal:         c.Temporal,

@@ -11,7 +11,8 @@
 // providers, and Tools are what contexts may call, see package tool. Package chronicletest runs all servers for tests.
 //
 // A worker may run workflows and activities of your own, except with names of its own, whose registration panics: the
-// workflows Context, Send and Budget, and the activities Archive, CallTool, Deliver, Generate, Load, Open, Recover, Send and Stop.
+// workflows Context, Send, Budget, Evaluate and Offer, and the activities Archive, CallTool, CheckTools, Deliver, Evaluate,
+// Generate, Load, Open, Recover, Send and Stop.
 // To use a context as a step of a workflow, see client.Activities.
 //
 // Guarantees:

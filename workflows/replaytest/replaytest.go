@@ -48,6 +48,8 @@ func Replay(history *historypb.History, storage converter.ExternalStorage) error
 	replayer.RegisterWorkflowWithOptions(workflows.Context, workflow.RegisterOptions{Name: wire.WorkflowType})
 	replayer.RegisterWorkflowWithOptions(workflows.Send, workflow.RegisterOptions{Name: wire.WorkflowSend})
 	replayer.RegisterWorkflowWithOptions(workflows.Budget, workflow.RegisterOptions{Name: wire.WorkflowBudget})
+	replayer.RegisterWorkflowWithOptions(workflows.Evaluate, workflow.RegisterOptions{Name: wire.WorkflowEvaluate})
+	replayer.RegisterWorkflowWithOptions(workflows.Offer, workflow.RegisterOptions{Name: wire.WorkflowOffer})
 	return replayer.ReplayWorkflowHistoryWithOptions(
 		log.NewStructuredLogger(slog.New(slog.DiscardHandler)), history,
 		worker.ReplayWorkflowHistoryOptions{OriginalExecution: workflow.Execution{

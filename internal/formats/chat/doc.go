@@ -21,6 +21,9 @@
 //   - A Chat Completions conversation, either {"messages":[…]} or the bare array
 //     (openai_read.go). It carries no times, so every event gets the import time.
 //
+// [Conversations] reads an export of ChatGPT (chatgpt.go). The current branch of each conversation becomes a log. Custom
+// instructions become the system prompt, and messages to and from a tool become a call and its result.
+//
 // The result is valid and dense: ids count from 1 and each event's parent is the
 // event before it. Any other input is a single error that names the line and the
 // field, if it concerns one. Raw keys are rejected ([event.RejectKeys]) and never repeated in an error.

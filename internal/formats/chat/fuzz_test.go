@@ -2,6 +2,7 @@ package chat_test
 
 import (
 	"bytes"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -41,6 +42,29 @@ func FuzzReadReturnsAValidLogOrAnError(f *testing.F) {
 		require.NotEmpty(t, write(t, chat.Markdown, events...))
 		if text := write(t, chat.OpenAI, events...); text != conversation() {
 			require.Equal(t, text, write(t, chat.OpenAI, read(t, text, "demo")...))
+		}
+	})
+}
+
+func FuzzConversationsAreValidLogsOrErrors(f *testing.F) {
+	data, err := os.ReadFile("testdata/conversations.json")
+	require.NoError(f, err)
+	f.Add(data)
+	f.Add([]byte(`{"id":7,"title":[],"mapping":{"a":{"parent":"a","message":{"create_time":1e300,"recipient":"?","author":{"role":"assistant"},"content":{"content_type":"code","text":"x"}}}}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for c, err := range chat.Conversations(bytes.NewReader(data)) {
+			if err != nil {
+				return
+			}
+			require.NoError(t, event.ValidateContextName(c.ContextName()))
+			for e, err := range c.Log("demo", importedAt) {
+				if err != nil {
+					break
+				}
+				require.NoError(t, e.Validate())
+				_, err = e.MarshalJSON()
+				require.NoError(t, err)
+			}
 		}
 	})
 }

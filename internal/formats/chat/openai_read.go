@@ -89,6 +89,9 @@ func seekMessages(decoder *json.Decoder) error {
 		if err != nil {
 			return err
 		}
+		if name == "mapping" {
+			return errExport
+		}
 		if name == "messages" {
 			token, err = decoder.Token()
 			if err == nil && token != json.Delim('[') {
@@ -145,6 +148,9 @@ func (d *dialogue) add(raw json.RawMessage) error {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil || fields == nil {
 		return errors.New(`want a message like {"role":"user","content":"Hello"}`)
+	}
+	if fields["mapping"] != nil {
+		return errExport
 	}
 	if fields["_tag"] != nil {
 		return problem("_tag", "unexpected in a message (write events one per line, not in an array)")

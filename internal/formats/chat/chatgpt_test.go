@@ -1,0 +1,100 @@
+package chat_test
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/formats/chat"
+)
+
+func exported(t *testing.T) (conversations []chat.Conversation) {
+	t.Helper()
+	file, err := os.Open("testdata/conversations.json")
+	require.NoError(t, err)
+	defer file.Close()
+	for c, err := range chat.Conversations(file) {
+		require.NoError(t, err)
+		conversations = append(conversations, c)
+	}
+	return conversations
+}
+
+func TestTheCurrentBranchOfAnExportIsImported(t *testing.T) {
+	c := exported(t)[0]
+	require.Equal(t, "Trip to Köln: trains & hotels", c.Title)
+	require.Equal(t, "trip-to-k-ln-trains-hotels-695746e5", c.ContextName())
+	var bodies []event.Body
+	var times []string
+	for e, err := range c.Log("trip", importedAt) {
+		require.NoError(t, err)
+		require.Equal(t, event.FormatID("trip", len(bodies)+1), e.ID)
+		bodies = append(bodies, e.Body)
+		times = append(times, e.Timestamp.Format("05.000"))
+	}
+	require.Equal(t, []event.Body{
+		event.SystemPrompt{Content: "I live in Bremen.\nBe brief."},
+		event.UserMessage{Content: "[image_asset_pointer file-service://file-1a2b]\nWhen does this train leave?"},
+		event.AssistantMessage{Reasoning: "Reading the ticket\nIt names a train."},
+		event.ToolCall{ToolCallID: "call_3", MessageID: "trip:0003", ToolName: "web_run", Parameters: json.RawMessage(`{"input":"search(\"ICE 123\")"}`)},
+		event.ToolResult{ToolCallID: "call_3", Value: json.RawMessage(`"Timetable\nhttps://trains.example\nICE 123 leaves at 9:12.\n\n[hologram]"`)},
+		event.AssistantMessage{Content: "At 9:12."},
+		event.UserMessage{Content: "Thank you.\n[real_time_user_audio_video_asset_pointer]"},
+	}, bodies)
+	require.Equal(t, []string{"05.500", "06.125", "21.000", "21.000", "23.000", "24.750", "30.000"}, times)
+}
+
+func TestAnExportIsReadLeniently(t *testing.T) {
+	c := exported(t)[1]
+	require.Equal(t, "chatgpt-11111111", c.ContextName())
+	var bodies []event.Body
+	for e, err := range c.Log("demo", importedAt) {
+		require.NoError(t, err)
+		bodies = append(bodies, e.Body)
+	}
+	require.Equal(t, []event.Body{event.UserMessage{Content: "Hello"}, event.AssistantMessage{Content: "Hi"}}, bodies)
+}
+
+func TestAConversationWithoutMessagesIsAnError(t *testing.T) {
+	for _, err := range exported(t)[2].Log("demo", importedAt) {
+		require.EqualError(t, err, `conversation "Empty": has no messages`)
+	}
+}
+
+func TestInvalidExportsAreExplained(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                         "the input has no conversations: EOF",
+		"x":                        "is not JSON: invalid character 'x' looking for beginning of value",
+		"[{]":                      "is not JSON: invalid character ']' looking for beginning of object key string",
+		"[]x":                      "",
+		`[{"mapping":{}}`:          "is not JSON: EOF",
+		`[{"mapping":{}},{"a":1}]`: "conversation 2: mapping: missing (want conversations.json of an export of ChatGPT)",
+		` {"messages":[]}`:         "conversation 1: mapping: missing (want conversations.json of an export of ChatGPT)",
+	} {
+		var last error
+		for _, err := range chat.Conversations(strings.NewReader(text)) {
+			last = err
+		}
+		if want == "" {
+			require.NoError(t, last)
+			continue
+		}
+		require.EqualError(t, last, want, text)
+	}
+}
+
+func TestReadRecognizesAnExport(t *testing.T) {
+	data, err := os.ReadFile("testdata/conversations.json")
+	require.NoError(t, err)
+	var all []json.RawMessage
+	require.NoError(t, json.Unmarshal(data, &all))
+	for _, text := range []string{string(data), string(all[0])} {
+		_, err = chat.ReadAll(strings.NewReader(text), "demo", time.Time{})
+		require.ErrorContains(t, err, "the input is an export of ChatGPT (set --conversation or --all)")
+	}
+}

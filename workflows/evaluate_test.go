@@ -1,0 +1,41 @@
+package workflows_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/mock"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/seed-9ed7edd4/chronicle/activities"
+	"github.com/seed-9ed7edd4/chronicle/internal/wire"
+	"github.com/seed-9ed7edd4/chronicle/workflows"
+)
+
+func TestAnEvaluationIsRepeatedAfterARateLimit(t *testing.T) {
+	suite := &testsuite.WorkflowTestSuite{}
+	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	env := suite.NewTestWorkflowEnvironment()
+	env.SetTestTimeout(10 * time.Second)
+	env.RegisterActivity(activities.New(activities.Options{}))
+	env.RegisterWorkflowWithOptions(workflows.Evaluate, workflow.RegisterOptions{Name: wire.WorkflowEvaluate})
+	in := wire.Evaluation{ContextName: "demo", Through: "demo:0002", Answer: "demo:0003"}
+	asked := 0
+	env.OnActivity(acts.Evaluate, mock.Anything, in).Return(func(context.Context, wire.Evaluation) (wire.Evaluated, error) {
+		if asked++; asked < activities.MaxEvaluations {
+			return wire.Evaluated{}, temporal.NewApplicationErrorWithOptions("slow down", "rate_limited", temporal.ApplicationErrorOptions{NextRetryDelay: time.Minute})
+		}
+		return wire.Evaluated{Text: "Hi"}, nil
+	})
+	env.ExecuteWorkflow(wire.WorkflowEvaluate, in)
+	var out wire.Evaluated
+	require.NoError(t, env.GetWorkflowResult(&out))
+	require.Equal(t, "Hi", out.Text)
+	require.Equal(t, activities.MaxEvaluations, asked)
+}
