@@ -80,6 +80,17 @@ func TestAClaimThatIsMissingOrMalformedIsNotReplaced(t *testing.T) {
 	}
 }
 
+func TestAnEmailThatIsNotVerifiedIsNoSubject(t *testing.T) {
+	p := authtest.Start(t, person)
+	options := oidcOptions(p)
+	options.Mapping.Subject = "email"
+	service := withProvider(t, options)
+	for verified, want := range map[any]error{true: nil, nil: nil, false: auth.ErrUnauthenticated} {
+		_, err := service.Authenticate(withBearer(p.Token(map[string]any{"email_verified": verified})))
+		require.ErrorIs(t, err, want, verified)
+	}
+}
+
 func TestInvalidJWTsAreRejected(t *testing.T) {
 	p := authtest.Start(t, person)
 	service := withProvider(t, oidcOptions(p))
@@ -124,6 +135,7 @@ func TestInvalidJWTsAreRejected(t *testing.T) {
 }
 
 func TestKeysRotate(t *testing.T) {
+	t.Parallel() // it waits
 	p := authtest.Start(t, person)
 	service := withProvider(t, oidcOptions(p))
 	before := p.Token(nil)
@@ -153,6 +165,7 @@ func TestInvalidTokensDoNotFloodTheProvider(t *testing.T) {
 }
 
 func TestAProviderThatIsDown(t *testing.T) {
+	t.Parallel() // it waits
 	p := authtest.Start(t, person)
 	service := withProvider(t, oidcOptions(p))
 	token := p.Token(nil)

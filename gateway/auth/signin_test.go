@@ -279,6 +279,7 @@ func TestAPersonWithoutAValidIdentityIsRejected(t *testing.T) {
 }
 
 func TestTheProviderIsDownWhenSigningInBegins(t *testing.T) {
+	t.Parallel() // it waits
 	p := authtest.Start(t, person)
 	p.Down.Store(true)
 	s := newSite(t, withProvider(t, oidcOptions(p)), httptest.NewServer)
