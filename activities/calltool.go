@@ -88,7 +88,7 @@ func (a *Activities) call(ctx context.Context, in CallToolInput) ToolCallResult 
 		Progress: a.progressOf(ctx, in),
 	}
 	if a.options.Archive != nil {
-		request.Store = a.options.Archive.Store()
+		request.Blobs = a.options.Archive.Blobs(in.ContextName)
 	}
 	done := make(chan ToolCallResult, 1)
 	go func() {

@@ -19,7 +19,8 @@ const LoadTimeout = 2 * time.Minute
 
 // LoadInput is the input of [Activities.Load].
 type LoadInput struct {
-	Reference []byte `json:"reference"` // the data of an inert payload, see package references
+	ContextName string `json:"contextName"`
+	Reference   []byte `json:"reference"` // the data of an inert payload, see package references
 	// Room is the number of bytes that the context has room for, see [reducer.ReducedContext.Room]. 0: no limit.
 	Room int `json:"room,omitempty"`
 }
@@ -38,7 +39,7 @@ func (a *Activities) Load(ctx context.Context, in LoadInput) (converter.RawValue
 		return converter.RawValue{}, err
 	}
 	defer end()
-	payload, err := a.options.Archive.Store().Payload(ctx, references.Active(in.Reference), in.limit())
+	payload, err := a.options.Archive.Blobs(in.ContextName).Payload(ctx, references.Active(in.Reference), in.limit())
 	if err == nil && references.Is(payload) {
 		// The SDK would resolve it in the result of the activity.
 		err = fmt.Errorf("%w: it refers to another reference", blobs.ErrReference)

@@ -52,11 +52,11 @@ func (l *loading) stored(payload *commonpb.Payload) []byte {
 	l.t.Helper()
 	data, err := proto.Marshal(payload)
 	require.NoError(l.t, err)
-	ref, err := l.bucket.Store.Put(l.t.Context(), data)
+	ref, err := archive.New(l.bucket.Store).Blobs("demo").Put(l.t.Context(), data)
 	require.NoError(l.t, err)
 	id, err := l.bucket.Store.Identity(l.t.Context())
 	require.NoError(l.t, err)
-	return []byte(`{"driverName":"chronicle-blobs","claimData":{"ref":"` + string(ref) + `","store":"` + id + `"}}`)
+	return []byte(`{"driverName":"chronicle-blobs","claimData":{"ref":"` + string(ref) + `","store":"` + id + `","folder":"blobs/demo/"}}`)
 }
 
 // inActivity calls a function with the context of an activity.
@@ -79,10 +79,10 @@ func TestLoadReadsWhatTheContextHasRoomFor(t *testing.T) {
 		in    activities.LoadInput
 		error string // empty: none
 	}{
-		"no limit":          {activities.LoadInput{Reference: l.stored(large)}, ""},
-		"room":              {activities.LoadInput{Reference: l.stored(large), Room: 1100}, ""},
-		"no room":           {activities.LoadInput{Reference: l.stored(large), Room: 999}, "at most 999): the context has room for 999 bytes (send a short message"},
-		"another reference": {activities.LoadInput{Reference: l.stored(references.Active([]byte(`{"driverName":"x"}`)))}, "another reference"},
+		"no limit":          {activities.LoadInput{ContextName: "demo", Reference: l.stored(large)}, ""},
+		"room":              {activities.LoadInput{ContextName: "demo", Reference: l.stored(large), Room: 1100}, ""},
+		"no room":           {activities.LoadInput{ContextName: "demo", Reference: l.stored(large), Room: 999}, "at most 999): the context has room for 999 bytes (send a short message"},
+		"another reference": {activities.LoadInput{ContextName: "demo", Reference: l.stored(references.Active([]byte(`{"driverName":"x"}`)))}, "another reference"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inActivity(t, func(ctx context.Context) {
@@ -126,7 +126,7 @@ func TestAWorkerLoadsEightInputsAtATime(t *testing.T) {
 	const atATime, loads = 8, 20
 	held := heldBucket{entered: make(chan struct{}, loads), open: make(chan struct{})}
 	l := activities.New(activities.Options{Archive: archive.New(blobs.New(blob.NewBucket(held)))})
-	in := activities.LoadInput{Reference: []byte(`{"driverName":"chronicle-blobs","claimData":{"ref":"sha256/` + strings.Repeat("0", 64) + `"}}`)}
+	in := activities.LoadInput{ContextName: "demo", Reference: []byte(`{"driverName":"chronicle-blobs","claimData":{"ref":"sha256/` + strings.Repeat("0", 64) + `","folder":"blobs/demo/"}}`)}
 	inActivity(t, func(ctx context.Context) {
 		shutDown, cancel := context.WithCancelCause(ctx)
 		ended := make(chan error, loads)

@@ -45,7 +45,7 @@ type Delta struct {
 
 // ModelRequest is a request to a model.
 type ModelRequest struct {
-	Conversation      string // its id in traces
+	ContextName       string
 	Messages          []reducer.Message
 	FirstToken, Stall time.Duration         // limits of the wait for the first and for each later token; 0: unlimited
 	Settings          event.RequestSettings // override those of the provider config

@@ -35,13 +35,13 @@ func (g *generation) prepare(ctx context.Context, p *prepared) (err error) {
 	}
 	p.tools = p.tools.forModel(session.Reduced, p.providerID, p.modelName)
 	p.request = ModelRequest{
-		Conversation: g.in.ContextName,
-		Messages:     session.Reduced.ForModel(reducer.MessagesOf(session), p.providerID, p.modelName),
-		FirstToken:   milliseconds(config.FirstTokenMs),
-		Stall:        milliseconds(config.StallMs),
-		Settings:     reducer.SettingsOf(session),
-		Repair:       g.in.Repair,
-		Tools:        p.tools.definitions(),
+		ContextName: g.in.ContextName,
+		Messages:    session.Reduced.ForModel(reducer.MessagesOf(session), p.providerID, p.modelName),
+		FirstToken:  milliseconds(config.FirstTokenMs),
+		Stall:       milliseconds(config.StallMs),
+		Settings:    reducer.SettingsOf(session),
+		Repair:      g.in.Repair,
+		Tools:       p.tools.definitions(),
 	}
 	if c := g.in.Compaction; c != nil {
 		p.request.Settings = summarySettings(p.request.Settings, c.Window)

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/blobs"
+	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/archive"
 )
 
 // Tools are the tools of a worker. All workers of a task queue need the same tools.
@@ -55,7 +55,7 @@ type ToolCallRequest struct {
 	Name                   string // of the [ToolDefinition]
 	Arguments              json.RawMessage
 	Progress               func(text string) // drops texts that arrive too fast; nil: not published
-	Store                  *blobs.Store      // of the worker, for what is too long for a result; nil: none
+	Blobs                  *archive.Blobs    // of the context, for what is too long for a result; nil: none
 }
 
 // ToolCallResult is the result of a call: a value, or an error for the model.

@@ -57,7 +57,7 @@ func (c *Context) Blob(ctx context.Context, ref string) ([]byte, error) {
 	if c.client.options.Archive == nil {
 		return nil, errStoreRequired
 	}
-	return c.client.options.Archive.Store().Get(ctx, parsed)
+	return c.client.options.Archive.Blobs(c.name).Get(ctx, parsed)
 }
 
 // isMissing reports whether bytes are missing or damaged in the blob store.

@@ -14,7 +14,7 @@ import (
 
 func TestAttachmentReadsTheLogOrTheBlobStore(t *testing.T) {
 	logs := archive.New(blobstest.New(t).Store)
-	ref, err := logs.Store().Put(t.Context(), []byte("offloaded"))
+	ref, err := logs.Blobs("demo").Put(t.Context(), []byte("offloaded"))
 	require.NoError(t, err)
 	log := numbered(6)
 	for i, source := range []event.Source{

@@ -13,13 +13,12 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/event/eventtest"
 	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/archive"
-	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/blobs/blobstest"
 	"github.com/seed-9ed7edd4/chronicle/internal/formats/chat"
 )
 
 // referring is a log that refers to an image, twice, and to a tool result in a store, and to a URL.
-func referring(t *testing.T, store *blobs.Store) []event.Event {
+func referring(t *testing.T, store *archive.Blobs) []event.Event {
 	image, err := store.Put(t.Context(), []byte("PNG of a harbour"))
 	require.NoError(t, err)
 	text := strings.Repeat("berth ", 100)
@@ -45,7 +44,7 @@ func exported(t *testing.T, from *client.Context) string {
 
 func TestAnImportIntoAnotherStoreHasTheBytesOfTheExport(t *testing.T) {
 	logs := archive.New(blobstest.New(t).Store)
-	put(t, logs, "demo", referring(t, logs.Store()))
+	put(t, logs, "demo", referring(t, logs.Blobs("demo")))
 	text := exported(t, archived(t, &temporal{}, logs, "demo"))
 	elsewhere := archive.New(blobstest.New(t).Store)
 	for _, name := range []string{"demo", "copy"} {
@@ -67,7 +66,7 @@ func TestAnImportIntoAnotherStoreHasTheBytesOfTheExport(t *testing.T) {
 
 func TestAnImportWithMissingBytesFailsUnlessAllowed(t *testing.T) {
 	elsewhere := archive.New(blobstest.New(t).Store)
-	log := referring(t, blobstest.New(t).Store)
+	log := referring(t, archive.New(blobstest.New(t).Store).Blobs("demo"))
 	copied := archived(t, &temporal{}, elsewhere, "demo")
 	_, err := copied.Import(t.Context(), logOf(log), client.ImportOptions{})
 	require.ErrorIs(t, err, client.ErrMissingBytes)
@@ -92,9 +91,9 @@ func TestAnImportWithMissingBytesFailsUnlessAllowed(t *testing.T) {
 func TestVerifyReportsDamagedBytes(t *testing.T) {
 	bucket := blobstest.New(t)
 	logs := archive.New(bucket.Store)
-	log := referring(t, bucket.Store)
+	log := referring(t, logs.Blobs("demo"))
 	put(t, logs, "demo", log)
-	bucket.Set(log[3].BlobRef(), []byte("other bytes"))
+	bucket.Set("blobs/demo/"+log[3].BlobRef(), []byte("other bytes"))
 	verified, err := archived(t, &temporal{}, logs, "demo").Verify(t.Context())
 	require.NoError(t, err)
 	require.Len(t, verified.Problems, 1)
@@ -104,7 +103,7 @@ func TestVerifyReportsDamagedBytes(t *testing.T) {
 
 func TestAnImportWithDamagedBytesFails(t *testing.T) {
 	logs := archive.New(blobstest.New(t).Store)
-	put(t, logs, "demo", referring(t, logs.Store()))
+	put(t, logs, "demo", referring(t, logs.Blobs("demo")))
 	text := exported(t, archived(t, &temporal{}, logs, "demo"))
 	damaged := strings.Replace(text, `"data":"UE`, `"data":"UF`, 1)
 	require.NotEqual(t, text, damaged)

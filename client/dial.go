@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/log"
 
 	"github.com/seed-9ed7edd4/chronicle/internal/connect"
+	"github.com/seed-9ed7edd4/chronicle/internal/eventlog"
 	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/archive"
 	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/internal/stream"
@@ -112,7 +113,7 @@ func Dial(ctx context.Context, config Config) (*Client, error) {
 		logs = archive.New(store)
 	}
 	options := *config.Temporal
-	options.ExternalStorage = blobs.ExternalStorage(store)
+	options.ExternalStorage = eventlog.ExternalStorage(store)
 	temporal, err := connect.Dial(ctx, options, temporalTimeout)
 	if err != nil {
 		return nil, err

@@ -83,5 +83,29 @@ func (c *Context) startFrom(ctx context.Context, origin archive.Origin) error {
 	if err := c.register(ctx, archive.Run{ID: archive.ForkID, Origin: &origin}); err != nil {
 		return fmt.Errorf("fork as context %s: %w", c.name, err)
 	}
+	if err := c.checkOrigin(ctx, origin); err != nil {
+		return fmt.Errorf("fork at %s: %w", event.FormatID(origin.ContextName, origin.At), err)
+	}
 	return c.start(ctx)
+}
+
+// checkOrigin removes the registration of a fork whose origin was deleted in the meantime. A deletion that begins later
+// finds the registration.
+func (c *Context) checkOrigin(ctx context.Context, origin archive.Origin) error {
+	from := c.client.context(origin.ContextName)
+	isDeleting, err := from.isDeleting(ctx)
+	archived := origin.At
+	if err == nil && !isDeleting {
+		_, archived, err = c.client.log.Archived(ctx, c.name)
+	}
+	if err != nil {
+		return err // the fork is completed when it is repeated
+	}
+	if archived >= origin.At && !isDeleting {
+		return nil
+	}
+	if _, err := c.client.options.Archive.Delete(ctx, c.name); err != nil {
+		return err
+	}
+	return fmt.Errorf("context %s is deleted: %w", from.Name(), ErrNoContext)
 }

@@ -93,12 +93,12 @@ func (in *importing) add(ctx context.Context, e event.Event) (event.Event, error
 		return e, fmt.Errorf("import event %s: %w", e.ID, err)
 	}
 	if data != nil {
-		if _, err := c.client.options.Archive.Store().Put(ctx, data); err != nil {
+		if _, err := c.client.options.Archive.Blobs(c.name).Put(ctx, data); err != nil {
 			return e, err
 		}
 		in.checked[event.RefOf(data)] = nil
 	} else if file, ok := e.Body.(event.FileAttachment); ok && len(file.Source.Data) >= offloadThreshold {
-		stored, err := c.client.storeFile(ctx, e)
+		stored, err := c.storeFile(ctx, e)
 		switch {
 		case err == nil:
 			e = stored

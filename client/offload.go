@@ -22,13 +22,13 @@ const (
 )
 
 // Without a store, offload only checks the sizes of the files.
-func (c *Client) offload(ctx context.Context, events []event.Event) ([]event.Event, error) {
+func (c *Context) offload(ctx context.Context, events []event.Event) ([]event.Event, error) {
 	events = slices.Clone(events)
 	for i, e := range events {
-		if e.Extra != nil && c.options.Archive != nil { // perhaps a line of an export
+		if e.Extra != nil && c.client.options.Archive != nil { // perhaps a line of an export
 			without, data, err := e.TakeBlob()
 			if err == nil && data != nil {
-				_, err = c.options.Archive.Store().Put(ctx, data)
+				_, err = c.client.options.Archive.Blobs(c.name).Put(ctx, data)
 			}
 			if err != nil {
 				return nil, err
@@ -40,7 +40,7 @@ func (c *Client) offload(ctx context.Context, events []event.Event) ([]event.Eve
 			continue
 		}
 		data := file.Source.Data
-		if c.options.Archive == nil {
+		if c.client.options.Archive == nil {
 			if len(data) > maxFileWithoutStore {
 				return nil, &event.FieldError{Tag: e.Tag(), Field: "source.data", Problem: fmt.Sprintf(
 					"%s%d bytes (at most %d without a blob store; %s)", named(file.FileName), len(data), maxFileWithoutStore, eventlog.StoreAdvice)}
@@ -68,7 +68,7 @@ func (c *Client) offload(ctx context.Context, events []event.Event) ([]event.Eve
 
 // storeFile stores the bytes of a FileAttachment and returns the event with their reference. The error is a
 // *event.FieldError if the event would be invalid.
-func (c *Client) storeFile(ctx context.Context, e event.Event) (event.Event, error) {
+func (c *Context) storeFile(ctx context.Context, e event.Event) (event.Event, error) {
 	file := e.Body.(event.FileAttachment)
 	data := file.Source.Data
 	file.Source = event.Source{Type: event.SourceBlob, Ref: event.RefOf(data)}
@@ -77,7 +77,7 @@ func (c *Client) storeFile(ctx context.Context, e event.Event) (event.Event, err
 	if err := e.Validate(); err != nil {
 		return e, err
 	}
-	if _, err := c.options.Archive.Store().Put(ctx, data); err != nil {
+	if _, err := c.client.options.Archive.Blobs(c.name).Put(ctx, data); err != nil {
 		return e, fmt.Errorf("store attachment %s: %w", file.FileName, err)
 	}
 	return e, nil

@@ -48,7 +48,7 @@ func TestLargeFilesAreOffloadedOnce(t *testing.T) {
 		require.EqualValues(t, 3<<20, sent.Size)
 		ref, err := blobs.ParseRef(sent.Source.Ref)
 		require.NoError(t, err)
-		data, err := bucket.Store.Get(t.Context(), ref)
+		data, err := a.Blobs("demo").Get(t.Context(), ref)
 		require.NoError(t, err)
 		require.Equal(t, long.Body.(event.FileAttachment).Source.Data, data)
 	}
@@ -72,7 +72,7 @@ func TestAnExportedEventIsSentWithItsBytes(t *testing.T) {
 	sent, err := sendFile(t, archive.New(bucket.Store), exported)
 	require.NoError(t, err)
 	require.Equal(t, recorded.Body, sent)
-	stored, err := bucket.Store.Get(t.Context(), blobs.RefOf(data))
+	stored, err := archive.New(bucket.Store).Blobs("demo").Get(t.Context(), blobs.RefOf(data))
 	require.NoError(t, err)
 	require.Equal(t, data, stored)
 

@@ -58,7 +58,7 @@ func (c *Context) Send(ctx context.Context, events ...event.Event) (Receipt, err
 	if err := c.checkStore(ctx, "send to"); err != nil {
 		return Receipt{}, err
 	}
-	events, err := c.client.offload(ctx, events)
+	events, err := c.offload(ctx, events)
 	if err != nil {
 		return Receipt{}, err
 	}

@@ -73,7 +73,7 @@ func TestVerifyChecksTheArchiveAndTheLog(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, client.Verification{ContextName: "demo", Events: 9, Segments: 3, Problems: []client.Problem{}}, got)
 
-	bucket.Set(string(segments[1].Blob), nil)
+	bucket.Set("blobs/demo/"+string(segments[1].Blob), nil)
 	got, err = demo.Verify(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, 3, got.Events)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
+	"github.com/seed-9ed7edd4/chronicle/gateway/auth"
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 )
 
@@ -42,11 +43,57 @@ func (g *Gateway) interrupt(w http.ResponseWriter, r *http.Request) error {
 	return g.act(w, r, Context.Interrupt)
 }
 
-// closeContext ends the session of a context and stops a running answer.
+// closeContext ends the session of a context and stops a running answer, or with `purge` deletes the context for ever.
 //
 // The log is kept, and the next event starts a session that continues it. It has no effect on a closed context.
+//
+// With `purge`, which requires the role admin, a worker deletes the histories, schedules, log, files and cursors of the context. `Location` is the path
+// of the receipt. Input that arrives in the meantime is deleted, too. Afterwards the name is free.
 func (g *Gateway) closeContext(w http.ResponseWriter, r *http.Request) error {
+	switch purge := r.URL.Query().Get("purge"); purge {
+	case "":
+	case "true":
+		return g.purge(w, r)
+	default:
+		return badRequest("purge %q: invalid (true, or absent)", purge)
+	}
 	return g.act(w, r, func(c Context, ctx context.Context) error { return c.Close(ctx, r.URL.Query().Get("reason")) })
+}
+
+func (g *Gateway) purge(w http.ResponseWriter, r *http.Request) error {
+	forks := client.Forks(r.URL.Query().Get("forks"))
+	if !slices.Contains(append(forks.Values(), ""), forks) {
+		return badRequest("forks %q: invalid (keep or delete)", string(forks))
+	}
+	if g.options.Auth != nil && !identityOf(r).Has(auth.RoleAdmin) {
+		return missingRole(auth.RoleAdmin)
+	}
+	w.Header().Set("Location", "/contexts/"+r.PathValue("name")+"/deletion")
+	err := g.act(w, r, func(c Context, ctx context.Context) error {
+		return c.StartDeletion(ctx, client.DeleteOptions{Forks: forks})
+	})
+	if err != nil {
+		w.Header().Del("Location")
+	}
+	return err
+}
+
+// readDeletion reads the receipt of the newest deletion of a context.
+//
+// It has no `endedAt` while the deletion runs. Receipts are kept for the retention period of Temporal.
+func (g *Gateway) readDeletion(w http.ResponseWriter, r *http.Request) error {
+	c, err := g.context(r)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), answerTimeout)
+	defer cancel()
+	deletion, err := c.Deletion(ctx)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, deletion)
+	return nil
 }
 
 // act completes the request even if the client disconnects.

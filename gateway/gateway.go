@@ -49,6 +49,8 @@ type Context interface {
 	Branches(ctx context.Context) (client.Branches, error)
 	Interrupt(ctx context.Context) error
 	Close(ctx context.Context, reason string) error
+	StartDeletion(ctx context.Context, o client.DeleteOptions) error
+	Deletion(ctx context.Context) (client.Deletion, error)
 }
 
 // Options configure a [Gateway]. The zero value suits a loopback address.

@@ -19,6 +19,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/event/eventtest/golden"
 	"github.com/seed-9ed7edd4/chronicle/internal/describe"
+	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 	"github.com/seed-9ed7edd4/chronicle/reducer/transcript"
 )
 
@@ -110,8 +111,8 @@ func newAPI(source *describe.Source) *api {
 			mapping[string(tag)] = describe.Reference + name
 		}
 	}
-	for _, streamed := range []any{transcript.Operation{}, statusChange{}} {
-		a.of(streamed)
+	for _, other := range []any{transcript.Operation{}, statusChange{}, wire.Forks("")} { // of streams and parameters
+		a.of(other)
 	}
 	for name, schema := range componentsOfTexts(constant.StringVal(source.Value(source.Named(pkg, "Usage").Obj(), "quirkPattern"))) {
 		a.schemas.Components[name] = schema

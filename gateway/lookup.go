@@ -184,6 +184,10 @@ func (c named) Close(ctx context.Context, reason string) error {
 	return c.do(ctx, func() error { return c.Context.Close(ctx, reason) })
 }
 
+func (c named) StartDeletion(ctx context.Context, o client.DeleteOptions) error {
+	return c.do(ctx, func() error { return c.Context.StartDeletion(ctx, o) })
+}
+
 func (c named) do(ctx context.Context, request func() error) error {
 	finish, err := c.names.begin(ctx, c.Name())
 	if err != nil {

@@ -105,9 +105,14 @@ var (
 		},
 		{
 			pattern: "DELETE /contexts/{name}", serve: (*Gateway).closeContext, roles: writers,
-			parameters: []parameter{{"reason", "query", "", "The reason recorded in the log; absent: `closed`"}},
-			status:     http.StatusAccepted, answer: "The request to end the session was accepted",
+			parameters: []parameter{
+				{"reason", "query", "", "The reason recorded in the log; absent: `closed`"},
+				{"purge", "query", "", "`true` deletes the context for ever"},
+				{"forks", "query", "Forks", "What `purge` does with the forks of the context; absent: `keep`"},
+			},
+			status: http.StatusAccepted, answer: "The request to end the session, or to delete the context, was accepted",
 		},
+		{pattern: "GET /contexts/{name}/deletion", serve: (*Gateway).readDeletion, roles: readers, answer: "The receipt", result: client.Deletion{}},
 		{pattern: "GET /limits", serve: (*Gateway).readLimits, roles: readers, answer: "The limits", result: limits{}},
 		{pattern: "GET /healthz", serve: (*Gateway).healthy, roles: public, answer: "It serves", result: health{}},
 		{pattern: "GET /readyz", serve: (*Gateway).ready, roles: public, answer: "It is ready", result: readiness{}},

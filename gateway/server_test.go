@@ -183,6 +183,19 @@ func (l *log) Interrupt(context.Context) error { return l.ask("interrupt") }
 
 func (l *log) Close(_ context.Context, reason string) error { return l.ask("close " + reason) }
 
+func (l *log) StartDeletion(_ context.Context, o client.DeleteOptions) error {
+	return l.ask("delete " + string(o.Forks))
+}
+
+func (l *log) Deletion(context.Context) (client.Deletion, error) {
+	at := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
+	return client.Deletion{
+		ContextName: l.Name(), StartedAt: at, EndedAt: at, Removed: []wire.Removed{{Place: wire.PlaceRuns, Count: 2, At: at}},
+		KeptForks: []string{"kept"}, DeletedForks: []client.Deletion{{ContextName: "copy", StartedAt: at, Removed: []wire.Removed{{Place: wire.PlaceCursors}}}},
+		Remains: wire.Remains,
+	}, l.ask("deletion")
+}
+
 func (l *log) ask(what string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

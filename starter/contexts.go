@@ -45,6 +45,9 @@ type conversation interface {
 	State(ctx context.Context) (wire.State, error)
 	Interrupt(ctx context.Context) error
 	Close(ctx context.Context, reason string) error
+	Delete(ctx context.Context, o client.DeleteOptions) (client.Deletion, error)
+	StartDeletion(ctx context.Context, o client.DeleteOptions) error
+	Deletion(ctx context.Context) (client.Deletion, error)
 	Import(ctx context.Context, log iter.Seq2[event.Event, error], o client.ImportOptions) (client.Imported, error)
 	Verify(ctx context.Context) (client.Verification, error)
 	Branch(ctx context.Context, o client.BranchOptions) (client.Branched, error)

@@ -157,6 +157,7 @@ func TestNoOutputControlsTheTerminal(t *testing.T) {
 		{args: []string{"fork", "-n", "demo", "--at", "demo:0002", "--as", "copy"}},
 		{args: []string{"fork", "-n", "demo", "--at", hostile, "--as", hostile}},
 		{args: []string{"branches", "-n", "demo"}},
+		{args: []string{"delete", "-n", "demo", "--yes", "--forks", hostile}},
 		{args: []string{"interrupt", "-n", "demo"}},
 		{args: []string{"close", "-n", "demo", "--reason", hostile}},
 		{args: []string{"send", "-n", "demo", "-m", hostile, "--attach", picture}, replies: [][]event.Body{hostileTurn(completed)}, noLog: true},

@@ -45,8 +45,8 @@ title and the id. --all skips contexts that exist.
 
 The log is written to the archive, so --blob-url must name the blob store of the
 workers, which also receives the attached files. A log with references to bytes
-that neither the file nor the blob store has is not imported, unless you add
---allow-missing. The new context waits for its next message.`,
+that the file lacks is not imported, unless you add --allow-missing. The new
+context waits for its next message.`,
 		Example: `  starter import -n demo demo.jsonl
   jq '{messages}' request.json | starter import -n demo
   starter import conversations.json --conversation "Trip to Paris"`,

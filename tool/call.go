@@ -15,7 +15,7 @@ const maxErrorBytes = 4 << 10 // of the error text for models
 // Call calls a tool. Errors are results for the model, too. The worker bounds the time and handles
 // panics.
 func (s *Set) Call(ctx context.Context, r activities.ToolCallRequest) activities.ToolCallResult {
-	ctx = withCall(ctx, call{r.ContextName, r.ToolCallID, r.Progress, r.Store})
+	ctx = withCall(ctx, call{r.ContextName, r.ToolCallID, r.Progress, r.Blobs})
 	result, err := s.call(ctx, r)
 	if err != nil {
 		return failure(err)

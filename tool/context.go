@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 
-	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/blobs"
+	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/archive"
 )
 
 type call struct {
 	contextName, id string
 	progress        func(text string) // nil: progress is discarded
-	store           *blobs.Store      // of the worker; nil: none
+	blobs           *archive.Blobs    // of the context; nil: none
 }
 
 type callKey struct{}

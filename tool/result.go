@@ -89,7 +89,7 @@ func resultHeader(ctx context.Context) string {
 
 // store returns the digits of the reference to a text; "" without a store.
 func store(ctx context.Context, text string) (string, error) {
-	to := callOf(ctx).store
+	to := callOf(ctx).blobs
 	if to == nil {
 		return "", nil
 	}
@@ -151,7 +151,7 @@ func readPart(ctx context.Context, in readResultInput) (string, error) {
 }
 
 func stored(ctx context.Context, ref string) (string, error) {
-	from := callOf(ctx).store
+	from := callOf(ctx).blobs
 	if from == nil {
 		return "", errors.New("this worker has no store for results")
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/archive"
 	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/tool"
 )
@@ -26,11 +27,11 @@ type callable interface {
 // storing calls the tools of a worker with a store.
 type storing struct {
 	*tool.Set
-	store *blobs.Store
+	blobs *archive.Blobs
 }
 
 func (s storing) Call(ctx context.Context, r activities.ToolCallRequest) activities.ToolCallResult {
-	r.Store = s.store
+	r.Blobs = s.blobs
 	return s.Set.Call(ctx, r)
 }
 
@@ -42,7 +43,7 @@ func producing(t *testing.T, value any, options ...tool.Option) (storing, *blobs
 	produce := tool.Must(tool.New("produce", "Produce", func(context.Context, struct{}) (any, error) { return value, nil }, options...))
 	set, err := tool.NewSet(tool.Options{Logger: slog.New(slog.DiscardHandler)}, produce)
 	require.NoError(t, err)
-	return storing{set, store}, store
+	return storing{set, archive.New(store).Blobs("demo")}, store
 }
 
 // call returns the text of the result of a call.
@@ -149,11 +150,11 @@ func TestALargeResultIsStoredWithoutSecrets(t *testing.T) {
 		"an object": map[string]string{"a": long(50_000), "apiKey": word, "z": key},
 	} {
 		t.Run(name, func(t *testing.T) {
-			set, store := producing(t, value)
+			set, _ := producing(t, value)
 			shown := call(t, set, "produce", "{}")
 			ref, err := blobs.ParseRef("sha256/" + refPattern.FindStringSubmatch(shown)[1])
 			require.NoError(t, err)
-			stored, err := store.Get(t.Context(), ref)
+			stored, err := set.blobs.Get(t.Context(), ref)
 			require.NoError(t, err)
 			for _, text := range []string{shown, string(stored)} {
 				require.NotContains(t, text, key)
@@ -188,9 +189,9 @@ func TestTheSmallestMaximumHasRoomForTheHint(t *testing.T) {
 }
 
 func TestPartsOfAResult(t *testing.T) {
-	set, store := producing(t, strings.Repeat("€", 20_000))
+	set, _ := producing(t, strings.Repeat("€", 20_000))
 	ref := refPattern.FindStringSubmatch(call(t, set, "produce", "{}"))[1]
-	other, err := store.Put(t.Context(), []byte("a segment of a log"))
+	other, err := set.blobs.Put(t.Context(), []byte("a segment of a log"))
 	require.NoError(t, err)
 	for _, test := range []struct{ arguments, want string }{
 		{`{"ref":"` + ref + `","offset":59997}`, "€\n\n[bytes 59997 to 60000 of 60000]"},

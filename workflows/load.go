@@ -61,5 +61,5 @@ func (r *run) startLoading(reference []byte) workflow.Future {
 		HeartbeatTimeout:    r.failover(),
 		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, MaximumInterval: 10 * time.Second},
 		Summary:             "load a large input",
-	}), acts.Load, activities.LoadInput{Reference: reference, Room: r.session.Reduced.Room()})
+	}), acts.Load, activities.LoadInput{ContextName: r.name, Reference: reference, Room: r.session.Reduced.Room()})
 }

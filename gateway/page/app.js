@@ -8,6 +8,7 @@
 //	callform.js      the forms on the cards of calls that wait: approvals.js, questions.js
 //	composer.js      the input box; limits.js checks attachments
 //	outbox.js        sends messages
+//	deletion.js      deletes the context
 //	dom.js           creates elements; visible.js shows hidden characters
 //	signin.js        signing in and out
 //	request.js, sse.js, backoff.js, money.js, storage.js, theme.js    utilities
@@ -20,6 +21,7 @@ import { $ } from "./dom.js";
 import { Composer } from "./composer.js";
 import { Contexts, validName } from "./contexts.js";
 import { Conversation } from "./conversation.js";
+import { Deletion } from "./deletion.js";
 import { build } from "./entry.js";
 import { spending } from "./money.js";
 import { Outbox } from "./outbox.js";
@@ -51,6 +53,14 @@ const outbox = new Outbox({ edit: (events) => composer.edit(events), sent: () =>
 const composer = new Composer((events) => {
   outbox.add(current, events);
   conversation.toEnd();
+});
+
+const deletion = new Deletion({
+  started(name) {
+    composer.forget(name);
+    if (name === current) location.hash = "";
+    contexts.refresh();
+  },
 });
 
 // The Stop button is hidden after IDLE_DELAY ms without an answer, so that it does not
@@ -85,6 +95,7 @@ function open() {
   contexts.select(current);
   composer.select(current);
   outbox.select(current);
+  deletion.select(current);
   showStatus();
   if (!current) return;
   follow(current, viewer, following.signal);
@@ -221,7 +232,7 @@ $("waiting").lastChild.addEventListener("click", () => conversation.reveal(waiti
 addEventListener("hashchange", open);
 addEventListener("keydown", (event) => {
   const typing = event.target.closest?.("input, textarea, select");
-  if (event.key === "Escape" && !$("stop").hidden && event.target !== $("search")) stop();
+  if (event.key === "Escape" && !$("stop").hidden && event.target !== $("search") && !$("deletion").open) stop();
   else if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey) {
     event.preventDefault();
     $("search").focus();

@@ -66,6 +66,17 @@ export class Composer {
     this.#show();
   }
 
+  // forget removes the draft of a deleted context.
+  forget(name) {
+    if (name === this.#name) {
+      $("text").value = "";
+      this.#files = [];
+      this.#show();
+    }
+    this.#drafts.delete(name);
+    store(draftKey(name), undefined);
+  }
+
   // edit inserts the events of a message before the draft.
   edit(events) {
     const attachments = events.filter((event) => event._tag === "FileAttachmentEvent");

@@ -12,14 +12,14 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// Models sends requests through an adapter. ReadBlob reads the [event.Source.Ref] of attachments.
-func Models(adapter *llm.Adapter, readBlob func(ctx context.Context, ref string) ([]byte, error)) activities.Models {
+// Models sends requests through an adapter. ReadBlob reads the [event.Source.Ref] of attachments of a context.
+func Models(adapter *llm.Adapter, readBlob func(ctx context.Context, contextName, ref string) ([]byte, error)) activities.Models {
 	return models{adapter, readBlob}
 }
 
 type models struct {
 	adapter  *llm.Adapter
-	readBlob func(ctx context.Context, ref string) ([]byte, error)
+	readBlob func(ctx context.Context, contextName, ref string) ([]byte, error)
 }
 
 func (m models) Resolve(config reducer.ProviderConfig) (activities.Model, error) {
@@ -27,11 +27,13 @@ func (m models) Resolve(config reducer.ProviderConfig) (activities.Model, error)
 	if err != nil {
 		return nil, modelError(err)
 	}
-	target.ReadBlob = m.readBlob
-	return model{target}, nil
+	return model{target, m.readBlob}, nil
 }
 
-type model struct{ target *llm.Target }
+type model struct {
+	target   *llm.Target
+	readBlob func(ctx context.Context, contextName, ref string) ([]byte, error)
+}
 
 func (m model) ID() (providerID, name string) { return m.target.ProviderID, m.target.Model }
 
@@ -41,7 +43,8 @@ func (m model) Check(r activities.ModelRequest) error {
 }
 
 func (m model) prepare(r activities.ModelRequest) {
-	m.target.Conversation, m.target.FirstToken, m.target.Stall = r.Conversation, r.FirstToken, r.Stall
+	m.target.Conversation, m.target.FirstToken, m.target.Stall = r.ContextName, r.FirstToken, r.Stall
+	m.target.ReadBlob = func(ctx context.Context, ref string) ([]byte, error) { return m.readBlob(ctx, r.ContextName, ref) }
 	m.target.Settings, m.target.Repair = r.Settings, r.Repair
 	m.target.MaxOutput, m.target.Tools = r.MaxOutput, nil
 	for _, tool := range r.Tools {

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/seed-9ed7edd4/chronicle/internal/eventlog"
 	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/internal/references"
 )
@@ -52,7 +53,7 @@ func Dial(ctx context.Context, options client.Options, timeout time.Duration) (c
 // and references to payloads in input reach contexts as data, so that nobody can stop a context with a reference that
 // cannot be read. A nil store keeps none.
 func WithStore(options client.Options, store *blobs.Store) client.Options {
-	options.ExternalStorage = blobs.ExternalStorage(store)
+	options.ExternalStorage = eventlog.ExternalStorage(store)
 	options.ConnectionOptions.DialOptions = append(slices.Clone(options.ConnectionOptions.DialOptions),
 		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(references.Codec())))
 	return options

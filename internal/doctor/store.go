@@ -14,7 +14,8 @@ const (
 	// maxStoreLatency: opening a context reads up to 64 objects at once, and a request waits up to 5 s
 	// for an attachment.
 	maxStoreLatency = time.Second
-	// Workers delete objects only in probeFolder, so the probe needs no permission that they lack.
+	// Unless a person deletes a context, workers delete objects only in probeFolder, so the probe needs no permission
+	// that they lack.
 	probeFolder = "cursors/"
 )
 

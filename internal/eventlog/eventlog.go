@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"time"
 
@@ -93,6 +94,9 @@ func (l *Log) events(ctx context.Context, contextName, from string, waiting func
 	}
 }
 
+// errDeleted is the error of followers of a context that neither the server nor the archive has any more.
+var errDeleted = fmt.Errorf("it was deleted: %w", ErrNoContext)
+
 var errStopped = errors.New("stopped")
 
 func yielding(yield func(event.Event, error) bool) func(event.Event) error {
@@ -112,7 +116,7 @@ type FollowOptions struct {
 
 // Follow yields the events of a context like Events, then new ones across runs and sessions until
 // ctx is done. It waits for a context that does not exist yet, and while the server or the archive
-// is unavailable. Any other error is the last element.
+// is unavailable. Any other error is the last element, such as [ErrNoContext] when the context is deleted.
 //
 // After `temporal workflow reset`, it yields the events of the new branch from the reset point. An
 // event whose id was yielded before replaces that event and all later ones.
@@ -169,7 +173,7 @@ func (r *reader) readUntilMarker(ctx context.Context, runID string, length int64
 			}
 			work.apply(h, nil)
 		}
-		work.report(r.log, r.waiting)
+		work.report(r.blobs(), r.waiting)
 	}
 	return nil
 }
@@ -196,6 +200,9 @@ func (b *backoff) wait(ctx context.Context, wake <-chan struct{}, isMissing bool
 }
 
 func isTransient(err error) bool {
+	if errors.Is(err, errDeleted) {
+		return false
+	}
 	return errors.Is(err, ErrNoContext) || errors.Is(err, blobs.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) ||
 		errors.As(err, new(*serviceerror.Unavailable)) || errors.As(err, new(*serviceerror.ResourceExhausted)) ||
 		errors.As(err, new(*serviceerror.DeadlineExceeded)) || errors.As(err, new(*serviceerror.Aborted)) ||

@@ -167,3 +167,32 @@ func (s *late) DescribeWorkflowExecution(ctx context.Context, workflowID, runID 
 	}
 	return s.server.DescribeWorkflowExecution(ctx, workflowID, runID)
 }
+
+func TestFollowEndsWhenTheContextIsDeleted(t *testing.T) {
+	a := archive.New(blobstest.New(t).Store)
+	s := newServer(t, newRun("A", "", record(t, 1, says("a")...)))
+	register(t, a, "demo", "A", "", 0)
+	s.runs[0].onEnd = func() {
+		s.runs[0].isDeleted = true
+		_, err := a.Delete(t.Context(), "demo")
+		require.NoError(t, err)
+	}
+	var err error
+	for _, err = range eventlog.New(s, "", a).Follow(t.Context(), "demo", "", eventlog.FollowOptions{}) {
+	}
+	require.ErrorIs(t, err, eventlog.ErrNoContext)
+	require.EqualError(t, err, "follow context demo: it was deleted: no such context")
+}
+
+func TestFollowContinuesWithANewContextOfTheSameName(t *testing.T) {
+	a := archive.New(blobstest.New(t).Store)
+	s := newServer(t, newRun("A", "", record(t, 1, says("a", "b")...)))
+	register(t, a, "demo", "A", "", 0)
+	s.runs[0].onEnd = func() {
+		_, err := a.Delete(t.Context(), "demo")
+		require.NoError(t, err)
+		register(t, a, "demo", "B", "", 0)
+		s.runs = []*run{newRun("B", "", record(t, 1, says("c")...))}
+	}
+	require.Equal(t, "1:a 2:b 1:c", followed(t, eventlog.New(s, "", a), "", 3))
+}

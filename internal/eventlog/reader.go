@@ -29,11 +29,17 @@ type reader struct {
 func (r *reader) next(ctx context.Context, done string) (v view, isMissing bool, err error) {
 	run, _, err := r.log.currentRun(ctx, r.contextName)
 	switch isMissing = errors.Is(err, ErrNoContext); {
-	case isMissing && r.log.archive != nil && done == "":
+	case isMissing && r.log.archive != nil:
 		v, err = r.log.view(ctx, r.contextName, "", r.last) // the retention period may have expired
 		v.isForgotten = true
-		if errors.Is(err, archive.ErrNoRun) {
+		isKnown := done != "" || r.run != ""
+		switch {
+		case errors.Is(err, archive.ErrNoRun) && isKnown:
+			err = fmt.Errorf("follow context %s: %w", r.contextName, errDeleted)
+		case errors.Is(err, archive.ErrNoRun):
 			err = nil
+		case done != "":
+			v = view{}
 		}
 	case err == nil && run != done:
 		v, err = r.log.view(ctx, r.contextName, run, max(0, r.last-1))
@@ -120,7 +126,7 @@ func (r *reader) readHistory(ctx context.Context, p archive.Part, length int64, 
 		case err != nil:
 			return err
 		case e.ID == "": // the end of a page
-			work.report(r.log, r.waiting)
+			work.report(r.blobs(), r.waiting)
 			if r.paused != nil {
 				err = r.paused()
 			}
@@ -140,8 +146,16 @@ func (r *reader) readHistory(ctx context.Context, p archive.Part, length int64, 
 			return err
 		}
 	}
-	work.report(r.log, r.waiting)
+	work.report(r.blobs(), r.waiting)
 	return nil
+}
+
+// blobs returns nil without an archive.
+func (r *reader) blobs() *archive.Blobs {
+	if r.log.archive == nil {
+		return nil
+	}
+	return r.log.archive.Blobs(r.contextName)
 }
 
 func (r *reader) rewind(ctx context.Context, v view) (view, error) {

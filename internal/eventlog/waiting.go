@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/archive"
 	"github.com/seed-9ed7edd4/chronicle/internal/references"
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 )
@@ -139,13 +140,13 @@ func isClosing(h *historypb.HistoryEvent) bool {
 }
 
 // report calls waiting if the work has changed since the last call.
-func (u *unprocessed) report(l *Log, waiting func(Waiting)) {
+func (u *unprocessed) report(blobs *archive.Blobs, waiting func(Waiting)) {
 	if waiting == nil || !u.isChanged {
 		return
 	}
 	u.isChanged = false
 	if u.inputs == nil {
-		u.inputs = &inputs{log: l}
+		u.inputs = &inputs{blobs: blobs}
 	}
 	w := Waiting{Since: u.since}
 	if in, signals := u.inputs, slices.Clone(u.signals); len(signals) > 0 {
@@ -156,8 +157,8 @@ func (u *unprocessed) report(l *Log, waiting func(Waiting)) {
 
 // inputs reads the signals of a run, each once.
 type inputs struct {
-	log *Log
-	mu  sync.Mutex
+	blobs *archive.Blobs // of the context; nil: none
+	mu    sync.Mutex
 	// read has the signals that the newest call returned completely.
 	read map[int64]input
 }
@@ -180,7 +181,7 @@ func (in *inputs) events(ctx context.Context, signals []storedSignal) (all []eve
 		}
 		one, isKnown := in.read[s.id]
 		if !isKnown || size+one.bytes > maxWaitingBytes {
-			one = in.log.input(ctx, s, maxWaitingBytes-size)
+			one = in.input(ctx, s, maxWaitingBytes-size)
 		}
 		if !one.isTruncated {
 			read[s.id] = one
@@ -193,11 +194,11 @@ func (in *inputs) events(ctx context.Context, signals []storedSignal) (all []eve
 }
 
 // input reads a signal of which at most limit bytes are in the blob store.
-func (l *Log) input(ctx context.Context, s storedSignal, limit int) (all input) {
+func (in *inputs) input(ctx context.Context, s storedSignal, limit int) (all input) {
 	for _, p := range s.payloads.GetPayloads() {
 		var events []event.Event
 		if references.Is(p) {
-			p = l.referred(ctx, p, limit-all.bytes)
+			p = in.referred(ctx, p, limit-all.bytes)
 		}
 		if p == nil {
 			all.isTruncated = true
@@ -215,11 +216,11 @@ func (l *Log) input(ctx context.Context, s storedSignal, limit int) (all input) 
 }
 
 // referred returns nil for a payload that cannot be read.
-func (l *Log) referred(ctx context.Context, reference *commonpb.Payload, limit int) *commonpb.Payload {
-	if l.archive == nil || limit <= 0 {
+func (in *inputs) referred(ctx context.Context, reference *commonpb.Payload, limit int) *commonpb.Payload {
+	if in.blobs == nil || limit <= 0 {
 		return nil
 	}
-	payload, err := l.archive.Store().Payload(ctx, reference, int64(limit))
+	payload, err := in.blobs.Payload(ctx, reference, int64(limit))
 	if err != nil {
 		return nil
 	}

@@ -142,16 +142,16 @@ func TestTheWorkThatNoWorkerHasDoneIsReported(t *testing.T) {
 // stored is a message in the blob store.
 func stored(t testing.TB, store *blobs.Store, text string, seconds int) *historypb.HistoryEvent {
 	t.Helper()
-	driver := blobs.ExternalStorage(store).Drivers[0]
+	driver := eventlog.ExternalStorage(store).Drivers[0]
 	h := said(t, text, seconds)
 	input := h.GetWorkflowExecutionSignaledEventAttributes().GetInput()
 	data, err := proto.Marshal(input.GetPayloads()[0])
 	require.NoError(t, err)
-	ref, err := store.Put(t.Context(), data)
+	ref, err := archive.New(store).Blobs("demo").Put(t.Context(), data)
 	require.NoError(t, err)
 	id, err := store.Identity(t.Context())
 	require.NoError(t, err)
-	input.Payloads[0] = reference(t, &sdkpb.ExternalStorageReference{DriverName: driver.Name(), ClaimData: map[string]string{"ref": string(ref), "store": id}})
+	input.Payloads[0] = reference(t, &sdkpb.ExternalStorageReference{DriverName: driver.Name(), ClaimData: map[string]string{"ref": string(ref), "store": id, "folder": archive.BlobFolder("demo")}})
 	return h
 }
 

@@ -19,6 +19,9 @@ const (
 	// WorkflowBudget is the type of the workflows that keep the daily budgets of labels ([BudgetID]).
 	// Its input is the [reducer.Ledger] of the run before; none at first.
 	WorkflowBudget = "Budget"
+	// WorkflowDelete is the type of the workflows that delete a context ([DeletionID]). Its input is a [Delete], its
+	// result a [Deletion].
+	WorkflowDelete = "Delete"
 	TaskQueue      = "contexts" // default task queue of contexts
 	// ActivityLoad is the type of the activities that read the oldest signal which the blob store keeps.
 	ActivityLoad = "Load"
@@ -78,6 +81,9 @@ func ContextName(workflowID string) (name string, ok bool) {
 	name = workflowID[len(workflowIDPrefix):]
 	return name, event.ValidateContextName(name) == nil
 }
+
+// DeletionID is the workflow id of the deletion of a context: delete:demo.
+func DeletionID(contextName string) string { return "delete:" + contextName }
 
 const budgetPrefix = "budget:"
 

@@ -48,16 +48,16 @@ func (p *process) requireResident() {
 	require.Less(p.w.t, peak, int64(maxResident))
 }
 
-// stored stores an input without a client event id, and returns a reference to it.
-func (w *world) stored(body event.Body) converter.RawValue {
+// stored stores an input of a context without a client event id, and returns a reference to it.
+func (w *world) stored(c *client.Context, body event.Body) converter.RawValue {
 	w.t.Helper()
 	e, err := event.New(body).MarshalJSON()
 	require.NoError(w.t, err)
 	data, err := proto.Marshal(&commonpb.Payload{Data: e, Metadata: map[string][]byte{converter.MetadataEncoding: []byte(converter.MetadataEncodingJSON)}})
 	require.NoError(w.t, err)
-	ref, err := w.archive.Store().Put(w.ctx, data)
+	ref, err := w.archive.Blobs(c.Name()).Put(w.ctx, data)
 	require.NoError(w.t, err)
-	return claim(string(ref), w.storeID)
+	return claim(c.Name(), string(ref), w.storeID)
 }
 
 // A signal of 200 bytes can refer to an input of megabytes that the store has once.
@@ -83,11 +83,11 @@ func TestCopiedReferencesDoNotFillTheMemoryOfAWorker_Long(t *testing.T) {
 		{"notes", note, 1, 12, 12},
 		{"messages", message, 1, 10, room},
 	} {
-		reference := w.stored(test.body)
 		contexts := make([]*client.Context, test.contexts)
 		for i := range contexts {
 			contexts[i] = w.open(fmt.Sprintf("%s-%d", test.name, i))
 			w.send(contexts[i], event.New(event.SetTimeout{TimeoutMs: 120_000}))
+			reference := w.stored(contexts[i], test.body)
 			for range test.copies {
 				require.NoError(t, w.temporal.SignalWorkflow(w.ctx, wire.WorkflowID(contexts[i].Name()), "", wire.SignalEvent, reference))
 			}

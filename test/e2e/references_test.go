@@ -15,6 +15,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/connect"
 	"github.com/seed-9ed7edd4/chronicle/internal/devserver"
+	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/archive"
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
@@ -28,35 +29,38 @@ func claimed(data string) converter.RawValue {
 	}})
 }
 
-func claim(ref, store string) converter.RawValue {
-	return claimed(`{"driverName":"chronicle-blobs","claimData":{"ref":"` + ref + `","store":"` + store + `"}}`)
+// claim refers to a payload of a context.
+func claim(contextName, ref, store string) converter.RawValue {
+	return claimed(`{"driverName":"chronicle-blobs","claimData":{"ref":"` + ref + `","store":"` + store + `","folder":"` + archive.BlobFolder(contextName) + `"}}`)
 }
 
 const missing = "sha256/0000000000000000000000000000000000000000000000000000000000000000"
 
 // hostileReferences are references that cannot be read, with a part of the reason for rejection.
-func hostileReferences(w *world) map[string]struct {
+func hostileReferences(w *world, name string) map[string]struct {
 	input  any
 	reason string
 } {
-	noPayload, err := w.archive.Store().Put(w.ctx, []byte("\xff\xff\xff not a payload"))
+	blobs := w.archive.Blobs(name)
+	noPayload, err := blobs.Put(w.ctx, []byte("\xff\xff\xff not a payload"))
 	require.NoError(w.t, err)
-	huge, err := w.archive.Store().Put(w.ctx, []byte(strings.Repeat("x", wire.MaxStoredBytes+1<<20)))
+	huge, err := blobs.Put(w.ctx, []byte(strings.Repeat("x", wire.MaxStoredBytes+1<<20)))
 	require.NoError(w.t, err)
-	nested, err := proto.Marshal(claim(missing, w.storeID).Payload())
+	nested, err := proto.Marshal(claim(name, missing, w.storeID).Payload())
 	require.NoError(w.t, err)
-	reference, err := w.archive.Store().Put(w.ctx, nested)
+	reference, err := blobs.Put(w.ctx, nested)
 	require.NoError(w.t, err)
 	return map[string]struct {
 		input  any
 		reason string
 	}{
-		"a missing object":       {claim(missing, w.storeID), "is not in the store"},
-		"another store":          {claim(missing, "nope"), "is not in the store"},
-		"no hash":                {claim("../../etc/passwd", w.storeID), "invalid reference"},
-		"an object of the store": {claim(string(noPayload), w.storeID), "is no payload"},
-		"too large an object":    {claim(string(huge), w.storeID), "at most"},
-		"another reference":      {claim(string(reference), w.storeID), "another reference"},
+		"a missing object":       {claim(name, missing, w.storeID), "is not in the store"},
+		"another store":          {claim(name, missing, "nope"), "is not in the store"},
+		"no hash":                {claim(name, "../../etc/passwd", w.storeID), "invalid reference"},
+		"an object of the store": {claim(name, string(noPayload), w.storeID), "is no payload"},
+		"too large an object":    {claim(name, string(huge), w.storeID), "at most"},
+		"another context":        {claim("other", string(noPayload), w.storeID), "it refers to another context"},
+		"another reference":      {claim(name, string(reference), w.storeID), "another reference"},
 		"another driver":         {claimed(`{"driverName":"s3","claimData":{}}`), `the storage driver is "s3"`},
 		"no JSON":                {claimed(`{"driverName":`), "not JSON of an ExternalStorageReference"},
 		"an early encoding":      {payload("json/external-storage-reference", `{"driver_name":"gone"}`), "the storage driver is"},
@@ -70,7 +74,7 @@ func TestReferencesThatCannotBeReadAreRejected(t *testing.T) {
 	c := w.open("references")
 	id := wire.WorkflowID(c.Name())
 	w.send(c, event.New(event.SetTimeout{TimeoutMs: 10_000}))
-	hostile := hostileReferences(w)
+	hostile := hostileReferences(w, c.Name())
 	for name, bad := range hostile {
 		require.NoError(t, w.temporal.SignalWorkflow(w.ctx, id, "", wire.SignalEvent, bad.input), name)
 		w.await(c, func(e event.Event) bool {
@@ -79,13 +83,13 @@ func TestReferencesThatCannotBeReadAreRejected(t *testing.T) {
 		})
 	}
 	update, err := w.temporal.UpdateWorkflow(w.ctx, sdkclient.UpdateWorkflowOptions{
-		WorkflowID: id, UpdateName: wire.UpdateAppend, Args: []any{claim(missing, "nope")}, WaitForStage: sdkclient.WorkflowUpdateStageCompleted,
+		WorkflowID: id, UpdateName: wire.UpdateAppend, Args: []any{claim("other", missing, "nope")}, WaitForStage: sdkclient.WorkflowUpdateStageCompleted,
 	})
 	if err == nil {
 		err = update.Get(w.ctx, nil)
 	}
 	require.ErrorContains(t, err, "want JSON")
-	_, err = w.temporal.QueryWorkflow(w.ctx, id, "", wire.QueryDelivery, claim(missing, "nope"))
+	_, err = w.temporal.QueryWorkflow(w.ctx, id, "", wire.QueryDelivery, claim("other", missing, "nope"))
 	require.Error(t, err)
 	stop()
 	w.worker()
@@ -102,7 +106,7 @@ func TestABudgetIgnoresAReferenceThatCannotBeRead(t *testing.T) {
 	w := newWorldOn(t, environment{timeout: faultTimeout})
 	w.worker()
 	id := wire.BudgetID("", "team", w.queue)
-	_, err := w.temporal.SignalWithStartWorkflow(w.ctx, id, wire.SignalSettle, claim(missing, "nope"),
+	_, err := w.temporal.SignalWithStartWorkflow(w.ctx, id, wire.SignalSettle, claim("other", missing, "nope"),
 		sdkclient.StartWorkflowOptions{ID: id, TaskQueue: w.queue}, wire.WorkflowBudget, reducer.Ledger{})
 	require.NoError(t, err)
 	update, err := w.temporal.UpdateWorkflow(w.ctx, sdkclient.UpdateWorkflowOptions{
@@ -151,7 +155,7 @@ func TestAContextStartedWithTheMemoOfAnotherStoreOpens(t *testing.T) {
 	c := w.open("claimed")
 	_, err = w.temporal.ExecuteWorkflow(w.ctx, sdkclient.StartWorkflowOptions{
 		ID: wire.WorkflowID(c.Name()), TaskQueue: w.queue, Memo: map[string]any{wire.MemoStore: "evil", wire.MemoPreviousRun: "no run"},
-	}, wire.WorkflowType, claim(missing, "nope"))
+	}, wire.WorkflowType, claim("other", missing, "nope"))
 	require.NoError(t, err)
 	w.awaitHistory(c, func(h *historypb.HistoryEvent) bool { return h.GetWorkflowPropertiesModifiedEventAttributes() != nil })
 	w.say(c, "Are you open?")

@@ -29,6 +29,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/browsertest"
 	"github.com/seed-9ed7edd4/chronicle/internal/connect"
 	"github.com/seed-9ed7edd4/chronicle/internal/devserver"
+	"github.com/seed-9ed7edd4/chronicle/internal/eventlog"
 	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/archive"
 	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/internal/stream"
@@ -253,7 +254,7 @@ func (w *world) replayWorkflow(id, runID, name string) *historypb.History {
 		require.NoError(w.t, err)
 		h.Events = append(h.Events, e)
 	}
-	require.NoError(w.t, replaytest.Replay(&h, blobs.ExternalStorage(w.archive.Store())))
+	require.NoError(w.t, replaytest.Replay(&h, eventlog.ExternalStorage(w.archive.Store())))
 	if name != "" {
 		file := filepath.Join("..", "..", "workflows", "testdata", "histories", name+".json")
 		if *recordHistories {

@@ -44,6 +44,9 @@ func (r *Rig) prepareBlobs() error {
 	)
 }
 
+// BlobURL is the URL of the blob store.
+func (r *Rig) BlobURL() string { return r.at.blobs }
+
 func (r *Rig) linkBlobs(target string) error {
 	next := filepath.Join(r.dir, blobLink+".next")
 	if err := os.Symlink(target, next); err != nil {

@@ -8,10 +8,13 @@ import (
 
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
+	sdkclient "go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/archive"
+	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/internal/references"
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 )
@@ -22,8 +25,9 @@ func claimed(data string) converter.RawValue {
 	return converter.NewRawValue(references.Active([]byte(data)))
 }
 
-func (*user) claim(ref, store string) converter.RawValue {
-	return claimed(`{"driverName":"chronicle-blobs","claimData":{"ref":"` + ref + `","store":"` + store + `"}}`)
+// claim refers to a payload of the user's context.
+func (u *user) claim(ref, store string) converter.RawValue {
+	return claimed(`{"driverName":"chronicle-blobs","claimData":{"ref":"` + ref + `","store":"` + store + `","folder":"` + archive.BlobFolder(u.name()) + `"}}`)
 }
 
 // signalReference sends a reference that cannot be read, or not as input.
@@ -41,7 +45,7 @@ func signalReference(ctx context.Context, u *user) error {
 
 // copyReference sends copies of the reference to a large note. All but the first have a used client event id.
 func copyReference(ctx context.Context, u *user) error {
-	large, err := u.large(ctx)
+	large, err := u.ownLarge(ctx)
 	if err != nil {
 		return err
 	}
@@ -53,7 +57,32 @@ func copyReference(ctx context.Context, u *user) error {
 	return nil
 }
 
-// note is the reference to a note of 12 MB, which the store contains once.
+// ownLarge returns a reference to the large note in the user's context: those of other contexts are rejected.
+func (u *user) ownLarge(ctx context.Context) (*commonpb.Payload, error) {
+	large, err := u.large(ctx)
+	if err != nil {
+		return nil, err
+	}
+	store, err := blobs.OpenExisting(ctx, u.BlobURL(), sdkclient.DefaultNamespace)
+	if err != nil {
+		return nil, err
+	}
+	defer store.Close()
+	ref, err := blobs.ParseRef(gjson(large.GetData(), "ref"))
+	if err != nil {
+		return nil, err
+	}
+	data, err := archive.New(store).Blobs(largeNote).Get(ctx, ref)
+	if err == nil {
+		_, err = archive.New(store).Blobs(u.name()).Put(ctx, data)
+	}
+	return u.claim(string(ref), gjson(large.GetData(), "store")).Payload(), err
+}
+
+// largeNote is the context that the large note is sent to.
+const largeNote = "soak-note"
+
+// note is the reference to a note of 12 MB.
 type note struct {
 	mu        sync.Mutex
 	reference *commonpb.Payload
@@ -67,7 +96,7 @@ func (s *soak) large(ctx context.Context) (*commonpb.Payload, error) {
 	if s.note.reference != nil {
 		return s.note.reference, nil
 	}
-	c, err := s.Contexts.Open("soak-note")
+	c, err := s.Contexts.Open(largeNote)
 	if err != nil {
 		return nil, err
 	}

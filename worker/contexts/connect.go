@@ -125,10 +125,10 @@ func (c *Connection) Close() {
 
 func (c *Connection) taskQueue() string { return cmp.Or(c.TaskQueue, wire.TaskQueue) }
 
-func (c *Connection) readBlob(ctx context.Context, ref string) ([]byte, error) {
+func (c *Connection) readBlob(ctx context.Context, contextName, ref string) ([]byte, error) {
 	parsed, err := blobs.ParseRef(ref)
 	if err != nil {
 		return nil, fmt.Errorf("read an attachment: %w", err)
 	}
-	return c.Archive.Store().Get(ctx, parsed)
+	return c.Archive.Blobs(contextName).Get(ctx, parsed)
 }

@@ -105,6 +105,7 @@ func (c *Connection) NewWorker(options Options) (*Worker, error) {
 			workflows.New(workflows.Options{Reduce: options.Reduce, Sessions: sessions, StoreID: c.StoreID, Meters: c.Meters}),
 			workflow.RegisterOptions{Name: wire.WorkflowType})
 		w.RegisterWorkflowWithOptions(workflows.Send, workflow.RegisterOptions{Name: wire.WorkflowSend})
+		w.RegisterWorkflowWithOptions(workflows.Delete, workflow.RegisterOptions{Name: wire.WorkflowDelete})
 		w.RegisterWorkflowWithOptions(workflows.Budget, workflow.RegisterOptions{Name: wire.WorkflowBudget})
 		w.RegisterWorkflowWithOptions(workflows.Evaluate, workflow.RegisterOptions{Name: wire.WorkflowEvaluate})
 		w.RegisterWorkflowWithOptions(workflows.Offer, workflow.RegisterOptions{Name: wire.WorkflowOffer})

@@ -88,7 +88,7 @@ func TestRegistrationsWithNamesOfContextsPanic(t *testing.T) {
 	doc, err := os.ReadFile("doc.go")
 	require.NoError(t, err)
 	text := strings.ReplaceAll(string(doc), "\n//", "")
-	workflowNames := []string{wire.WorkflowType, wire.WorkflowSend, wire.WorkflowBudget, wire.WorkflowEvaluate, wire.WorkflowOffer}
+	workflowNames := []string{wire.WorkflowType, wire.WorkflowSend, wire.WorkflowBudget, wire.WorkflowEvaluate, wire.WorkflowOffer, wire.WorkflowDelete}
 	require.Contains(t, text, "workflows "+enumeration(workflowNames))
 	for _, name := range workflowNames {
 		require.Panics(t, func() {

@@ -11,8 +11,8 @@
 // providers, and Tools are what contexts may call, see package tool. Package chronicletest runs all servers for tests.
 //
 // A worker may run workflows and activities of your own, except with names of its own, whose registration panics: the
-// workflows Context, Send, Budget, Evaluate and Offer, and the activities Archive, CallTool, CheckTools, Deliver, Evaluate,
-// Generate, Load, Open, Recover, Send and Stop.
+// workflows Context, Send, Budget, Evaluate, Offer and Delete, and the activities Archive, CallTool, CheckTools, DeleteRuns,
+// DeleteStored, Deliver, DetachFork, Evaluate, Generate, ListForks, Load, Open, Recover, Send and Stop.
 // To use a context as a step of a workflow, see client.Activities.
 //
 // Guarantees:

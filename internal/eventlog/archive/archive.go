@@ -41,7 +41,7 @@ func (a *Archive) Write(ctx context.Context, contextName, runID string, events [
 
 func (a *Archive) write(ctx context.Context, contextName, runID string, s span, raw []byte) (Segment, error) {
 	packed := encoder.EncodeAll(raw, nil)
-	ref, err := a.store.Put(ctx, packed)
+	ref, err := a.Blobs(contextName).Put(ctx, packed)
 	if err != nil {
 		return Segment{}, err
 	}

@@ -123,14 +123,14 @@ func TestTheFormatIsStable(t *testing.T) {
 {"_tag":"UserMessageEvent","id":"demo:0002","timestamp":"2026-01-02T15:04:07Z","contextName":"demo","parentEventId":"demo:0001","content":"<2>"}
 `
 	require.Equal(t, archive.Segment{Version: 1, First: 1, Last: 2, Blob: segment.Blob, Bytes: segment.Bytes, RawBytes: len(lines)}, segment)
-	require.Equal(t, []string{"contexts/demo/A/000000000001-000000000002.json", "contexts/demo/runs/000000000001.json", string(segment.Blob)}, bucket.Names())
+	require.Equal(t, []string{"blobs/demo/" + string(segment.Blob), "contexts/demo/A/000000000001-000000000002.json", "contexts/demo/runs/000000000001.json"}, bucket.Names())
 
 	entry, err := bucket.Store.Read(t.Context(), "contexts/demo/A/000000000001-000000000002.json")
 	require.NoError(t, err)
 	require.Equal(t, fmt.Sprintf(`{"version":1,"first":1,"last":2,"blob":"%s","bytes":%d,"rawBytes":%d}`,
 		segment.Blob, segment.Bytes, segment.RawBytes), string(entry))
 
-	packed, err := bucket.Store.Get(t.Context(), segment.Blob)
+	packed, err := a.Blobs("demo").Get(t.Context(), segment.Blob)
 	require.NoError(t, err)
 	require.Len(t, packed, segment.Bytes)
 	decoder, err := zstd.NewReader(nil)
@@ -195,7 +195,7 @@ func TestASegmentOfAnotherCompressorIsNoConflict(t *testing.T) {
 	}
 	other := segment
 	packed := encoder.EncodeAll(lines, nil)
-	other.Blob, err = bucket.Store.Put(t.Context(), packed)
+	other.Blob, err = a.Blobs("demo").Put(t.Context(), packed)
 	require.NoError(t, err)
 	require.NotEqual(t, segment.Blob, other.Blob)
 	other.Bytes = len(packed)

@@ -37,7 +37,7 @@ func replace(t testing.TB, bucket *blobstest.Bucket, change func(lines string) s
 	require.NoError(t, err)
 	var segment archive.Segment
 	require.NoError(t, json.Unmarshal(data, &segment))
-	packed, err := bucket.Store.Get(t.Context(), segment.Blob)
+	packed, err := archive.New(bucket.Store).Blobs("demo").Get(t.Context(), segment.Blob)
 	require.NoError(t, err)
 	decoder, err := zstd.NewReader(nil)
 	require.NoError(t, err)
@@ -48,7 +48,7 @@ func replace(t testing.TB, bucket *blobstest.Bucket, change func(lines string) s
 	encoder, err := zstd.NewWriter(nil)
 	require.NoError(t, err)
 	packed = encoder.EncodeAll(changed, nil)
-	segment.Blob, err = bucket.Store.Put(t.Context(), packed)
+	segment.Blob, err = archive.New(bucket.Store).Blobs("demo").Put(t.Context(), packed)
 	require.NoError(t, err)
 	segment.Bytes, segment.RawBytes = len(packed), len(changed)
 	data, err = json.Marshal(segment)
@@ -89,17 +89,19 @@ func TestDamageIsReportedAndNeverRead(t *testing.T) {
 			nil, "format version 2 is unsupported (this program reads version 1; use a newer one)", "1-10",
 		},
 		"a missing blob": {
-			func(_ testing.TB, b *blobstest.Bucket, s archive.Segment) { b.Set(string(s.Blob), nil) },
+			func(_ testing.TB, b *blobstest.Bucket, s archive.Segment) { b.Set("blobs/demo/"+string(s.Blob), nil) },
 			blobs.ErrNotFound, "is not in the store", "1-10",
 		},
 		"a blob of other bytes": {
-			func(_ testing.TB, b *blobstest.Bucket, s archive.Segment) { b.Set(string(s.Blob), []byte("hullo")) },
+			func(_ testing.TB, b *blobstest.Bucket, s archive.Segment) {
+				b.Set("blobs/demo/"+string(s.Blob), []byte("hullo"))
+			},
 			blobs.ErrCorrupt, "is damaged: its content does not match its hash", "1-10",
 		},
 		"a blob that is not compressed": {
 			func(t testing.TB, b *blobstest.Bucket, s archive.Segment) {
 				var err error
-				s.Blob, err = b.Store.Put(t.Context(), []byte("hello"))
+				s.Blob, err = archive.New(b.Store).Blobs("demo").Put(t.Context(), []byte("hello"))
 				require.NoError(t, err)
 				data, err := json.Marshal(s)
 				require.NoError(t, err)

@@ -26,14 +26,15 @@
 //	{"version":1,"contextName":"copy"}
 //
 // Segments store the events of a run: consecutive events as JSON lines, compressed with zstd, in a
-// blob that an index entry references:
+// blob that an index entry references. It is one of the [Blobs] of the context, as are attachments and large payloads:
 //
+//	blobs/demo/sha256/…
 //	contexts/demo/RUN/000000000001-000000000050.json
 //	{"version":1,"first":1,"last":50,"blob":"sha256/…","bytes":2810,"rawBytes":19204}
 //
 // The entry is written after the blob. Encoding is deterministic and contains neither time nor
-// host, so a killed writer can repeat its work. Segments may overlap, and are never changed or
-// deleted.
+// host, so a killed writer can repeat its work. Segments may overlap, and are never changed.
+// Only [Archive.Delete] deletes them.
 //
 // A cursor is the position of a hook in the log, under the hash of its name. Each change is an object
 // of its own, and deletes the older ones:

@@ -46,6 +46,7 @@ func folderName(name string) string {
 // Folders of contexts.
 const (
 	logs    = "contexts"
+	content = "blobs" // see [Blobs]
 	cursors = "cursors"
 	forks   = "forks"
 )

@@ -78,20 +78,21 @@ func (a *Archive) Forks(ctx context.Context, contextName string) ([]Fork, error)
 func (a *Archive) fork(ctx context.Context, origin, name string) (*Fork, error) {
 	var entry forkEntry
 	err := a.readEntry(ctx, name, &entry)
-	var of *Origin
-	if err == nil {
-		of, err = a.Origin(ctx, entry.ContextName)
-	}
-	if errors.Is(err, blobs.ErrNotFound) || errors.Is(err, ErrNoRun) || err == nil && (of == nil || of.ContextName != origin) {
-		return nil, nil
+	if errors.Is(err, blobs.ErrNotFound) {
+		return nil, nil // deleted since it was listed
 	}
 	if err != nil {
 		return nil, fmt.Errorf("entry %s: %w", name, err)
 	}
+	of, err := a.origin(ctx, entry.ContextName)
+	if err != nil || of == nil || of.ContextName != origin {
+		return nil, err
+	}
 	return &Fork{entry.ContextName, *of}, nil
 }
 
-// Origin returns the origin of a fork; nil for any other context. [ErrNoRun]: the context is not registered.
+// Origin returns the origin of a fork; nil for any other context, and for a fork that is detached, whose origin is
+// deleted or will be. [ErrNoRun]: the context is not registered.
 func (a *Archive) Origin(ctx context.Context, contextName string) (*Origin, error) {
 	var first Run // that of a fork has its origin
 	err := a.readEntry(ctx, runEntry(contextName, 1), &first)
@@ -100,6 +101,13 @@ func (a *Archive) Origin(ctx context.Context, contextName string) (*Origin, erro
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the origin of context %s: %w", contextName, err)
+	}
+	if first.Origin == nil {
+		return nil, nil
+	}
+	folder, err := a.Folder(ctx, contextName)
+	if err != nil || folder.isDetached(*first.Origin) {
+		return nil, err
 	}
 	return first.Origin, nil
 }

@@ -116,6 +116,9 @@ func (f *Folder) view(ctx context.Context, runID string, after, forkDepth int) (
 	if origin == nil {
 		return parts, nil
 	}
+	if parts[0].Through = min(parts[0].Through, origin.At); f.isDetached(*origin) {
+		return parts, nil
+	}
 	var shared []Part
 	if after < origin.At {
 		if forkDepth == maxForkDepth {
@@ -129,7 +132,7 @@ func (f *Folder) view(ctx context.Context, runID string, after, forkDepth int) (
 			return nil, fmt.Errorf("read the origin of context %s: %w", f.contextName, err)
 		}
 	}
-	return append(Truncate(shared, min(origin.At, parts[0].Through)), parts[1:]...), nil
+	return append(Truncate(shared, parts[0].Through), parts[1:]...), nil
 }
 
 // Truncate removes the events after a counter from a log.
@@ -171,6 +174,19 @@ func (f *Folder) chain(ctx context.Context, runID string, after int) ([]Run, err
 	}
 	return nil, fmt.Errorf("context %s: run %s %w: it continues run %s, which is not registered",
 		f.contextName, chain[len(chain)-1].ID, blobs.ErrCorrupt, want)
+}
+
+// Runs returns all registrations in their order, also those of abandoned branches.
+func (f *Folder) Runs(ctx context.Context) ([]Run, error) {
+	var all []Run
+	for first := 1; first <= f.newest; first += maxConcurrentReads {
+		runs, err := f.runs(ctx, first, min(f.newest, first+maxConcurrentReads-1))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, runs...)
+	}
+	return all, nil
 }
 
 func (f *Folder) runs(ctx context.Context, first, last int) ([]Run, error) {

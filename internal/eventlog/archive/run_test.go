@@ -27,7 +27,7 @@ type modelRun struct {
 }
 
 // The reference model copies the whole log into each run: sessions, continuations, resets
-// of any run at any point, resets of resets, and forks.
+// of any run at any point, resets of resets, and forks, also of a deleted origin.
 func TestViewsMatchTheReferenceModel(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		a := archive.New(blobstest.New(t).Store)
@@ -85,6 +85,12 @@ func TestViewsMatchTheReferenceModel(t *testing.T) {
 				at := rapid.IntRange(1, len(base.log)).Draw(r, "at")
 				begin("copy", archive.Run{ID: archive.ForkID, Origin: &archive.Origin{ContextName: "demo", RunID: base.run.ID, At: at}}, base.log[:at])
 			}
+		}
+		if len(contexts["copy"]) > 0 && rapid.Bool().Draw(r, "the origin is deleted") {
+			require.NoError(r, a.Detach(t.Context(), "copy"))
+			_, err := a.Delete(t.Context(), "demo")
+			require.NoError(r, err)
+			delete(contexts, "demo")
 		}
 		for name, runs := range contexts {
 			folder, err := a.Folder(t.Context(), name)

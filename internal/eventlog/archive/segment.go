@@ -115,7 +115,7 @@ func (a *Archive) fetch(ctx context.Context, contextName, runID string, s span) 
 	if (span{segment.First, segment.Last}) != s {
 		return segment, nil, fmt.Errorf("its entry %w: it describes events %d to %d", blobs.ErrCorrupt, segment.First, segment.Last)
 	}
-	packed, err = a.store.Get(ctx, segment.Blob)
+	packed, err = a.Blobs(contextName).Folder.Get(ctx, segment.Blob)
 	return segment, packed, err
 }
 

@@ -5,6 +5,8 @@
 //	ref, err := store.Put(ctx, data)   // "sha256/2cf24dba…"
 //	data, err := store.Get(ctx, ref)
 //
+// A [Folder] has blobs of its own. Each context has one, so that no two contexts share a blob.
+//
 // A URL selects the store:
 //
 //	file:///absolute/folder      a folder, created if it does not exist
@@ -24,8 +26,8 @@
 //   - When Put returns, the bytes are stored completely; in a folder, they survive a power
 //     failure. A killed process leaves no partial blob.
 //   - Get returns the bytes that were put, verified by their hash.
-//   - Nothing is deleted, except by [Store.Delete]. Chronicle calls it only for old cursors of hooks and
-//     for the objects that workers and `starter doctor` write to check a store. Putting the same bytes
-//     again changes nothing, and [Store.WriteOnce] never replaces what is stored under a name.
+//   - Nothing is deleted, except by [Store.Delete]. Chronicle calls it for contexts that a person deletes, for old
+//     cursors of hooks, and for the objects that workers and `starter doctor` write to check a store. Putting the same
+//     bytes again changes nothing, and [Store.WriteOnce] never replaces what is stored under a name.
 //   - Errors contain no credentials.
 package blobs

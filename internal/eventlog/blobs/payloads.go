@@ -24,16 +24,19 @@ const PayloadThreshold = 64 << 10
 // references. All clients, workers and replayers of a namespace need it. With a nil store, nothing
 // is stored, and each reference is an error that asks for a store.
 //
-//	options.ExternalStorage = blobs.ExternalStorage(store)
+//	options.ExternalStorage = blobs.ExternalStorage(store, folderOf)
+//
+// FolderOf returns the name of the [Folder] for the payloads of a workflow; nil: the root for all. Package eventlog has
+// the one for contexts.
 //
 // The client resolves references in results and inputs, and [Store.Inline] those in raw histories.
-func ExternalStorage(store *Store) converter.ExternalStorage {
+func ExternalStorage(store *Store, folderOf func(workflowID string) string) converter.ExternalStorage {
 	threshold := PayloadThreshold
 	if store == nil {
 		threshold = math.MaxInt
 	}
 	return converter.ExternalStorage{
-		Drivers:              []converter.StorageDriver{payloadDriver{store}},
+		Drivers:              []converter.StorageDriver{payloadDriver{store, folderOf}},
 		PayloadSizeThreshold: threshold,
 	}
 }
@@ -42,15 +45,19 @@ var errNoStore = errors.New("the payload is in a blob store, and this process ha
 
 // These names are in persisted references and must not change.
 const (
-	driverName = "chronicle-blobs"
-	claimRef   = "ref"
-	claimStore = "store"
+	driverName  = "chronicle-blobs"
+	claimRef    = "ref"
+	claimStore  = "store"
+	claimFolder = "folder" // absent: the root
 )
 
 const payloadTimeout = time.Minute // the SDK fetches without a timeout while a workflow task waits
 
 // payloadDriver stores payloads by their hash, so retries store nothing twice.
-type payloadDriver struct{ store *Store }
+type payloadDriver struct {
+	store    *Store
+	folderOf func(workflowID string) string // nil: the root for all
+}
 
 var _ converter.StorageDriver = payloadDriver{}
 
@@ -59,6 +66,7 @@ func (payloadDriver) Type() string { return driverName }
 
 func (d payloadDriver) Store(ctx converter.StorageDriverStoreContext, payloads []*commonpb.Payload) ([]converter.StorageDriverClaim, error) {
 	claims := make([]converter.StorageDriverClaim, len(payloads))
+	folder := d.folder(ctx.Target)
 	for i, payload := range payloads {
 		data, err := proto.MarshalOptions{Deterministic: true}.Marshal(payload)
 		if err != nil {
@@ -71,8 +79,11 @@ func (d payloadDriver) Store(ctx converter.StorageDriverStoreContext, payloads [
 			if err != nil {
 				return err
 			}
-			ref, err := d.store.Put(put, data)
+			ref, err := folder.Put(put, data)
 			claims[i].ClaimData = map[string]string{claimRef: string(ref), claimStore: id}
+			if folder.name != "" {
+				claims[i].ClaimData[claimFolder] = folder.name
+			}
 			return err
 		})
 		if err != nil {
@@ -80,6 +91,13 @@ func (d payloadDriver) Store(ctx converter.StorageDriverStoreContext, payloads [
 		}
 	}
 	return claims, nil
+}
+
+func (d payloadDriver) folder(target converter.StorageDriverTargetInfo) Folder {
+	if w, ok := target.(converter.StorageDriverWorkflowInfo); ok && d.folderOf != nil {
+		return d.store.Folder(d.folderOf(w.WorkflowID))
+	}
+	return d.store.Folder("")
 }
 
 func (d payloadDriver) Retrieve(ctx converter.StorageDriverRetrieveContext, claims []converter.StorageDriverClaim) ([]*commonpb.Payload, error) {
@@ -124,15 +142,18 @@ var ErrReference = errors.New("invalid reference to a payload")
 // ErrTooLarge is the [ErrReference] of a payload over the limit.
 var ErrTooLarge = fmt.Errorf("%w: it is too large", ErrReference)
 
-// Payload returns the payload that a reference refers to, at most limit bytes. Other errors than [ErrReference] are those
-// of [Store.Get].
-func (s *Store) Payload(ctx context.Context, reference *commonpb.Payload, limit int64) (*commonpb.Payload, error) {
+// Payload returns the payload that a reference from outside refers to, at most limit bytes. It is in this folder, or the
+// error is an [ErrReference], since anyone can name another one. Other errors are those of [Folder.Get].
+func (f Folder) Payload(ctx context.Context, reference *commonpb.Payload, limit int64) (*commonpb.Payload, error) {
 	claim, err := claimOf(reference)
 	if err != nil {
 		return nil, err
 	}
+	if claim[claimFolder] != f.name {
+		return nil, fmt.Errorf("%w: it refers to another context", ErrReference)
+	}
 	if ref, err := ParseRef(claim[claimRef]); err == nil {
-		size, err := s.Size(ctx, ref)
+		size, err := f.Size(ctx, ref)
 		if err == nil && size > limit {
 			err = fmt.Errorf("%w: payload %s has %d bytes (at most %d)", ErrTooLarge, ref, size, limit)
 		}
@@ -140,7 +161,7 @@ func (s *Store) Payload(ctx context.Context, reference *commonpb.Payload, limit 
 			return nil, err
 		}
 	}
-	return s.payload(ctx, claim)
+	return f.store.payload(ctx, claim)
 }
 
 func claimOf(reference *commonpb.Payload) (map[string]string, error) {
@@ -168,7 +189,7 @@ func (s *Store) payload(ctx context.Context, claim map[string]string) (*commonpb
 	if claim[claimStore] != id {
 		return nil, fmt.Errorf("%w: %w", ErrReference, OtherStore("payload "+string(ref), claim[claimStore], id))
 	}
-	data, err := s.Get(ctx, ref)
+	data, err := s.Folder(claim[claimFolder]).Get(ctx, ref)
 	if err != nil {
 		return nil, err
 	}

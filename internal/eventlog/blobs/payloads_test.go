@@ -23,7 +23,7 @@ import (
 // sdk passes payloads through the SDK, to Temporal ("encode") or back ("decode").
 func sdk(t testing.TB, store *blobs.Store, way string, payloads ...*commonpb.Payload) ([]*commonpb.Payload, error) {
 	t.Helper()
-	handler, err := converter.NewPayloadHTTPHandler(converter.PayloadHTTPHandlerOptions{ExternalStorage: blobs.ExternalStorage(store)})
+	handler, err := converter.NewPayloadHTTPHandler(converter.PayloadHTTPHandlerOptions{ExternalStorage: blobs.ExternalStorage(store, nil)})
 	require.NoError(t, err)
 	body, err := protojson.Marshal(&commonpb.Payloads{Payloads: payloads})
 	require.NoError(t, err)
@@ -126,7 +126,7 @@ func TestEncodingFailsWhileTheStoreIsUnavailable(t *testing.T) {
 }
 
 func TestATemporalClientAcceptsTheStorage(t *testing.T) {
-	c, err := client.NewLazyClient(client.Options{ExternalStorage: blobs.ExternalStorage(blobstest.New(t).Store)})
+	c, err := client.NewLazyClient(client.Options{ExternalStorage: blobs.ExternalStorage(blobstest.New(t).Store, nil)})
 	require.NoError(t, err)
 	c.Close()
 }

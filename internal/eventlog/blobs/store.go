@@ -2,6 +2,7 @@ package blobs
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/md5"
 	"crypto/rand"
@@ -105,47 +106,15 @@ func (s *Store) end(o operation, bytes int, err error) {
 // Close closes the bucket.
 func (s *Store) Close() error { return s.bucket.Close() }
 
-// Put stores bytes, unless the store has them, and returns their reference.
+// Put is [Folder.Put] in the root folder, whose blobs belong to no context.
 func (s *Store) Put(ctx context.Context, data []byte) (Ref, error) {
-	ref := RefOf(data)
-	stat, o := begin(ctx, "stat", string(ref))
-	existing, err := s.bucket.Attributes(stat, string(ref))
-	s.end(o, 0, err)
-	if err == nil && existing.Size == int64(len(data)) {
-		return ref, nil
-	}
-	// An object of another size is damaged and is replaced.
-	if err == nil || gcerrors.Code(err) == gcerrors.NotFound {
-		err = s.write(ctx, string(ref), data, &blob.WriterOptions{ContentType: "application/octet-stream"})
-	}
-	if err != nil {
-		return "", explain("put", string(ref), err)
-	}
-	return ref, nil
+	return s.Folder("").Put(ctx, data)
 }
 
-// Size returns the size of a blob in bytes, unverified. Its errors are those of [Store.Get] except ErrCorrupt.
-func (s *Store) Size(ctx context.Context, ref Ref) (int64, error) {
-	ctx, o := begin(ctx, "stat", string(ref))
-	attributes, err := s.bucket.Attributes(ctx, string(ref))
-	s.end(o, 0, err)
-	if err != nil {
-		return 0, explain("stat", string(ref), err)
-	}
-	return attributes.Size, nil
-}
+// Get is [Folder.Get] in the root folder.
+func (s *Store) Get(ctx context.Context, ref Ref) ([]byte, error) { return s.Folder("").Get(ctx, ref) }
 
-// Get returns the bytes of a reference. Errors: [ErrNotFound], [ErrCorrupt], [ErrUnavailable], or
-// another error of the driver, such as denied access.
-func (s *Store) Get(ctx context.Context, ref Ref) ([]byte, error) {
-	data, err := s.Read(ctx, string(ref))
-	if err == nil && RefOf(data) != ref {
-		return nil, fmt.Errorf("blob %s %w: its content does not match its hash", ref, ErrCorrupt)
-	}
-	return data, err
-}
-
-// WriteOnce stores bytes under a name outside "sha256/". Repeating it changes nothing. It fails with
+// WriteOnce stores bytes under a name that no [Folder] has. Repeating it changes nothing. It fails with
 // [ErrExists] if the name has other bytes.
 func (s *Store) WriteOnce(ctx context.Context, name string, data []byte) error {
 	for delay := firstWriteDelay; ; delay *= 2 {
@@ -240,13 +209,18 @@ func (s *Store) syncFolders(folder string) error {
 	}
 }
 
-// Read returns the bytes under a name, unverified. Its errors are those of [Store.Get] except
+// Read returns the bytes under a name, unverified. Its errors are those of [Folder.Get] except
 // ErrCorrupt.
 func (s *Store) Read(ctx context.Context, name string) ([]byte, error) {
+	data, err := s.read(ctx, name)
+	return data, explain("read", name, err)
+}
+
+func (s *Store) read(ctx context.Context, name string) ([]byte, error) {
 	ctx, o := begin(ctx, "read", name)
 	data, err := s.bucket.ReadAll(ctx, name)
 	s.end(o, len(data), err)
-	return data, explain("read", name, err)
+	return data, err
 }
 
 // Delete deletes what [Store.WriteOnce] stored under a name. A name that does not exist is no error.
@@ -259,6 +233,44 @@ func (s *Store) Delete(ctx context.Context, name string) error {
 	}
 	return explain("delete", name, err)
 }
+
+// DeleteAll deletes everything below a folder, whose name ends with a slash, and what incomplete writes left there. It
+// returns the number of names that it deleted, which is less than all with an error.
+func (s *Store) DeleteAll(ctx context.Context, folder string) (deleted int, err error) {
+	names := make(chan string)
+	var all sync.WaitGroup
+	var mu sync.Mutex // guards deleted and failed
+	var failed error
+	for range maxConcurrentDeletes {
+		all.Go(func() {
+			for name := range names {
+				err := s.Delete(ctx, name)
+				mu.Lock()
+				if err == nil {
+					deleted++
+				}
+				failed = cmp.Or(failed, err)
+				mu.Unlock()
+			}
+		})
+	}
+	for name, listErr := range s.Names(ctx, folder) {
+		if err = listErr; err != nil {
+			break
+		}
+		names <- name
+	}
+	close(names)
+	all.Wait()
+	if err = cmp.Or(err, failed); err == nil && s.root != "" {
+		if removeErr := os.RemoveAll(filepath.Join(s.root, filepath.FromSlash(folder))); removeErr != nil {
+			err = explain("delete", folder, removeErr)
+		}
+	}
+	return deleted, err
+}
+
+const maxConcurrentDeletes = 32
 
 // Names yields the names that begin with a prefix, in byte order. An error is the last element.
 func (s *Store) Names(ctx context.Context, prefix string) iter.Seq2[string, error] {

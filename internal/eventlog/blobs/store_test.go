@@ -313,3 +313,27 @@ func TestAKilledProcessLeavesNoPartialBlobs(t *testing.T) {
 	}
 	require.NotContains(t, strings.Join(names(t, store, ""), " "), ".tmp")
 }
+
+func TestDeleteAllLeavesNothingOfAFolder(t *testing.T) {
+	folder := t.TempDir()
+	store := open(t, "file://"+folder)
+	for i := range 100 {
+		require.NoError(t, store.WriteOnce(t.Context(), fmt.Sprintf("contexts/demo/runs/%03d.json", i), []byte("{}")))
+	}
+	ref, err := store.Folder("blobs/demo/").Put(t.Context(), []byte("hello"))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "default/contexts/demo/runs/killed.tmp"), []byte("secret"), 0o600))
+	require.NoError(t, store.WriteOnce(t.Context(), "contexts/demo2/runs/1.json", []byte("{}")))
+
+	deleted, err := store.DeleteAll(t.Context(), "contexts/demo/")
+	require.NoError(t, err)
+	require.Equal(t, 100, deleted)
+	require.NoDirExists(t, filepath.Join(folder, "default/contexts/demo"))
+	_, err = store.Read(t.Context(), "contexts/demo2/runs/1.json")
+	require.NoError(t, err)
+	_, err = store.Folder("blobs/demo/").Get(t.Context(), ref)
+	require.NoError(t, err)
+	deleted, err = store.DeleteAll(t.Context(), "contexts/demo/")
+	require.NoError(t, err)
+	require.Zero(t, deleted)
+}

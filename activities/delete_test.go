@@ -1,0 +1,245 @@
+package activities_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/testsuite"
+	"google.golang.org/grpc"
+
+	"github.com/seed-9ed7edd4/chronicle/activities"
+	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/archive"
+	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/blobs/blobstest"
+	"github.com/seed-9ed7edd4/chronicle/internal/wire"
+)
+
+// cluster is a Temporal server with runs and schedules. It panics on unexpected requests.
+type cluster struct {
+	client.Client
+	mu        sync.Mutex
+	runs      []*clusterRun // oldest first
+	schedules []string
+	done      []string // what was terminated and deleted
+}
+
+type clusterRun struct {
+	id, runID string
+	isRunning bool
+	isListed  bool
+	previous  string // in its memo
+	isBusy    bool
+	described int // after its deletion, before it is gone
+	isDeleted bool
+}
+
+func (c *cluster) find(id, runID string) *clusterRun {
+	for _, r := range slices.Backward(c.runs) {
+		if r.id == id && (runID == "" || r.runID == runID) {
+			return r
+		}
+	}
+	return nil
+}
+
+func (c *cluster) DescribeWorkflowExecution(_ context.Context, id, runID string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.find(id, runID)
+	if r == nil {
+		return nil, serviceerror.NewNotFound("no such run")
+	}
+	if r.isDeleted {
+		if r.described--; r.described <= 0 {
+			c.runs = slices.DeleteFunc(c.runs, func(other *clusterRun) bool { return other == r })
+		}
+		return nil, serviceerror.NewInvalidArgument("history not found")
+	}
+	info := &workflowpb.WorkflowExecutionInfo{
+		Execution: &commonpb.WorkflowExecution{WorkflowId: id, RunId: r.runID}, Status: enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, Memo: &commonpb.Memo{},
+	}
+	if r.isRunning {
+		info.Status = enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
+	}
+	if r.previous != "" {
+		payload, err := converter.GetDefaultDataConverter().ToPayload(r.previous)
+		if err != nil {
+			return nil, err
+		}
+		info.Memo.Fields = map[string]*commonpb.Payload{wire.MemoPreviousRun: payload}
+	}
+	response := &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: info}
+	state := enumspb.PENDING_ACTIVITY_STATE_SCHEDULED
+	if r.isBusy {
+		state = enumspb.PENDING_ACTIVITY_STATE_STARTED
+	}
+	response.PendingActivities = append(response.PendingActivities, &workflowpb.PendingActivityInfo{State: state})
+	return response, nil
+}
+
+func (c *cluster) TerminateWorkflow(_ context.Context, id, runID, reason string, _ ...any) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.find(id, runID).isRunning = false
+	c.done = append(c.done, "terminate "+runID+": "+reason)
+	return nil
+}
+
+func (c *cluster) WorkflowService() workflowservice.WorkflowServiceClient {
+	return clusterService{of: c}
+}
+
+type clusterService struct {
+	workflowservice.WorkflowServiceClient
+	of *cluster
+}
+
+func (s clusterService) DeleteWorkflowExecution(_ context.Context, r *workflowservice.DeleteWorkflowExecutionRequest, _ ...grpc.CallOption) (*workflowservice.DeleteWorkflowExecutionResponse, error) {
+	c := s.of
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r.GetNamespace() == "" {
+		return nil, serviceerror.NewInvalidArgument("no namespace")
+	}
+	run := c.find(r.GetWorkflowExecution().GetWorkflowId(), r.GetWorkflowExecution().GetRunId())
+	if run.isRunning {
+		panic("a running workflow")
+	}
+	run.isDeleted, run.isListed, run.described = true, false, 2
+	c.done = append(c.done, "delete "+run.runID)
+	return &workflowservice.DeleteWorkflowExecutionResponse{}, nil
+}
+
+func (c *cluster) ListWorkflow(_ context.Context, r *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	id, isPrefix := map[string]string{
+		"WorkflowId = 'context:demo'":                                   "context:demo",
+		"WorkflowType = 'Send' AND WorkflowId STARTS_WITH 'send:demo/'": "send:demo/",
+		"TemporalNamespaceDivision = 'TemporalScheduler' AND WorkflowId STARTS_WITH 'temporal-sys-scheduler:send:demo/'": "temporal-sys-scheduler:send:demo/",
+	}[r.GetQuery()]
+	if !isPrefix {
+		panic(r.GetQuery())
+	}
+	response := &workflowservice.ListWorkflowExecutionsResponse{}
+	for _, run := range c.runs {
+		if run.isListed && strings.HasPrefix(run.id, id) {
+			response.Executions = append(response.Executions, &workflowpb.WorkflowExecutionInfo{
+				Execution: &commonpb.WorkflowExecution{WorkflowId: run.id, RunId: run.runID},
+			})
+		}
+	}
+	return response, nil
+}
+
+func (c *cluster) ScheduleClient() client.ScheduleClient { return clusterSchedules{of: c} }
+
+type clusterSchedules struct {
+	client.ScheduleClient
+	of *cluster
+}
+
+func (s clusterSchedules) List(context.Context, client.ScheduleListOptions) (client.ScheduleListIterator, error) {
+	return &scheduleIterator{slices.Clone(s.of.schedules)}, nil
+}
+
+type scheduleIterator struct{ ids []string }
+
+func (i *scheduleIterator) HasNext() bool { return len(i.ids) > 0 }
+
+func (i *scheduleIterator) Next() (*client.ScheduleListEntry, error) {
+	id := i.ids[0]
+	i.ids = i.ids[1:]
+	return &client.ScheduleListEntry{ID: id}, nil
+}
+
+func (s clusterSchedules) GetHandle(_ context.Context, id string) client.ScheduleHandle {
+	return clusterSchedule{of: s.of, id: id}
+}
+
+type clusterSchedule struct {
+	client.ScheduleHandle
+	of *cluster
+	id string
+}
+
+func (s clusterSchedule) Delete(context.Context) error {
+	s.of.schedules = slices.DeleteFunc(s.of.schedules, func(id string) bool { return id == s.id })
+	return nil
+}
+
+func deleteRuns(t *testing.T, c *cluster, logs *archive.Archive) activities.DeletedRuns {
+	t.Helper()
+	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
+	env.SetTestTimeout(30 * time.Second)
+	env.RegisterActivity(activities.New(activities.Options{Temporal: c, Archive: logs}))
+	value, err := env.ExecuteActivity((*activities.Activities)(nil).DeleteRuns, activities.DeleteInput{ContextName: "demo"})
+	require.NoError(t, err)
+	var result activities.DeletedRuns
+	require.NoError(t, value.Get(&result))
+	return result
+}
+
+func registered(t *testing.T, runs ...string) *archive.Archive {
+	t.Helper()
+	logs := archive.New(blobstest.New(t).Store)
+	for i, run := range runs {
+		folder, err := logs.Folder(t.Context(), "demo")
+		require.NoError(t, err)
+		require.NoError(t, folder.Register(t.Context(), archive.Run{ID: run, Behind: append([]string{""}, runs...)[i]}))
+	}
+	return logs
+}
+
+func counts(d activities.DeletedRuns) map[wire.Place]int {
+	counts := map[wire.Place]int{}
+	for _, r := range d.Removed {
+		counts[r.Place] = r.Count
+	}
+	return counts
+}
+
+func TestDeleteRunsFindsRunsInRegistrationsMemosAndLists(t *testing.T) {
+	c := &cluster{
+		runs: []*clusterRun{
+			{id: "context:demo", runID: "registered"},
+			{id: "context:demo", runID: "named in a memo"},
+			{id: "context:demo", runID: "listed only", isListed: true},
+			{id: "context:other", runID: "other", isListed: true, isRunning: true},
+			{id: "send:demo/daily-2026", runID: "message", isListed: true, isRunning: true},
+			{id: "send:demo/support/daily-2026", runID: "message to a context of the tenant demo", isListed: true},
+			{id: "send:demo2/daily-2026", runID: "message to another context", isListed: true},
+			{id: "temporal-sys-scheduler:send:demo/daily", runID: "scheduler", isListed: true},
+			{id: "context:demo", runID: "current", isRunning: true, previous: "named in a memo"},
+		},
+		schedules: []string{"send:demo/daily", "send:demo/support/daily", "send:demo2/daily", "reports"},
+	}
+	deleted := deleteRuns(t, c, registered(t, archive.ForkID, "registered", "forgotten by the server"))
+	require.Equal(t, map[wire.Place]int{wire.PlaceRuns: 4, wire.PlaceSchedules: 1, wire.PlaceSends: 1}, counts(deleted))
+	require.Equal(t, 6, deleted.Count())
+	require.False(t, deleted.WasBusy)
+	require.Equal(t, []string{
+		"delete registered", "terminate current: the context is deleted", "delete current", "delete named in a memo", "delete listed only",
+		"terminate message: the context is deleted", "delete message", "delete scheduler",
+	}, c.done)
+	require.Len(t, c.runs, 3, "it returns when the server has deleted the histories")
+	require.Equal(t, []string{"send:demo/support/daily", "send:demo2/daily", "reports"}, c.schedules)
+
+	require.Zero(t, deleteRuns(t, c, registered(t)).Count())
+}
+
+func TestDeleteRunsReportsThatAWorkerIsBusy(t *testing.T) {
+	c := &cluster{runs: []*clusterRun{{id: "context:demo", runID: "current", isRunning: true, isBusy: true}}}
+	require.True(t, deleteRuns(t, c, registered(t)).WasBusy)
+}

@@ -1,0 +1,54 @@
+package gateway_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/client"
+	"github.com/seed-9ed7edd4/chronicle/gateway"
+	"github.com/seed-9ed7edd4/chronicle/gateway/auth"
+)
+
+func TestAPurgeDeletesTheContext(t *testing.T) {
+	l := newLog()
+	w := serve(t, fakeClient{log: l}, gateway.Options{})
+	for query, want := range map[string]string{"purge=true": "delete ", "purge=true&forks=keep": "delete keep", "purge=true&forks=delete": "delete delete"} {
+		l.calls = nil
+		got := w.do(http.MethodDelete, "/contexts/demo?"+query, "")
+		require.Equal(t, http.StatusAccepted, got.status, got.body)
+		require.Equal(t, "/contexts/demo/deletion", got.header.Get("Location"))
+		require.Equal(t, []string{want}, l.calls)
+	}
+	receipt := w.do(http.MethodGet, "/contexts/demo/deletion", "")
+	require.Equal(t, http.StatusOK, receipt.status, receipt.body)
+	require.Contains(t, receipt.body, `"removed":[{"place":"runs","count":2,"at":"2026-01-02T15:04:05Z"}]`)
+}
+
+func TestAnUnclearPurgeDeletesNothing(t *testing.T) {
+	l := newLog()
+	w := serve(t, fakeClient{log: l}, gateway.Options{})
+	for _, query := range []string{"purge=1", "purge=false", "purge=true&forks=all"} {
+		got := w.do(http.MethodDelete, "/contexts/demo?"+query, "")
+		require.Equal(t, http.StatusBadRequest, got.status, got.body)
+		require.Empty(t, got.header.Get("Location"))
+	}
+	require.Empty(t, l.calls)
+	l.Fail(client.ErrNoContext)
+	got := w.do(http.MethodDelete, "/contexts/demo?purge=true", "")
+	require.Equal(t, http.StatusNotFound, got.status, got.body)
+	require.Empty(t, got.header.Get("Location"))
+	require.Equal(t, http.StatusNotFound, w.do(http.MethodGet, "/contexts/demo/deletion", "").status)
+}
+
+func TestAPurgeRequiresTheRoleAdmin(t *testing.T) {
+	l := newLog()
+	w := serve(t, eachTenant{"acme": {log: l}}, gateway.Options{Auth: claims{}})
+	got := w.do(http.MethodDelete, "/contexts/demo?purge=true", "", by("acme", auth.RoleWrite)...)
+	require.Equal(t, http.StatusForbidden, got.status, got.body)
+	require.Empty(t, l.calls)
+	got = w.do(http.MethodDelete, "/contexts/demo?purge=true", "", by("acme", auth.RoleAdmin)...)
+	require.Equal(t, http.StatusAccepted, got.status, got.body)
+	require.Equal(t, []string{"delete "}, l.calls)
+}

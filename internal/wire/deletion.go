@@ -1,0 +1,89 @@
+package wire
+
+import (
+	"slices"
+	"time"
+)
+
+// Forks says what a deletion does with the forks of the context.
+type Forks string
+
+const (
+	// KeepForks gives each fork a copy of what it shares with the deleted context. It is the default.
+	KeepForks Forks = "keep"
+	// DeleteForks deletes the forks, and their forks, too.
+	DeleteForks Forks = "delete"
+)
+
+// Values returns the known values.
+func (Forks) Values() []Forks { return []Forks{KeepForks, DeleteForks} }
+
+// Delete is the input of [WorkflowDelete].
+type Delete struct {
+	ContextName string `json:"contextName"`
+	Forks       Forks  `json:"forks,omitempty"` // "": [KeepForks]
+}
+
+// Deletion is the receipt of a deletion, the result of [WorkflowDelete].
+type Deletion struct {
+	ContextName string    `json:"contextName"`
+	StartedAt   time.Time `json:"startedAt"`
+	EndedAt     time.Time `json:"endedAt,omitzero"` // absent while it runs
+	Removed     []Removed `json:"removed"`
+	// Names of the forks that have a copy of what they shared.
+	KeptForks []string `json:"keptForks,omitempty"`
+	// Receipts of the forks that were deleted, too.
+	DeletedForks []Deletion `json:"deletedForks,omitempty"`
+	// What remains by design, in words.
+	Remains []string `json:"remains,omitempty"`
+}
+
+// Removed is what a deletion removed from one place.
+type Removed struct {
+	Place Place `json:"place"`
+	// Count omits what an interrupted attempt removed.
+	Count int       `json:"count"`
+	At    time.Time `json:"at,omitzero"` // of the last removal; absent for none
+}
+
+// Place is where a context is stored.
+type Place string
+
+// Places of a context.
+const (
+	PlaceRuns      Place = "runs"      // histories in Temporal
+	PlaceSchedules Place = "schedules" // of messages, with their own histories
+	PlaceSends     Place = "sends"     // histories of scheduled messages
+	PlaceLog       Place = "log"       // segments and registrations in the blob store
+	PlaceBlobs     Place = "blobs"     // attachments, results and payloads in the blob store
+	PlaceCursors   Place = "cursors"   // positions of hooks in the blob store
+	PlaceForks     Place = "forks"     // entries in lists of forks in the blob store
+)
+
+// Values returns the known values.
+func (Place) Values() []Place {
+	return []Place{PlaceRuns, PlaceSchedules, PlaceSends, PlaceLog, PlaceBlobs, PlaceCursors, PlaceForks}
+}
+
+// Remains is [Deletion.Remains].
+var Remains = []string{
+	"the name and this receipt, in the workflow of the deletion until the retention of the namespace ends",
+	"ids, names and amounts, without content, in budgets, logs, traces and metrics",
+	"deleted rows and objects, until the database, versioned buckets and backups discard them",
+	"what hooks, tools and model providers received",
+}
+
+// Add adds removed entries to the receipt.
+func (d *Deletion) Add(at time.Time, removed ...Removed) {
+	for _, r := range removed {
+		i := slices.IndexFunc(d.Removed, func(other Removed) bool { return other.Place == r.Place })
+		if i < 0 {
+			i = len(d.Removed)
+			d.Removed = append(d.Removed, Removed{Place: r.Place})
+		}
+		if r.Count > 0 {
+			d.Removed[i].Count += r.Count
+			d.Removed[i].At = at
+		}
+	}
+}
