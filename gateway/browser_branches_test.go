@@ -27,6 +27,8 @@ type branching struct {
 	forks []client.Branch
 }
 
+func (b *branching) Tenant(string) (*branching, error) { return b, nil }
+
 func (b *branching) Open(name string) (*log, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

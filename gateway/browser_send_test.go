@@ -319,6 +319,6 @@ func TestThePageWorksWithTheKeyboard(t *testing.T) {
 
 	var nameless []string
 	tab.Eval(`[...document.querySelectorAll("button, input, textarea, a")].filter((e) =>
-		!(e.getAttribute("aria-label") || e.textContent.trim() || e.hidden)).map((e) => e.outerHTML)`, &nameless)
+		!(e.getAttribute("aria-label") || e.textContent.trim() || e.labels?.length || e.hidden)).map((e) => e.outerHTML)`, &nameless)
 	require.Empty(t, nameless)
 }
