@@ -80,8 +80,8 @@ func (d DeletedRuns) Count() (n int) {
 	return n
 }
 
-// DeleteRuns deletes the schedules of a context, and terminates and deletes its runs and those of scheduled messages.
-// It returns when the server has deleted their histories. Temporal lists new runs and schedules after about a second.
+// DeleteRuns deletes the schedules of a context, and terminates and deletes its runs and those of scheduled messages and
+// evaluations. It returns when the server has deleted their histories. Temporal lists new runs and schedules after about a second.
 func (a *Activities) DeleteRuns(ctx context.Context, in DeleteInput) (DeletedRuns, error) {
 	ctx, stop := withHeartbeats(ctx)
 	defer stop()
@@ -92,7 +92,7 @@ func (a *Activities) DeleteRuns(ctx context.Context, in DeleteInput) (DeletedRun
 		return DeletedRuns{}, fmt.Errorf("delete the runs of context %s: %w", in.ContextName, err)
 	}
 	result := DeletedRuns{WasBusy: d.wasBusy}
-	for _, place := range []wire.Place{wire.PlaceRuns, wire.PlaceSchedules, wire.PlaceSends} {
+	for _, place := range []wire.Place{wire.PlaceRuns, wire.PlaceSchedules, wire.PlaceSends, wire.PlaceEvaluations} {
 		result.Removed = append(result.Removed, wire.Removed{Place: place, Count: d.counts[place]})
 	}
 	return result, nil
@@ -220,8 +220,10 @@ func (d *runDeletion) placeOf(x execution) wire.Place {
 		return wire.PlaceRuns
 	case strings.HasPrefix(x.workflowID, schedulerPrefix):
 		return ""
+	case strings.HasPrefix(x.workflowID, wire.ScheduleID(d.contextName, "")):
+		return wire.PlaceSends
 	}
-	return wire.PlaceSends
+	return wire.PlaceEvaluations
 }
 
 func isGone(err error) bool {
@@ -264,13 +266,19 @@ func (d *runDeletion) deleteSchedules(ctx context.Context) error {
 	return nil
 }
 
-// list returns the runs that Temporal lists: those of the context, of scheduled messages, and of deleted schedules.
+// list returns the runs that Temporal lists: those of the context, of scheduled messages, of deleted schedules, of evaluations
+// and of offers.
 func (d *runDeletion) list(ctx context.Context) (all []execution, err error) {
+	startsWith := func(kind, prefix string) string {
+		return fmt.Sprintf("WorkflowType = '%s' AND WorkflowId STARTS_WITH '%s'", kind, prefix)
+	}
 	sends := wire.ScheduleID(d.contextName, "")
 	for _, query := range []string{
 		fmt.Sprintf("WorkflowId = '%s'", wire.WorkflowID(d.contextName)),
-		fmt.Sprintf("WorkflowType = '%s' AND WorkflowId STARTS_WITH '%s'", wire.WorkflowSend, sends),
+		startsWith(wire.WorkflowSend, sends),
 		fmt.Sprintf("TemporalNamespaceDivision = 'TemporalScheduler' AND WorkflowId STARTS_WITH '%s%s'", schedulerPrefix, sends),
+		startsWith(wire.WorkflowEvaluate, wire.EvaluationID(d.contextName, "")),
+		startsWith(wire.WorkflowOffer, wire.OfferID(d.contextName, "")),
 	} {
 		request := &workflowservice.ListWorkflowExecutionsRequest{Namespace: d.namespace, Query: query}
 		for {
@@ -280,8 +288,9 @@ func (d *runDeletion) list(ctx context.Context) (all []execution, err error) {
 			}
 			for _, x := range page.GetExecutions() {
 				id := x.GetExecution().GetWorkflowId()
-				if _, rest, ok := strings.Cut(id, sends); ok && strings.Contains(rest, "/") {
-					continue // of a tenant with the name of the context
+				// SQLite and MySQL ignore case, and the prefix of messages may be that of a tenant with the name of the context.
+				if owner, ok := wire.OwnerOf(strings.TrimPrefix(id, schedulerPrefix)); !ok || owner != d.contextName {
+					continue
 				}
 				all = append(all, execution{id, x.GetExecution().GetRunId()})
 			}

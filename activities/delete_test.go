@@ -125,8 +125,10 @@ func (c *cluster) ListWorkflow(_ context.Context, r *workflowservice.ListWorkflo
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	id, isPrefix := map[string]string{
-		"WorkflowId = 'context:demo'":                                   "context:demo",
-		"WorkflowType = 'Send' AND WorkflowId STARTS_WITH 'send:demo/'": "send:demo/",
+		"WorkflowId = 'context:demo'":                                                                                    "context:demo",
+		"WorkflowType = 'Evaluate' AND WorkflowId STARTS_WITH 'evaluate:demo:'":                                          "evaluate:demo:",
+		"WorkflowType = 'Offer' AND WorkflowId STARTS_WITH 'offer:demo:'":                                                "offer:demo:",
+		"WorkflowType = 'Send' AND WorkflowId STARTS_WITH 'send:demo/'":                                                  "send:demo/",
 		"TemporalNamespaceDivision = 'TemporalScheduler' AND WorkflowId STARTS_WITH 'temporal-sys-scheduler:send:demo/'": "temporal-sys-scheduler:send:demo/",
 	}[r.GetQuery()]
 	if !isPrefix {
@@ -134,7 +136,8 @@ func (c *cluster) ListWorkflow(_ context.Context, r *workflowservice.ListWorkflo
 	}
 	response := &workflowservice.ListWorkflowExecutionsResponse{}
 	for _, run := range c.runs {
-		if run.isListed && strings.HasPrefix(run.id, id) {
+		// The visibility store of some databases ignores case.
+		if run.isListed && strings.HasPrefix(strings.ToLower(run.id), id) {
 			response.Executions = append(response.Executions, &workflowpb.WorkflowExecutionInfo{
 				Execution: &commonpb.WorkflowExecution{WorkflowId: run.id, RunId: run.runID},
 			})
@@ -221,22 +224,43 @@ func TestDeleteRunsFindsRunsInRegistrationsMemosAndLists(t *testing.T) {
 			{id: "send:demo/support/daily-2026", runID: "message to a context of the tenant demo", isListed: true},
 			{id: "send:demo2/daily-2026", runID: "message to another context", isListed: true},
 			{id: "temporal-sys-scheduler:send:demo/daily", runID: "scheduler", isListed: true},
+			{id: "evaluate:demo:1", runID: "evaluation", isListed: true},
+			{id: "offer:demo:1", runID: "offer", isListed: true},
 			{id: "context:demo", runID: "current", isRunning: true, previous: "named in a memo"},
 		},
 		schedules: []string{"send:demo/daily", "send:demo/support/daily", "send:demo2/daily", "reports"},
 	}
 	deleted := deleteRuns(t, c, registered(t, archive.ForkID, "registered", "forgotten by the server"))
-	require.Equal(t, map[wire.Place]int{wire.PlaceRuns: 4, wire.PlaceSchedules: 1, wire.PlaceSends: 1}, counts(deleted))
-	require.Equal(t, 6, deleted.Count())
+	require.Equal(t, map[wire.Place]int{
+		wire.PlaceRuns: 4, wire.PlaceSchedules: 1, wire.PlaceSends: 1, wire.PlaceEvaluations: 2,
+	}, counts(deleted))
+	require.Equal(t, 8, deleted.Count())
 	require.False(t, deleted.WasBusy)
 	require.Equal(t, []string{
 		"delete registered", "terminate current: the context is deleted", "delete current", "delete named in a memo", "delete listed only",
 		"terminate message: the context is deleted", "delete message", "delete scheduler",
+		"delete evaluation", "delete offer",
 	}, c.done)
 	require.Len(t, c.runs, 3, "it returns when the server has deleted the histories")
 	require.Equal(t, []string{"send:demo/support/daily", "send:demo2/daily", "reports"}, c.schedules)
 
 	require.Zero(t, deleteRuns(t, c, registered(t)).Count())
+}
+
+func TestDeleteRunsKeepsContextsWhoseNamesDifferInCase(t *testing.T) {
+	c := &cluster{
+		runs: []*clusterRun{
+			{id: "context:Demo", runID: "context", isListed: true, isRunning: true},
+			{id: "send:Demo/daily-2026", runID: "message", isListed: true, isRunning: true},
+			{id: "temporal-sys-scheduler:send:Demo/daily", runID: "scheduler", isListed: true, isRunning: true},
+			{id: "evaluate:Demo:1", runID: "evaluation", isListed: true},
+		},
+		schedules: []string{"send:Demo/daily"},
+	}
+	require.Zero(t, deleteRuns(t, c, registered(t)).Count())
+	require.Empty(t, c.done)
+	require.Len(t, c.runs, 4)
+	require.Len(t, c.schedules, 1)
 }
 
 func TestDeleteRunsReportsThatAWorkerIsBusy(t *testing.T) {

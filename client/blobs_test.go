@@ -22,7 +22,7 @@ func referring(t *testing.T, store *archive.Blobs) []event.Event {
 	image, err := store.Put(t.Context(), []byte("PNG of a harbour"))
 	require.NoError(t, err)
 	text := strings.Repeat("berth ", 100)
-	whole, err := store.Put(t.Context(), []byte(event.StoredResultHeader("")+text))
+	whole, err := store.Put(t.Context(), []byte(event.StoredResultHeader+text))
 	require.NoError(t, err)
 	abridged, err := json.Marshal(text[:6] + event.AbridgedNote(len(text), 6, len(text)-6, strings.TrimPrefix(string(whole), "sha256/")) + text[len(text)-6:])
 	require.NoError(t, err)

@@ -14,16 +14,9 @@ import (
 // ToolReadResult names the tool with which models read the rest of an abridged tool result.
 const ToolReadResult = "read_result"
 
-const storedResult = "chronicle tool result 1"
-
-// StoredResultHeader begins the bytes of the stored tool results of a tenant, so that models read no other blob, and no
-// result of another tenant, by its reference.
-func StoredResultHeader(tenant string) string {
-	if tenant == "" {
-		return storedResult + "\n"
-	}
-	return storedResult + " of " + tenant + "\n"
-}
+// StoredResultHeader begins the bytes of stored tool results, so that models read no other blob of a context by its
+// reference.
+const StoredResultHeader = "chronicle tool result 1\n"
 
 // BlobPrefix begins references to the blob store.
 const BlobPrefix = "sha256/"
@@ -93,7 +86,7 @@ func (e Event) WithBlob(data []byte) (with Event, ok bool) {
 		body.Source = Source{Type: SourceBlob, Data: data}
 		e.Body = body
 	case ToolResult:
-		if !bytes.HasPrefix(data, []byte(storedResult)) {
+		if !bytes.HasPrefix(data, []byte(StoredResultHeader)) {
 			return e, false
 		}
 		name, value = extraBlob, data

@@ -56,6 +56,7 @@ func (g *Gateway) readAttachment(w http.ResponseWriter, r *http.Request) error {
 	header.Set("Content-Security-Policy", "sandbox; default-src 'none'")
 	// The file is from an untrusted source, and another log may reuse the id.
 	header.Set("Cache-Control", "private, max-age=3600, immutable")
+	header.Set("Vary", "Authorization, Cookie") // tenants may use the same names
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(file.Source.Data))
 	return nil
 }

@@ -42,6 +42,7 @@ func TestAttachmentsAreInertImagesAudioOrDownloads(t *testing.T) {
 		require.Equal(t, "sandbox; default-src 'none'", got.header.Get("Content-Security-Policy"), id)
 		require.Equal(t, "nosniff", got.header.Get("X-Content-Type-Options"), id)
 		require.Contains(t, got.header.Get("Cache-Control"), "immutable", id)
+		require.Equal(t, "Authorization, Cookie", got.header.Get("Vary"), "another person has another file at the same address")
 	}
 }
 

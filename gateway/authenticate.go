@@ -111,7 +111,7 @@ func (g *Gateway) serveSignIn(w http.ResponseWriter, r *http.Request) bool {
 	case err != nil:
 		g.audit(w, r, "signIn", identity)
 		g.fail(w, r, g.credentialProblem(w, r, err))
-	case identity.Subject != "":
+	case identity.Subject != "", r.URL.Path == auth.Path+"callback": // which shows a failure on the page
 		g.audit(w, r, "signIn", identity)
 	}
 	return true

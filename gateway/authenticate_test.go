@@ -217,6 +217,24 @@ func TestTheAuditLogOfAGatewayWithoutAuthenticationNamesNobody(t *testing.T) {
 	require.Contains(t, written.String(), `"subject":"","tenant":"","operation":"listContexts","status":200,"client":"127.0.0.1"`)
 }
 
+// rejecting is a sign-in that the provider refused.
+type rejecting struct{}
+
+func (rejecting) Serve(w http.ResponseWriter, r *http.Request) (auth.Identity, error) {
+	w.Header().Set("Location", "../?sign-in=denied")
+	w.WriteHeader(http.StatusSeeOther)
+	return auth.Identity{}, nil
+}
+
+func TestAFailedSignInAtTheProviderIsInTheAuditLog(t *testing.T) {
+	var written bytes.Buffer
+	w := serve(t, fakeClient{log: newLog()}, gateway.Options{SignIn: rejecting{}, Audit: slog.New(slog.NewJSONHandler(&written, nil))})
+	w.do(http.MethodGet, "/auth/login", "")
+	require.Empty(t, written.String(), "it only leads to the provider")
+	w.do(http.MethodGet, "/auth/callback", "")
+	require.Contains(t, written.String(), `"subject":"","tenant":"","operation":"signIn","status":303,`)
+}
+
 func TestAStreamIsInTheAuditLogFromItsBeginning(t *testing.T) {
 	lines := make(chan string, 1)
 	w, file := guarded(t, newLog(event.UserMessage{Content: "Hello"}), gateway.Options{Audit: slog.New(slog.NewJSONHandler(writer(func(b []byte) { lines <- string(b) }), nil))})

@@ -80,7 +80,7 @@ func TestThePageSignsInAtTheProvider(t *testing.T) {
 
 func TestThePageOfAProxySendsPeopleThere(t *testing.T) {
 	browser := browsertest.Start(t)
-	service, err := auth.New(auth.Options{Proxy: &auth.Proxy{Secret: "s3cr3t", Mapping: auth.ProxyMapping}})
+	service, err := auth.New(auth.Options{Proxy: &auth.Proxy{Secret: "s3cr3t of the proxy", Mapping: auth.ProxyMapping}})
 	require.NoError(t, err)
 	w := serve(t, fakeClient{log: newLog()}, gateway.Options{Page: page.Handler(), Auth: service, SignIn: service})
 	tab := browser.Open(w.server.URL)

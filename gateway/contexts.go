@@ -61,6 +61,7 @@ func (g *Gateway) closeContext(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (g *Gateway) purge(w http.ResponseWriter, r *http.Request) error {
+	g.audit(w, r, "purge", identityOf(r))
 	forks := client.Forks(r.URL.Query().Get("forks"))
 	if !slices.Contains(append(forks.Values(), ""), forks) {
 		return badRequest("forks %q: invalid (keep or delete)", string(forks))

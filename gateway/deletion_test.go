@@ -1,7 +1,10 @@
 package gateway_test
 
 import (
+	"bytes"
+	"log/slog"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -51,4 +54,18 @@ func TestAPurgeRequiresTheRoleAdmin(t *testing.T) {
 	got = w.do(http.MethodDelete, "/contexts/demo?purge=true", "", by("acme", auth.RoleAdmin)...)
 	require.Equal(t, http.StatusAccepted, got.status, got.body)
 	require.Equal(t, []string{"delete "}, l.calls)
+}
+
+func TestTheAuditLogTellsAPurgeFromTheEndOfASession(t *testing.T) {
+	var written bytes.Buffer
+	w := serve(t, eachTenant{"acme": {log: newLog()}}, gateway.Options{Auth: claims{}, Audit: slog.New(slog.NewJSONHandler(&written, nil))})
+	for _, role := range []auth.Role{auth.RoleWrite, auth.RoleAdmin} {
+		w.do(http.MethodDelete, "/contexts/demo?purge=true", "", by("acme", role)...)
+	}
+	w.do(http.MethodDelete, "/contexts/demo", "", by("acme", auth.RoleAdmin)...)
+	w.gateway.Close()
+	for _, entry := range []string{`"purge","context":"demo","status":403`, `"purge","context":"demo","status":202`, `"closeContext","context":"demo","status":202`} {
+		require.Equal(t, 1, strings.Count(written.String(), `"operation":`+entry), written.String())
+	}
+	require.Equal(t, 3, strings.Count(written.String(), "\n"))
 }

@@ -162,7 +162,7 @@ func (a *app) newAuth(ctx context.Context, log *slog.Logger) (*auth.Service, err
 	}
 	service, err := auth.New(options)
 	if err != nil {
-		return nil, usagef("%s: %w", a.config.Label("session-key-file"), err)
+		return nil, usagef("%s: %w", a.config.Label("auth"), err)
 	}
 	return service, nil
 }

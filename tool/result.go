@@ -82,11 +82,6 @@ func marshal(value any) (json.RawMessage, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-func resultHeader(ctx context.Context) string {
-	tenant, _ := event.CutTenant(ContextName(ctx))
-	return event.StoredResultHeader(tenant)
-}
-
 // store returns the digits of the reference to a text; "" without a store.
 func store(ctx context.Context, text string) (string, error) {
 	to := callOf(ctx).blobs
@@ -96,7 +91,7 @@ func store(ctx context.Context, text string) (string, error) {
 	// The function has returned, so a cancellation no longer matters.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	ref, err := to.Put(ctx, []byte(resultHeader(ctx)+text))
+	ref, err := to.Put(ctx, []byte(event.StoredResultHeader+text))
 	return strings.TrimPrefix(string(ref), event.BlobPrefix), err
 }
 
@@ -162,7 +157,7 @@ func stored(ctx context.Context, ref string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	data, err := from.Get(ctx, parsed)
-	text, isResult := strings.CutPrefix(string(data), resultHeader(ctx))
+	text, isResult := strings.CutPrefix(string(data), event.StoredResultHeader)
 	switch {
 	case errors.Is(err, blobs.ErrNotFound) || err == nil && !isResult:
 		return "", errors.New("no result has this ref (copy it from the shortened result)")

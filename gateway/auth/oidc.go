@@ -123,7 +123,7 @@ func (o *OIDC) verify(ctx context.Context, token string) (Identity, *oidc.IDToke
 	if err := verified.Claims(&claims); err != nil {
 		return Identity{}, nil, fmt.Errorf("%w: %w", ErrUnauthenticated, err)
 	}
-	if o.options.Mapping.Subject == "email" && claims["email_verified"] == false {
+	if o.options.Mapping.Subject == "email" && slices.Contains([]any{false, "false"}, claims["email_verified"]) {
 		return Identity{}, nil, fmt.Errorf("%w: claim email: it is not verified", ErrUnauthenticated)
 	}
 	identity, err := o.options.Mapping.identity(func(name string) []string { return texts(claim(claims, name)) })

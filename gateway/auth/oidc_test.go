@@ -85,7 +85,7 @@ func TestAnEmailThatIsNotVerifiedIsNoSubject(t *testing.T) {
 	options := oidcOptions(p)
 	options.Mapping.Subject = "email"
 	service := withProvider(t, options)
-	for verified, want := range map[any]error{true: nil, nil: nil, false: auth.ErrUnauthenticated} {
+	for verified, want := range map[any]error{true: nil, "true": nil, nil: nil, false: auth.ErrUnauthenticated, "false": auth.ErrUnauthenticated} {
 		_, err := service.Authenticate(withBearer(p.Token(map[string]any{"email_verified": verified})))
 		require.ErrorIs(t, err, want, verified)
 	}

@@ -14,7 +14,7 @@ const SecretHeader = "X-Chronicle-Proxy-Secret"
 // Proxy trusts the headers of a proxy that knows a secret. The proxy must set or remove each header of the mapping:
 // those that it passes on are its client's.
 type Proxy struct {
-	Secret  string
+	Secret  string // at least 16 bytes
 	Mapping Mapping
 }
 

@@ -27,10 +27,15 @@ type Service struct {
 	seal    *seal
 }
 
-// New returns an error for an invalid key.
+const minProxySecret = 16 // bytes
+
+// New returns an error for an invalid key or secret.
 func New(options Options) (*Service, error) {
 	if options.Tokens == nil && options.OIDC == nil && options.Proxy == nil {
 		return nil, errors.New("authentication: no method (want tokens, OIDC or a proxy)")
+	}
+	if options.Proxy != nil && len(options.Proxy.Secret) < minProxySecret {
+		return nil, fmt.Errorf("proxy secret: %d bytes (want at least %d)", len(options.Proxy.Secret), minProxySecret)
 	}
 	options.Log = cmp.Or(options.Log, slog.New(slog.DiscardHandler))
 	seal, err := newSeal(options.SessionKey)

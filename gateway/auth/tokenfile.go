@@ -95,7 +95,7 @@ func (f TokenFile) write(tokens []Token) error {
 	if err == nil {
 		defer os.Remove(temp.Name()) // fails after the rename
 		_, err = temp.Write(content.Bytes())
-		err = errors.Join(err, temp.Sync(), temp.Close())
+		err = errors.Join(err, f.keepOwner(temp), temp.Sync(), temp.Close())
 	}
 	if err == nil {
 		err = os.Rename(temp.Name(), string(f))
@@ -104,6 +104,20 @@ func (f TokenFile) write(tokens []Token) error {
 		return fmt.Errorf("write tokens: %w", err)
 	}
 	return nil
+}
+
+// keepOwner gives a replacement to the owner of the file, so that a gateway still reads it after root has changed it: until it
+// does, revoked tokens stay valid.
+func (f TokenFile) keepOwner(replacement *os.File) error {
+	info, err := os.Stat(string(f))
+	if err != nil {
+		return nil // there is none, or the rename reports the error
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || int(owner.Uid) == os.Getuid() {
+		return nil
+	}
+	return replacement.Chown(int(owner.Uid), int(owner.Gid))
 }
 
 // parseTokens returns the valid lines, and the errors of the others.

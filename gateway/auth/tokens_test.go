@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -189,4 +190,19 @@ func TestTwoProcessesChangeTheFileAtOnce(t *testing.T) {
 	listed, err := file.List()
 	require.NoError(t, err)
 	require.Len(t, listed, tokens)
+}
+
+func TestAnotherUserLeavesTheFileToItsOwner(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can change files of others")
+	}
+	file := auth.TokenFile(filepath.Join(t.TempDir(), "tokens.jsonl"))
+	_, record, err := file.Create(ann, 0)
+	require.NoError(t, err)
+	require.NoError(t, os.Chown(string(file), 1234, 1234))
+	require.NoError(t, file.Revoke(record.ID))
+	info, err := os.Stat(string(file))
+	require.NoError(t, err)
+	require.EqualValues(t, 1234, info.Sys().(*syscall.Stat_t).Uid, "the gateway can still read it")
+	require.Equal(t, os.FileMode(0o600), info.Mode())
 }

@@ -16,7 +16,11 @@ func TestPayloadsAreStoredWithTheirContext(t *testing.T) {
 	bucket := blobstest.New(t)
 	driver := eventlog.ExternalStorage(bucket.Store).Drivers[0]
 	payload := &commonpb.Payload{Data: []byte("hello")}
-	for workflowID, folder := range map[string]string{"context:demo": "blobs/demo/sha256/", "context:De mo": "sha256/", "orders-7": "sha256/"} {
+	for workflowID, folder := range map[string]string{
+		"context:demo": "blobs/demo/sha256/", "context:De mo": "sha256/", "orders-7": "sha256/", "delete:demo": "sha256/",
+		"send:acme/demo2/daily": "tenants/acme/blobs/demo2/sha256/", "send:demo3/daily-2026-01-02T09:00:00Z": "blobs/demo3/sha256/",
+		"evaluate:acme/demo4:a:b": "tenants/acme/blobs/demo4/sha256/", "offer:demo5:1": "blobs/demo5/sha256/", "evaluate:demo": "sha256/",
+	} {
 		claims, err := driver.Store(converter.StorageDriverStoreContext{
 			Context: t.Context(), Target: converter.StorageDriverWorkflowInfo{WorkflowID: workflowID},
 		}, []*commonpb.Payload{payload})

@@ -51,18 +51,19 @@ type Place string
 
 // Places of a context.
 const (
-	PlaceRuns      Place = "runs"      // histories in Temporal
-	PlaceSchedules Place = "schedules" // of messages, with their own histories
-	PlaceSends     Place = "sends"     // histories of scheduled messages
-	PlaceLog       Place = "log"       // segments and registrations in the blob store
-	PlaceBlobs     Place = "blobs"     // attachments, results and payloads in the blob store
-	PlaceCursors   Place = "cursors"   // positions of hooks in the blob store
-	PlaceForks     Place = "forks"     // entries in lists of forks in the blob store
+	PlaceRuns        Place = "runs"        // histories in Temporal
+	PlaceSchedules   Place = "schedules"   // of messages, with their own histories
+	PlaceSends       Place = "sends"       // histories of scheduled messages
+	PlaceEvaluations Place = "evaluations" // histories of evaluations, and of checks of tools
+	PlaceLog         Place = "log"         // segments and registrations in the blob store
+	PlaceBlobs       Place = "blobs"       // attachments, results and payloads in the blob store
+	PlaceCursors     Place = "cursors"     // positions of hooks in the blob store
+	PlaceForks       Place = "forks"       // entries in lists of forks in the blob store
 )
 
 // Values returns the known values.
 func (Place) Values() []Place {
-	return []Place{PlaceRuns, PlaceSchedules, PlaceSends, PlaceLog, PlaceBlobs, PlaceCursors, PlaceForks}
+	return []Place{PlaceRuns, PlaceSchedules, PlaceSends, PlaceEvaluations, PlaceLog, PlaceBlobs, PlaceCursors, PlaceForks}
 }
 
 // Remains is [Deletion.Remains].

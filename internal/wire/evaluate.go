@@ -11,7 +11,9 @@ import (
 const WorkflowEvaluate = "Evaluate"
 
 // EvaluationID returns the workflow id of an evaluation, which begins with the same text for all evaluations of a context.
-func EvaluationID(contextName, id string) string { return "evaluate:" + contextName + ":" + id }
+func EvaluationID(contextName, id string) string { return evaluationPrefix + contextName + ":" + id }
+
+const evaluationPrefix = "evaluate:"
 
 // Evaluation is the request of a recorded answer, sent again. The messages, the settings and the tools are those of
 // the log.

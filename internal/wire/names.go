@@ -82,6 +82,24 @@ func ContextName(workflowID string) (name string, ok bool) {
 	return name, event.ValidateContextName(name) == nil
 }
 
+// OwnerOf returns the context whose content a workflow has: a context, a scheduled message, an evaluation or an offer. ok is
+// false for any other workflow id.
+func OwnerOf(workflowID string) (contextName string, ok bool) {
+	if contextName, ok = ContextName(workflowID); ok {
+		return contextName, true
+	}
+	if contextName, _, ok = ParseScheduleID(workflowID); ok {
+		return contextName, true
+	}
+	for _, prefix := range []string{evaluationPrefix, offerPrefix} {
+		if rest, isOne := strings.CutPrefix(workflowID, prefix); isOne {
+			contextName, _, ok = strings.Cut(rest, ":")
+			return contextName, ok && event.ValidateContextName(contextName) == nil
+		}
+	}
+	return "", false
+}
+
 // DeletionID is the workflow id of the deletion of a context: delete:demo.
 func DeletionID(contextName string) string { return "delete:" + contextName }
 

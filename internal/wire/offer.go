@@ -7,7 +7,9 @@ import "github.com/seed-9ed7edd4/chronicle/event"
 const WorkflowOffer = "Offer"
 
 // OfferID returns the workflow id of an offer.
-func OfferID(contextName, id string) string { return "offer:" + contextName + ":" + id }
+func OfferID(contextName, id string) string { return offerPrefix + contextName + ":" + id }
+
+const offerPrefix = "offer:"
 
 // Offer is a setting to look for.
 type Offer struct {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -133,6 +134,12 @@ func TestADeletedContextIsNowhere_Alone(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, w.temporal.ScheduleClient().GetHandle(w.ctx, wire.ScheduleID(c.Name(), scheduled.ID)).Trigger(w.ctx, sdkclient.ScheduleTriggerOptions{}))
 	w.awaitScheduled(c, 1)
+	answer := events[slices.IndexFunc(events, isTag(event.TagAssistantMessage))]
+	system := strings.Repeat(canary+" ", 1000)
+	_, err = c.Evaluate(w.ctx, "again", client.Evaluation{
+		Through: answer.Body.(event.AssistantMessage).ThroughEventID, Answer: answer.ID, System: &system,
+	})
+	require.NoError(t, err)
 
 	log := &syncBuffer{}
 	g := gateway.New(w.client, gateway.Options{Log: slog.New(slog.NewJSONHandler(log, nil))})
@@ -163,7 +170,7 @@ func TestADeletedContextIsNowhere_Alone(t *testing.T) {
 	})
 	t.Log(text)
 	require.Len(t, receipt.DeletedForks, 1)
-	for _, place := range []wire.Place{wire.PlaceLog, wire.PlaceBlobs, wire.PlaceCursors} {
+	for _, place := range []wire.Place{wire.PlaceEvaluations, wire.PlaceLog, wire.PlaceBlobs, wire.PlaceCursors} {
 		require.Positive(t, removedFrom(receipt, place), place)
 	}
 	w.eventually(func() bool {

@@ -35,7 +35,7 @@ func (f files) attach(mediaType, name, data string) event.Event {
 
 // result is an abridged tool result.
 func (f files) result(t require.TestingT, text string) event.Event {
-	ref := f.add([]byte(event.StoredResultHeader("") + text))
+	ref := f.add([]byte(event.StoredResultHeader + text))
 	abridged := text[:10] + event.AbridgedNote(len(text), 10, len(text)-5, strings.TrimPrefix(ref, "sha256/")) + text[len(text)-5:]
 	value, err := json.Marshal(abridged)
 	require.NoError(t, err)
