@@ -149,3 +149,23 @@ func TestBranchesStayInTheirTenant(t *testing.T) {
 		require.ErrorIs(t, err, client.ErrName)
 	}
 }
+
+func TestForksOfForksAreBounded(t *testing.T) {
+	a := newArchivist(t)
+	a.begin(t, "fork-0", 0, "", event.SessionStarted{}, event.UserMessage{Content: "Hello"})
+	for n := range 100 {
+		name, at := fmt.Sprint("fork-", n), n+2
+		next := fmt.Sprint("fork-", n+1)
+		require.NoError(t, a.open(t, name).Fork(t.Context(), event.FormatID(name, at), next))
+		after, behind := a.end(t, next)
+		a.begin(t, next, after, behind, event.UserMessage{Content: "Hello"})
+	}
+	deepest := a.open(t, "fork-100")
+	want := `at: fork-100 has 100 origins (at most 100; send to the context, or export and import it)`
+	require.EqualError(t, deepest.Fork(t.Context(), "fork-100:0102", "next"), want)
+	_, err := deepest.Branch(t.Context(), client.BranchOptions{At: "fork-100:0102"})
+	require.EqualError(t, err, want)
+	got, err := deepest.Branches(t.Context())
+	require.NoError(t, err)
+	require.Len(t, got.Contexts, 101, "no fork is registered")
+}

@@ -14,8 +14,9 @@ import (
 // this event ends as interrupted. Events are not copied: those that only a workflow history contains are
 // archived, and the new context refers to the archive.
 //
-// The error is ErrName, also for a name in another tenant, ErrExists, ErrNoContext, ErrNoEvent, ErrNoArchive or ErrOtherStore, a *event.FieldError
-// if eventID is not an event id of c, or a *GapError if the event is lost.
+// The error is ErrName, also for a name in another tenant, ErrExists, ErrNoContext, ErrNoEvent, ErrNoArchive or
+// ErrOtherStore, a *event.FieldError if eventID is not an event id of c or c has too many origins, or a *GapError if the
+// event is lost.
 func (c *Context) Fork(ctx context.Context, eventID, newName string) error {
 	fork, err := c.client.Open(newName)
 	if err != nil {
@@ -80,6 +81,9 @@ func (c *Context) resumeFrom(ctx context.Context, origin archive.Origin) error {
 
 // startFrom registers a fork and starts its session.
 func (c *Context) startFrom(ctx context.Context, origin archive.Origin) error {
+	if err := c.client.checkDepth(ctx, origin); err != nil {
+		return err
+	}
 	if err := c.register(ctx, archive.Run{ID: archive.ForkID, Origin: &origin}); err != nil {
 		return fmt.Errorf("fork as context %s: %w", c.name, err)
 	}
@@ -87,6 +91,20 @@ func (c *Context) startFrom(ctx context.Context, origin archive.Origin) error {
 		return fmt.Errorf("fork at %s: %w", event.FormatID(origin.ContextName, origin.At), err)
 	}
 	return c.start(ctx)
+}
+
+// checkDepth rejects a fork whose log could not be read.
+func (c *Client) checkDepth(ctx context.Context, origin archive.Origin) error {
+	name := origin.ContextName
+	for range archive.MaxForkDepth {
+		above, err := c.originOf(ctx, name)
+		if err != nil || above == nil {
+			return err
+		}
+		name = above.ContextName
+	}
+	return &event.FieldError{Field: "at", Problem: fmt.Sprintf("%s has %d origins (at most %[2]d; send to the context, or export and import it)",
+		c.context(origin.ContextName).Name(), archive.MaxForkDepth)}
 }
 
 // checkOrigin removes the registration of a fork whose origin was deleted in the meantime. A deletion that begins later

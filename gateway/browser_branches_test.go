@@ -22,9 +22,10 @@ import (
 // branching is a client whose context demo can be forked. It answers each message.
 type branching struct {
 	fakeClient
-	mu    sync.Mutex
-	logs  map[string]*log
-	forks []client.Branch
+	mu     sync.Mutex
+	logs   map[string]*log
+	forks  []client.Branch
+	isGone bool // demo is deleted
 }
 
 func (b *branching) Tenant(string) (*branching, error) { return b, nil }
@@ -43,7 +44,10 @@ func (b *branching) List(context.Context, string) iter.Seq2[client.Summary, erro
 		for _, fork := range b.forks {
 			list = append(list, client.Summary{ContextName: fork.ContextName, Root: "demo", Status: wire.StatusIdle, Model: "gpt-4o-mini"})
 		}
-		for _, s := range append(list, client.Summary{ContextName: "demo", Status: wire.StatusIdle, Model: "gpt-4o-mini"}) {
+		if !b.isGone {
+			list = append(list, client.Summary{ContextName: "demo", Status: wire.StatusIdle, Model: "gpt-4o-mini"})
+		}
+		for _, s := range list {
 			if !yield(s, nil) {
 				return
 			}
@@ -182,6 +186,33 @@ func TestAConversationIsBranchedByKeyboard(t *testing.T) {
 	tab.Type("#search", kb.ArrowDown+kb.Enter)
 	tab.Await(hash("release-notes") + ` && document.querySelector("#list .branches").hidden`)
 	require.Empty(t, tab.Text("#list .branches a:not([hidden] a)"))
+
+	// A root that is deleted is not listed.
+	b.mu.Lock()
+	b.isGone = true
+	b.mu.Unlock()
+	tab.Do(`location.hash = "#demo-3"`)
+	tab.Await(`[...document.querySelectorAll("#list > li > a .name")].map((e) => e.textContent).join() === "release-notes,demo-2"`)
+	require.Equal(t, []string{"demo-3"}, tab.Text("#list .branches:not([hidden]) .name"))
+	b.mu.Lock()
+	b.isGone = false
+	b.mu.Unlock()
+	tab.Await(`[...document.querySelectorAll("#list .branches:not([hidden]) .name")].map((e) => e.textContent).join() === "demo-2,demo-3"`)
+	require.Len(t, tab.Text("#list ul"), 1)
+}
+
+func TestAnAlternativeThatArrivesLateIsRevealed(t *testing.T) {
+	b := &branching{logs: map[string]*log{}, forks: []client.Branch{{ContextName: "demo-2", ForkedFrom: "demo:0001"}}}
+	b.add("demo").record(event.SessionStarted{}, event.UserMessage{Content: "Name a river."}, event.AssistantMessage{Content: "The Rhine."})
+	fork := b.add("demo-2")
+	fork.record(event.SessionStarted{}, event.SessionStarted{ForkedFrom: "demo:0001"})
+	w := serve(t, b, gateway.Options{Page: page.Handler()})
+	tab := browsertest.Start(t).Open(w.server.URL + "/#demo")
+	tab.Await(`document.querySelector(".user-message .switch")?.textContent === "‹1/2›"`)
+	tab.Type(`.user-message [data-key="next"]`, kb.Enter)
+	tab.Await(`location.hash === "#demo-2" && document.querySelector("#entries").innerText.includes("a fork of demo:0001")`)
+	fork.record(event.UserMessage{Content: "Name a sea."})
+	tab.Await(`document.activeElement.closest(".user-message .switch")?.textContent === "‹2/2›"`)
 }
 
 func bodiesOf(events []event.Event) (bodies []event.Body) {

@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/browsertest"
 )
 
 func TestTheDialogDeletesTheContext(t *testing.T) {
@@ -15,6 +17,10 @@ func TestTheDialogDeletesTheContext(t *testing.T) {
 	tab := show(t, l)
 	tab.Click("#delete")
 	tab.Await(`deletion.open && document.getElementById("deletion-title").textContent === "Delete demo?"`)
+	if *screenshots {
+		tab.As(browsertest.Look{Width: 800, Height: 520})
+		tab.Screenshot(filepath.Join("..", "docs", "images", "page-deletion.png"))
+	}
 	tab.Click("#deletion [value='']")
 	tab.Await(`!deletion.open`)
 	require.Empty(t, l.asked())

@@ -26,6 +26,12 @@ func TestThePageSignsInWithATokenAndOut(t *testing.T) {
 	require.Empty(t, visibleIDs(tab, "nav, main"), "nothing else is shown")
 	tab.Type("#token", "chr_wrong\r")
 	tab.Await(`document.querySelector("#sign-in-note").innerText === "This token is unknown, revoked or expired."`)
+	tab.Do(`
+		const fetched = window.fetch;
+		window.fetch = async () => { window.fetch = fetched; return new Response("", { status: 429 }) };
+		document.querySelector("#token").value = ""`)
+	tab.Type("#token", "chr_wrong\r")
+	tab.Await(`document.querySelector("#sign-in-note").innerText === "The gateway responds with 429. Please try again later."`)
 	tab.Do(`document.querySelector("#token").value = ""`)
 	tab.Type("#token", " "+token+"\r")
 	tab.Await(`document.querySelector(".user-message")?.innerText.includes("Hello")`)

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
+	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/terminal"
 )
 
@@ -56,7 +57,7 @@ func runBranches(ctx context.Context, o branchesOptions) error {
 }
 
 func printBranches(w io.Writer, branches []client.Branch) error {
-	forks := map[string][]client.Branch{} // by origin
+	forks := map[string][]client.Branch{} // by the name of the origin without the tenant, which ids of events omit
 	for _, b := range branches[1:] {
 		origin, _, _ := strings.Cut(b.ForkedFrom, ":")
 		forks[origin] = append(forks[origin], b)
@@ -70,7 +71,8 @@ func printBranches(w io.Writer, branches []client.Branch) error {
 			created = b.CreatedAt.Local().Format(time.DateTime)
 		}
 		fmt.Fprintf(table, "%s%s\t%s\t%s\n", strings.Repeat("  ", depth), terminal.Line(b.ContextName), terminal.Line(b.ForkedFrom), created)
-		for _, fork := range forks[b.ContextName] {
+		_, local := event.CutTenant(b.ContextName)
+		for _, fork := range forks[local] {
 			printBelow(fork, depth+1)
 		}
 	}

@@ -31,3 +31,12 @@ demo
 	f.err = client.ErrNoContext
 	require.Equal(t, exit.NoContext, starter(t, f, "", "branches", "-n", "demo").code)
 }
+
+func TestBranchesOfATenantAreATree(t *testing.T) {
+	f := newFakeOf(t, "acme/demo")
+	f.branches.Contexts = []client.Branch{{ContextName: "acme/demo"}, {ContextName: "acme/demo-2", ForkedFrom: "demo:0006"}}
+	require.Equal(t, outcome{0, `CONTEXT        FORKED FROM  CREATED
+acme/demo                   
+  acme/demo-2  demo:0006    
+`, ""}, starter(t, f, "", "branches", "-n", "acme/demo"))
+}

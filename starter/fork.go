@@ -109,7 +109,7 @@ func (o forkOptions) check() error {
 	return checkNewName(o.name, o.Name)
 }
 
-// checkEvent checks the id of an event of the context in a flag.
+// checkEventID checks the id of an event of the context in a flag.
 func (a *app) checkEventID(flag, name, id string) error {
 	if n := event.Counter(id); n == 0 || id != event.FormatID(name, n) {
 		return usagef("%s %q: want the id of an event of this context, like %s (list them with \"%s events -n %s\")",

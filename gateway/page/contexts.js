@@ -92,7 +92,7 @@ export class Contexts {
       if (other === name) item.firstChild.setAttribute("aria-current", "page");
       else item.firstChild.removeAttribute("aria-current");
       const branches = item.querySelector("ul");
-      if (branches) branches.hidden = this.#rootOf(name) !== other;
+      if (branches) branches.hidden = this.#rootOf(name) !== this.#rootOf(other);
     }
   }
 
@@ -118,16 +118,16 @@ export class Contexts {
     if (number === this.#requests) this.#timer = setTimeout(() => this.refresh(), REFRESH_MS);
   }
 
-  // A conversation is one item, with its branches inside, at the place of the first of them.
+  // A conversation is one item, with its branches inside, at the place of the first of them. The first one stands for a
+  // root that is not listed, for example because it is deleted.
   #show({ contexts, next }) {
     const before = this.#items;
-    const roots = new Map(); // names of listed branches, by root
+    const conversations = new Map(); // names of listed contexts, by root
     for (const summary of contexts) {
       const { contextName: name, root = name } = summary;
       this.#summaries.set(name, summary);
-      const branches = roots.get(root) ?? [];
-      if (name !== root) branches.push(name);
-      roots.set(root, branches);
+      if (conversations.has(root)) conversations.get(root).push(name);
+      else conversations.set(root, [name]);
     }
     this.#items = new Map();
     const itemOf = (name) => {
@@ -135,11 +135,16 @@ export class Contexts {
       this.#items.set(name, item);
       return item;
     };
-    arrange($("list"), [...roots].map(([root, branches]) => {
-      const item = itemOf(root);
+    arrange($("list"), [...conversations].map(([root, names]) => {
+      const first = names.includes(root) ? root : names[0];
+      const item = itemOf(first);
+      const branches = names.filter((name) => name !== first).map(itemOf);
+      for (const branch of branches) branch.querySelector("ul")?.remove(); // it was the first
       let inside = item.querySelector("ul");
-      if (!inside && branches.length > 0) item.append((inside = h("ul", { class: "branches", "aria-label": `Branches of ${root}` })));
-      if (inside) arrange(inside, branches.map(itemOf));
+      if (branches.length > 0) {
+        if (!inside) item.append((inside = h("ul", { class: "branches", "aria-label": `Branches of ${first}` })));
+        arrange(inside, branches);
+      } else inside?.remove();
       return item;
     }));
     this.#mark(location.hash.slice(1));
@@ -161,7 +166,7 @@ export class Contexts {
     const status = known === "answering" && this.#waiting === name ? "waiting" : known;
     const branches = item.querySelector("ul")?.childElementCount;
     const text = visible([
-      status, this.#summaries.get(name)?.model, branches && `${branches} branch${branches === 1 ? "" : "es"}`,
+      status, this.#summaries.get(name).model, branches && `${branches} branch${branches === 1 ? "" : "es"}`,
     ].filter(Boolean).join(" · "));
     item.firstChild.className = status ?? "";
     const details = item.querySelector(".details");

@@ -83,6 +83,7 @@ export class Conversation {
   // reveal shows an entry and puts the focus on a control, by default the first one.
   reveal(index, key) {
     while (index < this.#first) this.#addOlder();
+    if (this.#frameRequested) this.#render();
     const { element } = this.#slots[index - this.#first];
     element.scrollIntoView({ block: "nearest" });
     element.querySelector(key ? `[data-key="${key}"]` : "textarea, select, button, summary")?.focus();

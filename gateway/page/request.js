@@ -1,7 +1,7 @@
 import { signIn } from "./signin.js";
 
-// request is fetch without caching. When a session has ended, it never resolves: signing in loads the page again. Its errors are fit for users: a Problem from the
-// gateway, or an unreachable gateway.
+// request is fetch without caching. Its errors are fit for users: a Problem from the gateway, or an
+// unreachable gateway. If the session has ended, it never resolves: signing in loads the page again.
 export async function request(url, options) {
   const response = await fetch(url, { cache: "no-store", ...options }).catch((error) => {
     // The messages of network errors differ between browsers.

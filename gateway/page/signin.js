@@ -57,7 +57,8 @@ $("sign-in").addEventListener("submit", async (event) => {
   const body = JSON.stringify({ token: $("token").value.trim() });
   const response = await fetch("auth/session", { method: "POST", headers: { "Content-Type": "application/json" }, body }).catch(() => undefined);
   if (response?.ok) location.reload();
-  else showNote(response?.status === 401 ? "This token is unknown, revoked or expired." : "The gateway is unreachable. Please try again.");
+  else if (response?.status === 401) showNote("This token is unknown, revoked or expired.");
+  else showNote(`The gateway ${response ? `responds with ${response.status}` : "is unreachable"}. Please try again later.`);
 });
 
 $("sign-out").addEventListener("click", async () => {

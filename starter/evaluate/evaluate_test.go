@@ -186,9 +186,18 @@ func TestAnEvaluationContinuesWhereItWasCut(t *testing.T) {
 
 	_, err = evaluate.Open(path, evaluate.Settings{})
 	require.EqualError(t, err, "results "+path+": another provider, model or system prompt (name another file)")
-	require.NoError(t, os.WriteFile(path, []byte("{}\n"), 0o600))
-	_, err = evaluate.Open(path, settings)
-	require.EqualError(t, err, "results "+path+": line 1: not the results of an evaluation (name another file)")
+}
+
+func TestOtherFilesAreNotChanged(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "eval.jsonl")
+	for _, data := range []string{"{}\n", "notes", "notes\nmore"} {
+		require.NoError(t, os.WriteFile(path, []byte(data), 0o600))
+		_, err := evaluate.Open(path, evaluate.Settings{})
+		require.EqualError(t, err, "results "+path+": line 1: not the results of an evaluation (name another file)")
+		kept, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, data, string(kept))
+	}
 }
 
 func TestARunEndsWithItsContext(t *testing.T) {

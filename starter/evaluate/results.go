@@ -78,36 +78,29 @@ func (r *Results) load(settings Settings) error {
 	if err != nil {
 		return err
 	}
-	end := bytes.LastIndexByte(data, '\n') + 1 // the last line may have been cut off
-	if err := errors.Join(r.file.Truncate(int64(end)), seek(r.file, int64(end))); err != nil {
-		return err
+	if len(data) == 0 {
+		r.header = header{ID: rand.Text(), Settings: settings}
+		return r.write(r.header)
 	}
+	end := bytes.LastIndexByte(data, '\n') + 1 // the last line may have been cut off
 	for i, line := range bytes.Split(bytes.TrimSuffix(data[:end], []byte("\n")), []byte("\n")) {
-		switch {
-		case end == 0:
-			r.header = header{ID: rand.Text(), Settings: settings}
-			return r.write(r.header)
-		case i == 0:
+		if i == 0 {
 			if err := json.Unmarshal(line, &r.header); err != nil || r.header.ID == "" {
 				return errors.New("line 1: not the results of an evaluation (name another file)")
 			}
 			if !reflect.DeepEqual(r.header.Settings, settings) {
 				return errors.New("another provider, model or system prompt (name another file)")
 			}
-		default:
-			var one resultLine
-			if err := json.Unmarshal(line, &one); err != nil {
-				return fmt.Errorf("line %d: %w", i+1, err)
-			}
-			r.add(one)
+			continue
 		}
+		var one resultLine
+		if err := json.Unmarshal(line, &one); err != nil {
+			return fmt.Errorf("line %d: %w", i+1, err)
+		}
+		r.add(one)
 	}
-	return nil
-}
-
-func seek(file *os.File, offset int64) error {
-	_, err := file.Seek(offset, io.SeekStart)
-	return err
+	_, err = r.file.Seek(int64(end), io.SeekStart)
+	return errors.Join(r.file.Truncate(int64(end)), err)
 }
 
 func (r *Results) add(one resultLine) {

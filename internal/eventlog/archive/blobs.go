@@ -28,7 +28,7 @@ func (a *Archive) Blobs(contextName string) *Blobs {
 // [blobs.Folder.Get].
 func (b *Blobs) Get(ctx context.Context, ref blobs.Ref) ([]byte, error) {
 	data, err := b.Folder.Get(ctx, ref)
-	for depth, fork := 0, b.contextName; errors.Is(err, blobs.ErrNotFound) && depth < maxForkDepth; depth++ {
+	for depth, fork := 0, b.contextName; errors.Is(err, blobs.ErrNotFound) && depth < MaxForkDepth; depth++ {
 		origin, originErr := b.archive.origin(ctx, fork)
 		if originErr != nil {
 			return nil, fmt.Errorf("look for blob %s: %w", ref, originErr)

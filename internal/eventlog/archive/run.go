@@ -64,7 +64,8 @@ func (p Part) ArchivedThrough() int {
 // Segments returns the number of segments that a reader of the part needs.
 func (p Part) Segments() int { return len(cover(p.spans, p.After+1, p.Through)) }
 
-const maxForkDepth = 100 // of forks of forks
+// MaxForkDepth is the maximum number of origins of a fork: its origin, the origin of that one, and so on.
+const MaxForkDepth = 100
 
 // Register registers a run as the successor of the newest one in the folder. It fails with
 // [blobs.ErrExists] if another run was registered after the folder was listed. It lists the run of a fork
@@ -121,8 +122,8 @@ func (f *Folder) view(ctx context.Context, runID string, after, forkDepth int) (
 	}
 	var shared []Part
 	if after < origin.At {
-		if forkDepth == maxForkDepth {
-			return nil, fmt.Errorf("read the origin of context %s: fork depth exceeds %d", f.contextName, maxForkDepth)
+		if forkDepth == MaxForkDepth {
+			return nil, fmt.Errorf("read the origin of context %s: fork depth exceeds %d", f.contextName, MaxForkDepth)
 		}
 		of, err := f.archive.Folder(ctx, origin.ContextName)
 		if err == nil {

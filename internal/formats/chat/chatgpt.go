@@ -152,7 +152,7 @@ const maxSlug = 60 // bytes
 func (c Conversation) ContextName() string {
 	slug := notInSlug.ReplaceAllString(strings.ToLower(c.Title), "-")
 	slug = strings.Trim(slug[:min(len(slug), maxSlug)], "-")
-	id := strings.ReplaceAll(notInSlug.ReplaceAllString(strings.ToLower(c.ID), ""), "-", "")
+	id := notInSlug.ReplaceAllString(strings.ToLower(c.ID), "")
 	return strings.Trim(cmp.Or(slug, "chatgpt")+"-"+id[:min(len(id), 8)], "-")
 }
 
