@@ -310,9 +310,8 @@ func (c *conversation) exactCall(i int) string {
 const exactThought = "I should look."
 
 // stubborn asks one of the servers that refuse content. They answer in the end.
-func (c *conversation) stubborn() {
+func (c *conversation) stubborn(id string) {
 	host := map[string]string{"exact": exactHost, "blind": blindHost}
-	id := c.pick("server", "exact", "blind")
 	if p := c.session.Reduced.Config.Primary; p.ProviderID != id {
 		c.input(event.SetProviderConfig{ProviderID: id, Model: "m", BaseURL: "http://" + host[id] + "/v1"})
 	}
