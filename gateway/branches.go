@@ -2,10 +2,12 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -76,13 +78,28 @@ func decodeFork(body []byte) (client.BranchOptions, error) {
 		err = errors.New("more than one value")
 	}
 	if err != nil {
-		return client.BranchOptions{}, badRequest("the body is invalid: %v", err)
+		return client.BranchOptions{}, badRequest("the body is invalid: %s", plainJSONError(err))
 	}
 	options := client.BranchOptions{Name: in.Name, At: in.At, Before: in.Before, Regenerate: in.Regenerate}
 	if len(in.Events) > 0 {
 		options.Events, err = event.DecodeInput(in.Events)
 	}
 	return options, err
+}
+
+// plainJSONError describes an error of encoding/json without types of Go.
+func plainJSONError(err error) string {
+	var mismatch *json.UnmarshalTypeError
+	if !errors.As(err, &mismatch) {
+		return strings.TrimPrefix(err.Error(), "json: ")
+	}
+	kind, _, _ := strings.Cut(mismatch.Value, " ") // of a number, the digits follow
+	got := map[string]string{"array": "an array", "object": "an object", "bool": "a boolean"}[kind]
+	got = cmp.Or(got, "a "+kind)
+	if mismatch.Field == "" {
+		return "want a JSON object, got " + got
+	}
+	return mismatch.Field + ": want a string, got " + got
 }
 
 // readBranches reads the contexts that share a part of the log by forks, and where their logs part.

@@ -44,6 +44,17 @@ func TestForkProblems(t *testing.T) {
 	for _, body := range []string{"{", `[]`, `{"at":1}`, `{"at":"demo:0001"}{}`, `{"ta":"demo:0001"}`} {
 		require.Equal(t, http.StatusBadRequest, w.do(http.MethodPost, "/contexts/demo/fork", body).status, body)
 	}
+	for body, want := range map[string]string{
+		`[]`:                 `"the body is invalid: want a JSON object, got an array"`,
+		`7`:                  `"the body is invalid: want a JSON object, got a number"`,
+		`"x"`:                `"the body is invalid: want a JSON object, got a string"`,
+		`true`:               `"the body is invalid: want a JSON object, got a boolean"`,
+		`{"at":1}`:           `"the body is invalid: at: want a string, got a number"`,
+		`{"name":{}}`:        `"the body is invalid: name: want a string, got an object"`,
+		`{"ta":"demo:0001"}`: `"the body is invalid: unknown field \"ta\""`,
+	} {
+		require.Contains(t, w.do(http.MethodPost, "/contexts/demo/fork", body).body, `"detail":`+want)
+	}
 	require.Equal(t, http.StatusUnprocessableEntity, w.do(http.MethodPost, "/contexts/demo/fork", `{"at":"demo:0001","events":[{"_tag":"SessionEnded"}]}`).status)
 	for name, test := range map[string]struct {
 		created client.Branched

@@ -72,7 +72,7 @@ configuration.`,
 	flags := command.Flags()
 	flags.StringArrayVarP(&o.names, "name", "n", nil, "`NAME` of a context"+nameRule+"; may be repeated")
 	flags.StringVar(&o.query, "contexts", "", "Temporal list `FILTER` of the contexts, as in \"starter list --query\"; empty: all contexts")
-	providerFlags(command, &o.provider)
+	providerFlags(command, &o.provider, "required without --system")
 	flags.StringVar(&o.system, "system", "", "system prompt `TEXT` of the candidate; empty: none (default: the recorded one)")
 	flags.StringVarP(&o.output, "output", "o", "eval", "`PATH` of the files of the evaluation, without extension")
 	flags.StringVar(&o.measure, "measure", string(evaluate.Words), "`MEASURE` of the agreement: exact, normalized or words")
@@ -161,8 +161,8 @@ func runEval(ctx context.Context, o evalOptions) error {
 	case failed > 0:
 		return fmt.Errorf("eval: %s not answered, the first with %s (see %s.html; the same command asks again)",
 			count(failed, "request"), report.FirstError(), o.output)
-	case agreement < o.minAgreement:
-		return fmt.Errorf("eval: the agreement of %s is %.3f (want %v or more)", settings.Name(), agreement, o.minAgreement)
+	case evaluate.Below(agreement, o.minAgreement):
+		return fmt.Errorf("eval: the agreement of %s is %s (want %v or more)", settings.Name(), evaluate.Decimal(agreement), o.minAgreement)
 	}
 	return nil
 }
@@ -172,12 +172,18 @@ func (o evalOptions) questions(ctx context.Context, c contextClient) (questions 
 	if o.hasQuery {
 		for summary, err := range c.List(ctx, o.query) {
 			if err != nil {
-				return nil, listOptions{app: o.app, query: o.query}.explain(err)
+				return nil, explainFilter("--contexts", o.query, err)
 			}
 			names = append(names, summary.ContextName)
 		}
 		slices.Sort(names) // the order of a list changes
 	}
+	seen := map[string]bool{}
+	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		isRepeated := seen[name]
+		seen[name] = true
+		return isRepeated
+	})
 	for _, name := range names {
 		of, err := c.Open(name)
 		if err != nil {

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -66,6 +68,25 @@ func TestEvalComparesAnswers(t *testing.T) {
 	got = starter(t, asksNothing, "", append(args, "--json", "--measure", "exact")...)
 	require.NoError(t, json.Unmarshal([]byte(got.out), &report))
 	require.Zero(t, report.Candidate.Agreement)
+}
+
+func TestEvalAsksTheQuestionsOfARepeatedNameOnce(t *testing.T) {
+	_, args := evalIn(t)
+	got := starter(t, evaluated(t, "Hi", "Hi"), "", append(args, "-n", "demo")...)
+	require.Zero(t, got.code, got.errOut)
+	require.Contains(t, got.out, "1 answer of 1 context, ")
+}
+
+// invalidFilter is like an error of the Temporal API.
+type invalidFilter struct{ error }
+
+func (invalidFilter) Status() *status.Status { return status.New(codes.InvalidArgument, "") }
+
+func TestEvalNamesTheFlagOfAnInvalidFilter(t *testing.T) {
+	c := &fakeClient{context: newFake(t), listErr: invalidFilter{errors.New("invalid query")}}
+	got := starterWith(t, t.Context(), c, strings.NewReader(""), "eval", "--contexts", "Bad = ", "--system", "x", "-o", filepath.Join(t.TempDir(), "eval"))
+	require.Equal(t, exit.Usage, got.code)
+	require.Contains(t, got.errOut, `--contexts "Bad = ": invalid query`)
 }
 
 func TestEvalAsksAgainWhatFailed(t *testing.T) {

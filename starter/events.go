@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -87,24 +88,31 @@ func runEvents(ctx context.Context, o eventsOptions) error {
 
 // findFrom fails if the log lacks the event of --from: no event would follow it.
 func (o eventsOptions) findFrom(ctx context.Context, log conversation) error {
-	read := func(from string) iter.Seq2[event.Event, error] {
+	read := func(ctx context.Context, from string) iter.Seq2[event.Event, error] {
 		if o.run != "" {
 			return log.RunEvents(ctx, o.run, from)
 		}
 		return log.Events(ctx, from)
 	}
+	return findEvent(ctx, read, "--from", o.name, o.from)
+}
+
+var errNotInLog = errors.New("not in the log")
+
+// findEvent fails with errNotInLog if a log lacks the event of a flag.
+func findEvent(ctx context.Context, read func(context.Context, string) iter.Seq2[event.Event, error], flag, name, id string) error {
 	before := ""
-	if n := event.Counter(o.from); n > 1 {
-		before = event.FormatID(o.name, n-1)
+	if n := event.Counter(id); n > 1 {
+		before = event.FormatID(name, n-1)
 	}
-	for e, err := range read(before) {
-		if err != nil || e.ID == o.from {
+	for e, err := range read(ctx, before) {
+		if err != nil || e.ID == id {
 			return err
 		}
 		break
 	}
 	last := ""
-	for e, err := range read("") {
+	for e, err := range read(ctx, "") {
 		if err != nil {
 			return err
 		}
@@ -113,7 +121,7 @@ func (o eventsOptions) findFrom(ctx context.Context, log conversation) error {
 	if last == "" {
 		return nil // no event is recorded yet, and a note says that input waits
 	}
-	return fmt.Errorf("--from %s: not in the log (it has %s to %s)", o.from, event.FormatID(o.name, 1), last)
+	return fmt.Errorf("%s %s: %w (it has %s to %s)", flag, id, errNotInLog, event.FormatID(name, 1), last)
 }
 
 func (o eventsOptions) print(events iter.Seq2[event.Event, error]) error {

@@ -202,6 +202,19 @@ func TestRejectedImportSaysWhatToDo(t *testing.T) {
 		starter(t, f, `{"_tag":"UserMessage","content":"Hello"}`, "import", "-n", "demo", "-"))
 }
 
+func TestImportSkipsInvalidConversations(t *testing.T) {
+	const message = `"mapping":{"a":{"message":{"author":{"role":"user"},"content":{"parts":["Hi"]}}}}`
+	export := `[{"title":"First","id":"1",` + message + `},{"title":"Broken","id":"2"},{"title":"Last","id":"3",` + message + `}]`
+	c := &fakeClient{context: newFakeOf(t, "first-1"), others: []*fakeContext{newFakeOf(t, "broken-2"), newFakeOf(t, "last-3")}}
+	require.Equal(t, outcome{exit.Failure, "", "imported 1 event into context first-1\n" +
+		"starter: conversation \"Broken\": element 2 of the export: mapping: missing\n" +
+		"imported 1 event into context last-3\n" +
+		"starter: import -: 1 conversation not imported\n"},
+		starterWith(t, t.Context(), c, strings.NewReader(export), "import", "-", "--all"))
+	require.Equal(t, outcome{0, "", "imported 1 event into context last-3\n"},
+		starterWith(t, t.Context(), c, strings.NewReader(export), "import", "-", "--conversation", "Last"))
+}
+
 const exportOfChatGPT = "../internal/formats/chat/testdata/conversations.json"
 
 func TestImportReadsAnExportOfChatGPT(t *testing.T) {

@@ -356,6 +356,7 @@ type fakeClient struct {
 	context *fakeContext
 	others  []*fakeContext
 	list    []client.Summary
+	listErr error
 	query   string
 	// schedules are those that Schedules lists.
 	schedules []client.Schedule
@@ -378,6 +379,10 @@ func (c *fakeClient) Open(name string) (conversation, error) {
 func (c *fakeClient) List(_ context.Context, query string) iter.Seq2[client.Summary, error] {
 	c.query = query
 	return func(yield func(client.Summary, error) bool) {
+		if c.listErr != nil {
+			yield(client.Summary{}, c.listErr)
+			return
+		}
 		for _, s := range c.list {
 			if !yield(s, nil) {
 				return

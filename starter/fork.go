@@ -72,8 +72,16 @@ func runFork(ctx context.Context, o forkOptions) error {
 	if err != nil {
 		return err
 	}
+	if o.Before != "" { // else the event after the newest one would be accepted
+		if err := o.findPoint(ctx, from); err != nil {
+			return err
+		}
+	}
 	created, err := from.Branch(ctx, o.BranchOptions)
 	if errors.Is(err, client.ErrNoEvent) {
+		if missing := o.findPoint(ctx, from); missing != nil {
+			return missing
+		}
 		return fmt.Errorf("%w (list the events with \"%s events -n %s\")", err, o.program(), o.name)
 	}
 	if err != nil && created.ContextName != "" {
@@ -89,14 +97,34 @@ func runFork(ctx context.Context, o forkOptions) error {
 	return nil
 }
 
+type forkPoint struct{ flag, id string }
+
+// points returns the flags of which one is set.
+func (o forkOptions) points() []forkPoint {
+	return []forkPoint{{"--at", o.At}, {"--before", o.Before}, {"--regenerate", o.Regenerate}}
+}
+
+// findPoint fails if the log lacks the event of the fork. Other errors are those of the fork.
+func (o forkOptions) findPoint(ctx context.Context, from conversation) error {
+	for _, p := range o.points() {
+		if p.id == "" {
+			continue
+		}
+		if err := findEvent(ctx, from.Events, p.flag, o.name, p.id); errors.Is(err, errNotInLog) {
+			return err
+		}
+	}
+	return nil
+}
+
 func (o forkOptions) check() error {
 	points := 0
-	for flag, id := range map[string]string{"--at": o.At, "--before": o.Before, "--regenerate": o.Regenerate} {
-		if id == "" {
+	for _, p := range o.points() {
+		if p.id == "" {
 			continue
 		}
 		points++
-		if err := o.checkEventID(flag, o.name, id); err != nil {
+		if err := o.checkEventID(p.flag, o.name, p.id); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -47,6 +48,28 @@ func TestForkRejectsInvalidArguments(t *testing.T) {
 		require.Equal(t, exit.Usage, starter(t, f, "", append([]string{"fork", "-n", "demo"}, args...)...).code, args)
 	}
 	require.Empty(t, f.branched)
+}
+
+func TestForkRejectsAnEventThatIsNotInTheLog(t *testing.T) {
+	f := newFake(t)
+	f.recordBodies(event.SessionStarted{}, event.UserMessage{Content: "Hello"}, event.Note{Kind: event.NoteSystem, Content: "Bye"})
+	f.err = fmt.Errorf("fork at demo:9998: archive context demo: %w: the history of run 1 ends at demo:0003, before demo:9998", client.ErrNoEvent)
+	for _, flag := range []string{"--at", "--before", "--regenerate"} {
+		require.Equal(t, outcome{exit.Failure, "", "starter: " + flag + " demo:9999: not in the log (it has demo:0001 to demo:0003)\n"},
+			starter(t, f, "", "fork", "-n", "demo", flag, "demo:9999"))
+	}
+
+	f.err, f.branched = nil, nil
+	require.Equal(t, outcome{exit.Failure, "", "starter: --before demo:0004: not in the log (it has demo:0001 to demo:0003)\n"},
+		starter(t, f, "", "fork", "-n", "demo", "--before", "demo:0004"))
+	require.Empty(t, f.branched)
+}
+
+func TestForkReportsTheFirstInvalidFlag(t *testing.T) {
+	for range 20 {
+		got := starter(t, newFake(t), "", "fork", "-n", "demo", "--regenerate", "3", "--before", "2", "--at", "1")
+		require.Contains(t, got.errOut, `--at "1": `)
+	}
 }
 
 func TestCommandsTakeTheFullNameOfAContext(t *testing.T) {

@@ -50,7 +50,7 @@ func runList(ctx context.Context, o listOptions) error {
 	if o.json {
 		for summary, err := range c.List(ctx, o.query) {
 			if err != nil {
-				return o.explain(err)
+				return explainFilter("--query", o.query, err)
 			}
 			if err := o.printJSON(summary); err != nil {
 				return err
@@ -61,14 +61,15 @@ func runList(ctx context.Context, o listOptions) error {
 	return o.printTable(ctx, c)
 }
 
-func (o listOptions) explain(err error) error {
+// explainFilter names the flag of a list filter that Temporal rejects.
+func explainFilter(flag, filter string, err error) error {
 	// Errors of the Temporal API implement this interface; its packages are not imported here.
 	var rejected interface {
 		error
 		Status() *status.Status
 	}
-	if o.query != "" && errors.As(err, &rejected) && rejected.Status().Code() == codes.InvalidArgument {
-		return usagef("--query %q: %s", o.query, rejected.Error())
+	if filter != "" && errors.As(err, &rejected) && rejected.Status().Code() == codes.InvalidArgument {
+		return usagef("%s %q: %s", flag, filter, rejected.Error())
 	}
 	return err
 }
@@ -77,7 +78,7 @@ func (o listOptions) printTable(ctx context.Context, c contextClient) error {
 	var summaries []client.Summary
 	for summary, err := range c.List(ctx, o.query) {
 		if err != nil {
-			return o.explain(err)
+			return explainFilter("--query", o.query, err)
 		}
 		summaries = append(summaries, summary)
 	}

@@ -47,7 +47,7 @@ with --json as one object per turn, followed by the totals.`,
 	flags := command.Flags()
 	flags.StringVar(&o.at, "at", "", "stop at the event with this `ID`, like demo:0012 (default: the whole log)")
 	flags.StringVar(&o.as, "as", "", "`NAME` of the new context; required")
-	providerFlags(command, &o.provider)
+	providerFlags(command, &o.provider, "required")
 	flags.StringVar(&o.system, "system", "", "system prompt `TEXT`; empty: none (default: that of the context)")
 	flags.BoolVar(&o.json, "json", false, "print one JSON object per line")
 	return command

@@ -38,7 +38,7 @@ with --fallback, to no fallback.`,
 			return nil
 		},
 	}
-	providerFlags(command, &body)
+	providerFlags(command, &body, "required")
 	flags := command.Flags()
 	floatField(flags, &body.Temperature, "temperature", "",
 		"sampling temperature, a `NUMBER` from 0 to 2 (default: the provider's)")
@@ -54,11 +54,12 @@ var presets = []string{
 	"anthropic", "cerebras", "deepseek", "gemini", "groq", "llamacpp", "mistral", "ollama", "openai", "openrouter", "together", "vllm",
 }
 
-func providerFlags(command *cobra.Command, body *event.SetProviderConfig) {
+// providerFlags adds the flags of a provider. The help says when those of the provider and the model are required.
+func providerFlags(command *cobra.Command, body *event.SetProviderConfig, required string) {
 	flags := command.Flags()
 	flags.StringVar(&body.ProviderID, "provider", "",
-		"`ID` of the provider: a preset ("+strings.Join(presets, ", ")+"), a provider configured on the worker, or any name with --base-url; required")
-	flags.StringVar(&body.Model, "model", "", "`MODEL` name at the provider; required")
+		"`ID` of the provider: a preset ("+strings.Join(presets, ", ")+"), a provider configured on the worker, or any name with --base-url; "+required)
+	flags.StringVar(&body.Model, "model", "", "`MODEL` name at the provider; "+required)
 	flags.StringVar(&body.APIKeyRef, "api-key-ref", "",
 		"reference to the key on the worker, `env:NAME` or file:/absolute/path, never the key itself; the operator must have configured it for the URL (default: the provider's)")
 	flags.StringVar(&body.BaseURL, "base-url", "",

@@ -210,6 +210,23 @@ func TestARunEndsWithItsContext(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
+func TestAgreementsAreFormattedWithoutErrorsOfFloats(t *testing.T) {
+	tenths := 0.0
+	for range 8 {
+		tenths += 0.1
+	}
+	require.Less(t, tenths, 0.8)
+	for agreement, want := range map[float64][2]string{
+		0: {"0%", "0.000"}, 0.29: {"29%", "0.290"}, 0.57: {"57%", "0.570"}, tenths: {"80%", "0.800"},
+		0.7999: {"79%", "0.799"}, 0.9999: {"99%", "0.999"}, 1: {"100%", "1.000"},
+	} {
+		require.Equal(t, want, [2]string{evaluate.Percent(agreement), evaluate.Decimal(agreement)})
+	}
+	require.False(t, evaluate.Below(tenths, 0.8))
+	require.False(t, evaluate.Below(1.0/3, 1.0/3))
+	require.True(t, evaluate.Below(0.7999, 0.8))
+}
+
 func TestTheReportComparesAnswersSafely(t *testing.T) {
 	questions := evaluate.QuestionsOf("demo", recorded)
 	questions[0].Text = "<script>alert(1)</script>"

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"math"
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
@@ -105,7 +106,17 @@ func (r Report) FirstError() string {
 }
 
 // Percent formats an agreement like 87%. It rounds down, so that 100% means that all agree.
-func Percent(agreement float64) string { return fmt.Sprintf("%d%%", int(100*agreement)) }
+func Percent(agreement float64) string { return fmt.Sprintf("%d%%", int(billionths(agreement)/1e7)) }
+
+// Decimal formats an agreement like 0.874. It rounds down, so that it does not show a minimum that was not reached.
+func Decimal(agreement float64) string {
+	return fmt.Sprintf("%.3f", math.Floor(billionths(agreement)/1e6)/1e3)
+}
+
+// Below reports whether an agreement is below a minimum by more than the error of a sum.
+func Below(agreement, minimum float64) bool { return billionths(agreement) < billionths(minimum) }
+
+func billionths(agreement float64) float64 { return math.Round(agreement * 1e9) }
 
 // Cost formats the sum of the known prices; "unknown" if none is.
 func (s Sum) Cost() string {

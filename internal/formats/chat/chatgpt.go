@@ -26,6 +26,7 @@ type Conversation struct {
 	created   seconds
 	mapping   map[string]node // by id: a tree, in which each edited message and each repeated answer is a branch
 	current   string          // id of the leaf of the current branch
+	err       error           // why the conversation cannot be read
 }
 
 type node struct {
@@ -64,15 +65,19 @@ var ErrNoMessages = errors.New("has no messages")
 var errExport = errors.New("the input is an export of ChatGPT (set --conversation or --all)")
 
 // Conversations reads conversations.json of an export of ChatGPT: an array of conversations, or one of them. It holds
-// one conversation in memory. An error comes last.
+// one conversation in memory. An error comes last. That of an invalid conversation is in its log, unless it is the first: then
+// the input is no export.
 func Conversations(r io.Reader) iter.Seq2[Conversation, error] {
 	return func(yield func(Conversation, error) bool) {
 		count := 0
 		err := eachConversation(r, func(raw json.RawMessage) error {
 			count++
-			c, err := decodeConversation(raw)
-			if err != nil {
-				return fmt.Errorf("conversation %d: %w", count, err)
+			c := decodeConversation(raw)
+			if c.err != nil && count == 1 {
+				return fmt.Errorf("conversation 1: %w (want conversations.json of an export of ChatGPT)", c.err)
+			}
+			if c.err != nil {
+				c.err = fmt.Errorf("element %d of the export: %w", count, c.err)
 			}
 			if !yield(c, nil) {
 				return errEnough
@@ -120,7 +125,7 @@ func eachConversation(r io.Reader, take func(json.RawMessage) error) error {
 	return nil
 }
 
-func decodeConversation(raw json.RawMessage) (Conversation, error) {
+func decodeConversation(raw json.RawMessage) Conversation {
 	var in struct {
 		ID             string          `json:"id"`
 		ConversationID string          `json:"conversation_id"`
@@ -129,18 +134,19 @@ func decodeConversation(raw json.RawMessage) (Conversation, error) {
 		CurrentNode    string          `json:"current_node"`
 		Mapping        map[string]node `json:"mapping"`
 	}
-	if err := json.Unmarshal(raw, &in); err != nil && !errors.As(err, new(*json.UnmarshalTypeError)) {
-		return Conversation{}, err
+	err := json.Unmarshal(raw, &in)
+	if errors.As(err, new(*json.UnmarshalTypeError)) {
+		err = nil // the field keeps its zero value
 	}
-	if in.Mapping == nil {
-		return Conversation{}, problem("mapping", "missing (want conversations.json of an export of ChatGPT)")
+	if err == nil && in.Mapping == nil {
+		err = problem("mapping", "missing")
 	}
 	id := cmp.Or(in.ConversationID, in.ID)
 	if id == "" {
 		sum := sha256.Sum256(raw)
 		id = hex.EncodeToString(sum[:])
 	}
-	return Conversation{ID: id, Title: in.Title, created: in.CreateTime, mapping: in.Mapping, current: in.CurrentNode}, nil
+	return Conversation{ID: id, Title: in.Title, created: in.CreateTime, mapping: in.Mapping, current: in.CurrentNode, err: err}
 }
 
 var notInSlug = regexp.MustCompile(`[^a-z0-9]+`)
@@ -199,6 +205,9 @@ func (c Conversation) branch() (messages []*nodeMessage) {
 }
 
 func (c Conversation) events() ([]event.Event, error) {
+	if c.err != nil {
+		return nil, c.err
+	}
 	g := exported{dialogue: dialogue{open: map[string]bool{}}}
 	for _, m := range c.branch() {
 		before := len(g.events)

@@ -68,13 +68,13 @@ func TestAConversationWithoutMessagesIsAnError(t *testing.T) {
 
 func TestInvalidExportsAreExplained(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                         "the input has no conversations: EOF",
-		"x":                        "is not JSON: invalid character 'x' looking for beginning of value",
-		"[{]":                      "is not JSON: invalid character ']' looking for beginning of object key string",
-		"[]x":                      "",
-		`[{"mapping":{}}`:          "is not JSON: EOF",
-		`[{"mapping":{}},{"a":1}]`: "conversation 2: mapping: missing (want conversations.json of an export of ChatGPT)",
-		` {"messages":[]}`:         "conversation 1: mapping: missing (want conversations.json of an export of ChatGPT)",
+		"":                   "the input has no conversations: EOF",
+		"x":                  "is not JSON: invalid character 'x' looking for beginning of value",
+		"[{]":                "is not JSON: invalid character ']' looking for beginning of object key string",
+		"[]x":                "",
+		`[{"mapping":{}}`:    "is not JSON: EOF",
+		`[7,{"mapping":{}}]`: "conversation 1: mapping: missing (want conversations.json of an export of ChatGPT)",
+		` {"messages":[]}`:   "conversation 1: mapping: missing (want conversations.json of an export of ChatGPT)",
 	} {
 		var last error
 		for _, err := range chat.Conversations(strings.NewReader(text)) {
@@ -86,6 +86,31 @@ func TestInvalidExportsAreExplained(t *testing.T) {
 		}
 		require.EqualError(t, last, want, text)
 	}
+}
+
+func TestAnInvalidConversationDoesNotEndAnExport(t *testing.T) {
+	const valid = `{"title":"Valid","mapping":{"a":{"message":{"author":{"role":"user"},"content":{"parts":["Hi"]}}}}}`
+	text := `[` + valid + `,{"title":"Broken","id":"b"},7,null,{"title":"List","mapping":[]},` + valid + `]`
+	var got []string
+	for c, err := range chat.Conversations(strings.NewReader(text)) {
+		require.NoError(t, err)
+		require.NoError(t, event.ValidateContextName(c.ContextName()))
+		for e, err := range c.Log("demo", importedAt) {
+			if err != nil {
+				got = append(got, err.Error())
+				continue
+			}
+			got = append(got, e.ID)
+		}
+	}
+	require.Equal(t, []string{
+		"demo:0001",
+		`conversation "Broken": element 2 of the export: mapping: missing`,
+		`conversation "": element 3 of the export: mapping: missing`,
+		`conversation "": element 4 of the export: mapping: missing`,
+		`conversation "List": element 5 of the export: mapping: missing`,
+		"demo:0001",
+	}, got)
 }
 
 func TestReadRecognizesAnExport(t *testing.T) {
