@@ -50,14 +50,18 @@ func (g *Gateway) identify(w http.ResponseWriter, r *http.Request, route route) 
 	if g.options.Auth != nil {
 		identity, err = g.options.Auth.Authenticate(r)
 	}
-	g.audit(w, r, route.operation(), identity)
+	operation, roles := route.operation(), route.roles
+	if operation == "closeContext" && isPurge(r) {
+		operation, roles = "purge", []auth.Role{auth.RoleAdmin}
+	}
+	g.audit(w, r, operation, identity)
 	switch {
 	case g.options.Auth == nil:
 		return identity, nil
 	case err != nil:
 		return identity, g.credentialProblem(w, r, err)
-	case !slices.ContainsFunc(route.roles, identity.Has):
-		return identity, missingRole(route.roles...)
+	case !slices.ContainsFunc(roles, identity.Has):
+		return identity, missingRole(roles...)
 	}
 	return identity, nil
 }

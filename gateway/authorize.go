@@ -43,7 +43,7 @@ func reserved(e event.Event) error {
 		field = "value"
 	}
 	if e.BlobRef() != "" {
-		// The bytes may be those of another tenant.
+		// A reference to bytes of the origin of a fork is lost when the origin is deleted.
 		return &event.FieldError{Tag: e.Tag(), Field: field, Problem: "references to stored bytes are not accepted from clients (send the bytes)"}
 	}
 	if settings != nil {

@@ -48,10 +48,13 @@ func TestAnUnclearPurgeDeletesNothing(t *testing.T) {
 func TestAPurgeRequiresTheRoleAdmin(t *testing.T) {
 	l := newLog()
 	w := serve(t, eachTenant{"acme": {log: l}}, gateway.Options{Auth: claims{}})
-	got := w.do(http.MethodDelete, "/contexts/demo?purge=true", "", by("acme", auth.RoleWrite)...)
-	require.Equal(t, http.StatusForbidden, got.status, got.body)
-	require.Empty(t, l.calls)
-	got = w.do(http.MethodDelete, "/contexts/demo?purge=true", "", by("acme", auth.RoleAdmin)...)
+	for _, role := range []auth.Role{auth.RoleRead, auth.RoleWrite} {
+		got := w.do(http.MethodDelete, "/contexts/demo?purge=true", "", by("acme", role)...)
+		require.Equal(t, http.StatusForbidden, got.status, got.body)
+		require.Contains(t, got.body, "lacks the role admin")
+		require.Empty(t, l.calls)
+	}
+	got := w.do(http.MethodDelete, "/contexts/demo?purge=true", "", by("acme", auth.RoleAdmin)...)
 	require.Equal(t, http.StatusAccepted, got.status, got.body)
 	require.Equal(t, []string{"delete "}, l.calls)
 }

@@ -245,6 +245,8 @@ func TestMessages(t *testing.T) {
 	plain("serve", "--auth", "proxy", "--proxy-secret-file", "missing.txt")
 	plain("serve", "--auth", "proxy", "--proxy-secret-file", "empty.txt", "--listen", "127.0.0.1:0")
 	plain("serve", "--auth", "tokens", "--session-key-file", "log.jsonl", "--listen", "127.0.0.1:0", "--default-role", "owner")
+	plain("serve", "--auth", "tokens", "--tokens", "missing.jsonl", "--listen", "127.0.0.1:0")
+	plain("serve", "--auth", "tokens", "--tokens", "log.jsonl", "--listen", "127.0.0.1:0")
 	plain("serve", "--oidc-issuer", "https://provider.example")
 	plain("serve", "--tls-cert", "cert.pem")
 	plain("serve", "--tls-cert", "log.jsonl", "--tls-key", "missing.pem", "--listen", "127.0.0.1:0")

@@ -128,6 +128,9 @@ func (a *app) newAuth(ctx context.Context, log *slog.Logger) (*auth.Service, err
 		return base
 	}
 	if slices.Contains(o.Auth, config.AuthTokens) {
+		if err := auth.TokenFile(o.Tokens).Check(); err != nil {
+			return nil, usagef("%s %s: %w (make one with \"%s token create\")", a.config.Label("tokens"), o.Tokens, err, a.program())
+		}
 		options.Tokens = auth.OpenTokens(auth.TokenFile(o.Tokens), log)
 	}
 	if slices.Contains(o.Auth, config.AuthProxy) {

@@ -23,6 +23,8 @@ import (
 )
 
 func TestServeRefusesToServeOtherMachinesWithoutAuthentication(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.Zero(t, starter(t, newFake(t), "", "token", "create", "--subject", "ann", "--role", "write").code)
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
 	const openly = "no authentication: anyone who can reach the address"

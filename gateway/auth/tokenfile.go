@@ -52,6 +52,21 @@ func (f TokenFile) List() ([]Token, error) {
 	return tokens, nil
 }
 
+// Check returns an error if the file is unreadable, also if it is missing, or if each of its lines is malformed. A file from which
+// each token was revoked is valid.
+func (f TokenFile) Check() error {
+	data, err := os.ReadFile(string(f))
+	if err != nil {
+		return err
+	}
+	tokens, err := parseTokens(data)
+	if err == nil || len(tokens) > 0 {
+		return nil
+	}
+	first, _, _ := strings.Cut(err.Error(), "\n")
+	return fmt.Errorf("no valid token: %s", first)
+}
+
 // Revoke removes a token. The error is [ErrNoToken] if the file does not have it.
 func (f TokenFile) Revoke(id string) error {
 	return f.change(func(tokens []Token) ([]Token, error) {

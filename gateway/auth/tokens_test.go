@@ -3,6 +3,7 @@ package auth_test
 import (
 	"bytes"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -121,6 +122,23 @@ func TestATokenIsStoredAsAHashThatOnlyTheOwnerReads(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []auth.Token{record}, listed)
 	require.Equal(t, record.Created.Add(time.Hour), *record.Expires)
+}
+
+func TestAFileThatHasNoUsableLineIsNoTokenFile(t *testing.T) {
+	file := tokenFile(t)
+	require.ErrorIs(t, file.Check(), fs.ErrNotExist)
+	_, record := create(t, file, ann, 0)
+	require.NoError(t, file.Check())
+	valid, err := os.ReadFile(string(file))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(string(file), append([]byte("garbage\n"), valid...), 0o600))
+	require.NoError(t, file.Check(), "one valid line")
+	require.NoError(t, os.WriteFile(string(file), []byte("garbage\nmore\n"), 0o600))
+	require.EqualError(t, file.Check(), "no valid token: line 1: want the JSON of a token, as starter token create writes it")
+
+	require.NoError(t, os.WriteFile(string(file), valid, 0o600))
+	require.NoError(t, file.Revoke(record.ID))
+	require.NoError(t, file.Check(), "each token was revoked")
 }
 
 func TestInvalidTokensAreNotCreated(t *testing.T) {
