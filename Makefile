@@ -1,7 +1,4 @@
-# make            list the targets
-# make run        start everything and chat
-# make test       run all tests, on a real Temporal server
-
+# make lists the targets, make run starts everything and chats, make test runs all tests on a real Temporal server.
 .DEFAULT_GOAL := help
 .PHONY: help run dev example up down build binaries test test-long e2e-postgres services check vet staticcheck workflowcheck histories golden bench soak fuzz
 
