@@ -60,14 +60,15 @@ func Start(t testing.TB, person map[string]any) *Provider {
 	mux.HandleFunc("/", func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("unexpected request to the provider: %s %s", r.Method, r.URL)
 	})
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if p.Down.Load() {
 			panic(http.ErrAbortHandler)
 		}
 		mux.ServeHTTP(w, r)
 	}))
+	p.Issuer = "http://" + server.Listener.Addr().String()
+	server.Start()
 	t.Cleanup(server.Close)
-	p.Issuer = server.URL
 	return p
 }
 
