@@ -34,8 +34,9 @@
 // # Security
 //
 // Without Options.Auth, anyone who can reach the address of the gateway can read and write all contexts without a tenant.
-// Bind it to the loopback address. With it (package auth has tokens, JWTs, proxies and sessions), a client does what its roles say in the contexts of its tenant. All others do
-// not exist for it: it gets the answers that it gets about a context that nobody has. Its approvals name its subject.
+// Bind it to the loopback address. With Options.Auth (package auth has tokens, JWTs, proxies and sessions), the roles of a
+// client apply to the contexts of its tenant. Responses about all others are those about unknown names. Its approvals name
+// its subject.
 //
 // Rates and streams are limited per tenant and per client: an IPv4 address or the /64 network of an IPv6 address; behind
 // one of Options.Proxies, that of the proxy's client.

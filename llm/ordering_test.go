@@ -26,7 +26,7 @@ import (
 func TestNoStateOfAContextIsRejectedByAProvider_Alone(t *testing.T) {
 	seen := map[string]int{}
 	isMissing := func(what string) bool { return seen[what] == 0 }
-	for range 5 { // a round of conversations can miss what is rare
+	for range 5 { // 100 random conversations can miss a rare situation
 		if rapid.Check(t, converse(seen)); !slices.ContainsFunc(conversed, isMissing) {
 			break
 		}

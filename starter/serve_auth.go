@@ -152,7 +152,7 @@ func (a *app) newAuth(ctx context.Context, log *slog.Logger) (*auth.Service, err
 		})
 		go func() {
 			if err := options.OIDC.Connect(ctx); err != nil {
-				log.Warn("nobody can sign in at the provider until it responds", "error", err)
+				log.Warn("sign-in at the provider fails until it responds", "error", err)
 			}
 		}()
 	}

@@ -152,7 +152,7 @@ func TestServeStartsWhileItsProviderIsDown(t *testing.T) {
 		_ = written.Close()
 	}()
 	lines := bufio.NewScanner(log)
-	for lines.Scan() && !strings.Contains(lines.Text(), "nobody can sign in at the provider until it responds") {
+	for lines.Scan() && !strings.Contains(lines.Text(), "sign-in at the provider fails until it responds") {
 	}
 	require.Contains(t, lines.Text(), p.Issuer)
 	cancel()

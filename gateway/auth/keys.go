@@ -38,7 +38,7 @@ func withOutage(ctx context.Context) (_ context.Context, outage *error) {
 }
 
 // transport repeats the response to a GET request for keysAge: a token with an unknown key makes go-oidc read the keys,
-// so whoever sends invalid tokens could make the gateway flood the provider.
+// so a client with invalid tokens could make the gateway flood the provider.
 type transport struct {
 	mu    sync.Mutex
 	url   string // of the last GET request

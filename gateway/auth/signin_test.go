@@ -321,10 +321,10 @@ func TestASessionExpires(t *testing.T) {
 		require.NoError(t, err)
 		cookie := w.Result().Cookies()[0]
 		r := request("Cookie", cookie.Name+"="+cookie.Value)
-		time.Sleep(auth.SessionLifetime - time.Second)
+		time.Sleep(auth.SessionLifetime - time.Second) // bubble time
 		_, err = service.Authenticate(r)
 		require.NoError(t, err)
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) // bubble time: the session expires
 		_, err = service.Authenticate(r)
 		require.ErrorContains(t, err, "expired session")
 	})

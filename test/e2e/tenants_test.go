@@ -233,8 +233,8 @@ func isOther(method string, o *openapi3.Operation) bool {
 	return method != http.MethodGet && o.RequestBody == nil
 }
 
-// A tenant that knows all names, ids, cursors, versions, keys and references of another gets, from every operation, the
-// answers that it gets about a context that nobody has.
+// A tenant that knows all names, ids, cursors, versions, keys and references of another tenant cannot distinguish them, by
+// the response of any operation, from those of a context that does not exist.
 func TestATenantCannotTellAnothersContextsFromNone(t *testing.T) {
 	t.Parallel()
 	p := newProbe(t, echoed)

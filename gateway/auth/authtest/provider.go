@@ -41,7 +41,7 @@ type Provider struct {
 	mu     sync.Mutex
 	key    *rsa.PrivateKey
 	keyID  string
-	person map[string]any        // claims of whoever signs in
+	person map[string]any        // claims of the person who signs in
 	codes  map[string]url.Values // the requests for authorization, by code
 }
 
