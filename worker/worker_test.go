@@ -64,10 +64,15 @@ func requireNoWorkflows(t *testing.T, facts map[string]string) {
 	c, err := sdkclient.Dial(sdkclient.Options{HostPort: facts["temporal"]})
 	require.NoError(t, err)
 	defer c.Close()
+	var left []string
 	require.Eventually(t, func() bool {
 		listed, err := c.ListWorkflow(t.Context(), &workflowservice.ListWorkflowExecutionsRequest{})
-		return err == nil && len(listed.GetExecutions()) == 0
-	}, 10*time.Second, 10*time.Millisecond)
+		left = nil
+		for _, x := range listed.GetExecutions() {
+			left = append(left, x.GetExecution().GetWorkflowId()+" "+x.GetStatus().String())
+		}
+		return err == nil && len(left) == 0
+	}, 10*time.Second, 10*time.Millisecond, "%v", &left)
 }
 
 func TestNothingOutlivesAKilledWorker(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"go.temporal.io/api/workflowservice/v1"
 )
 
 const (
@@ -47,6 +49,7 @@ func (d *Deployment) skew(ctx context.Context) (skew time.Duration, err error) {
 		return 0, err
 	}
 	defer discard(ctx, d.temporal, d.Namespace, run)
+	defer d.awaitListed(ctx, run.GetID())
 	described, err := d.temporal.DescribeWorkflowExecution(ctx, run.GetID(), run.GetRunID())
 	if err != nil {
 		return 0, err
@@ -59,4 +62,19 @@ func (d *Deployment) skew(ctx context.Context) (skew time.Duration, err error) {
 		skew = after.Sub(started)
 	}
 	return skew, nil
+}
+
+// awaitListed waits until lists show a workflow that was just started. A server that deletes a workflow at the same time
+// as it adds it to its lists may add it last, and shows it for ever.
+func (d *Deployment) awaitListed(ctx context.Context, id string) {
+	for ctx.Err() == nil {
+		count, err := d.temporal.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Query: fmt.Sprintf("WorkflowId = '%s'", id)})
+		if err != nil || count.GetCount() > 0 {
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
 }

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -33,6 +34,8 @@ type server struct {
 	now       time.Time // start time of workflows
 	started   []sdkclient.StartWorkflowOptions
 	deleted   []string // workflow ids
+	counts    int      // of workflows; from the second one, lists show those that were started
+	stale     []string // workflow ids that lists keep, because they were deleted before lists showed them
 	// onDescribe is called when a workflow is described, which then takes until its context is done. Nil:
 	// it responds at once.
 	onDescribe func()
@@ -75,6 +78,15 @@ func (s *server) ExecuteWorkflow(_ context.Context, options sdkclient.StartWorkf
 	return run{id: options.ID}, nil
 }
 
+func (s *server) CountWorkflow(_ context.Context, r *workflowservice.CountWorkflowExecutionsRequest) (*workflowservice.CountWorkflowExecutionsResponse, error) {
+	newest := s.started[len(s.started)-1]
+	if want := fmt.Sprintf("WorkflowId = '%s'", newest.ID); r.GetQuery() != want {
+		return nil, fmt.Errorf("unexpected query %q", r.GetQuery())
+	}
+	s.counts++
+	return &workflowservice.CountWorkflowExecutionsResponse{Count: int64(s.counts / 2)}, nil
+}
+
 func (s *server) DescribeWorkflowExecution(ctx context.Context, _, _ string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	if s.onDescribe != nil {
 		s.onDescribe()
@@ -114,6 +126,9 @@ func (s service) DescribeNamespace(_ context.Context, r *workflowservice.Describ
 }
 
 func (s service) DeleteWorkflowExecution(_ context.Context, r *workflowservice.DeleteWorkflowExecutionRequest, _ ...grpc.CallOption) (*workflowservice.DeleteWorkflowExecutionResponse, error) {
+	if s.server.counts < 2 {
+		s.server.stale = append(s.server.stale, r.GetWorkflowExecution().GetWorkflowId())
+	}
 	s.server.deleted = append(s.server.deleted, r.GetWorkflowExecution().GetWorkflowId())
 	return &workflowservice.DeleteWorkflowExecutionResponse{}, nil
 }

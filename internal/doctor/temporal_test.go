@@ -30,6 +30,7 @@ func TestAServerWithoutProblems(t *testing.T) {
 	}
 	require.Len(t, s.started, 1)
 	require.Equal(t, []string{s.started[0].ID}, s.deleted)
+	require.Empty(t, s.stale)
 	require.NotZero(t, s.started[0].StartDelay, "no task is scheduled for a task queue that nobody polls")
 }
 
