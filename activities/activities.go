@@ -30,10 +30,11 @@ type Options struct {
 	Sessions  *Sessions       // of the attempts that this process's workflows schedule; nil: Generate queries workflows
 	Budgets   []LabelBudget   // of the requests with a label; nil: none
 	Reduce    reducer.Reducer // nil: [reducer.Reduce]
-	// SearchAttributes means that the namespace has the search attributes of package wire. Setting
-	// unregistered ones would block contexts.
-	SearchAttributes bool
-	Archive          *archive.Archive // of the logs of runs; required
+	// SearchAttributes means that the namespace has the search attributes of package wire, except for the title and the
+	// labels, and DetailAttributes that it has these. Setting unregistered ones would block contexts.
+	SearchAttributes, DetailAttributes bool
+
+	Archive *archive.Archive // of the logs of runs; required
 	// ContinueAfter is the number of history events after which runs continue as new, or earlier
 	// if the server suggests it. 0: 4,096.
 	ContinueAfter int

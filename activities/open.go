@@ -44,6 +44,7 @@ type OpenResult struct {
 	Unrecorded []wire.Taken `json:"unrecorded,omitempty"`
 	// The following are those of [Options].
 	SearchAttributes  bool   `json:"searchAttributes"`
+	DetailAttributes  bool   `json:"detailAttributes,omitempty"`
 	DefaultProviderID string `json:"defaultProviderId,omitempty"`
 	DefaultModel      string `json:"defaultModel,omitempty"`
 	ContinueAfter     int    `json:"continueAfter,omitempty"`
@@ -64,7 +65,7 @@ type Delivery struct {
 func (a *Activities) Open(ctx context.Context, in OpenInput) (OpenResult, error) {
 	result := OpenResult{
 		RunID: activity.GetInfo(ctx).WorkflowExecution.RunID, PreviousRunID: in.ContinuedRunID, Rules: a.options.Rules,
-		SearchAttributes: a.options.SearchAttributes, DefaultProviderID: a.options.DefaultProviderID, DefaultModel: a.options.DefaultModel,
+		SearchAttributes: a.options.SearchAttributes, DetailAttributes: a.options.DetailAttributes, DefaultProviderID: a.options.DefaultProviderID, DefaultModel: a.options.DefaultModel,
 		ContinueAfter: a.options.ContinueAfter,
 		FailoverMs:    cmp.Or(a.options.Failover, DefaultFailover).Milliseconds(), IdleCloseMs: a.options.IdleClose.Milliseconds(),
 	}

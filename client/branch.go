@@ -24,13 +24,14 @@ type BranchOptions struct {
 	Regenerate string
 	// Events are sent to the new context, such as another wording of a message, or another model. Nil: none.
 	Events []event.Event
+	Owner  string // of the new context, as in [event.SetDetails]; "": none
 }
 
 // Branched is a new context that continues another one.
 type Branched struct {
 	ContextName string `json:"contextName" schema:"is=ContextName"` // of the new context
 	ForkedFrom  string `json:"forkedFrom" schema:"is=EventID"`      // the newest event that it shares with its origin
-	// Of the events that were sent; absent: none were.
+	// Of the events that were sent, except for the owner; absent: none were.
 	Receipt *Receipt `json:"receipt,omitempty"`
 }
 
@@ -64,11 +65,17 @@ func (c *Context) Branch(ctx context.Context, o BranchOptions) (Branched, error)
 	}
 	created := Branched{ContextName: fork.Name(), ForkedFrom: event.FormatID(origin.ContextName, origin.At)}
 	events := slices.Concat(settings, o.Events, ask)
+	count := len(events)
+	if o.Owner != "" {
+		events = append(events, event.New(event.SetDetails{Owner: o.Owner}))
+	}
 	if len(events) == 0 {
 		return created, nil
 	}
 	sent, err := fork.Send(ctx, events...)
-	created.Receipt = &sent
+	if sent = sent.First(count); count > 0 {
+		created.Receipt = &sent
+	}
 	return created, err
 }
 
@@ -254,7 +261,7 @@ func prologue(events []event.Event) (settings []event.Event, ok bool) {
 			if !reflect.DeepEqual(body, event.UnknownResult(body.ToolCallID)) {
 				return nil, false
 			}
-		case event.SessionStarted, event.SessionEnded, event.LLMRequestInterrupted, event.AnswerRequested, event.InputRejected:
+		case event.SessionStarted, event.SessionEnded, event.LLMRequestInterrupted, event.AnswerRequested, event.InputRejected, event.SetDetails:
 		default:
 			return nil, false
 		}

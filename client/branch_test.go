@@ -298,6 +298,28 @@ func TestAnAnswerIsRegeneratedAgainAsASibling(t *testing.T) {
 	require.Equal(t, conversation(a.log(t, "demo-2")[:5]), conversation(a.log(t, again.ContextName)), "with the model of demo-2")
 }
 
+func TestABranchHasAnOwner(t *testing.T) {
+	a := newArchivist(t)
+	a.begin(t, "demo", 0, "", event.SessionStarted{}, event.UserMessage{Content: "Hello"}, event.AssistantMessage{Content: "Hi"})
+	created, err := a.open(t, "demo").Branch(t.Context(), client.BranchOptions{At: "demo:0003", Owner: "ann"})
+	require.NoError(t, err)
+	require.Nil(t, created.Receipt, "the caller sent no events")
+	require.Equal(t, event.SetDetails{Owner: "ann"}, a.log(t, created.ContextName)[4].Body)
+
+	created, err = a.open(t, "demo").Branch(t.Context(), client.BranchOptions{Regenerate: "demo:0003", Owner: "ann"})
+	require.NoError(t, err)
+	require.Len(t, created.Receipt.ClientEventIDs, 1)
+	log := a.log(t, created.ContextName)
+	require.Equal(t, []event.Body{event.AnswerRequested{}, event.SetDetails{Owner: "ann"}}, []event.Body{log[3].Body, log[4].Body})
+
+	a.record(t, created.ContextName, event.AssistantMessage{Content: "Hello"})
+	sibling, err := a.open(t, created.ContextName).Branch(t.Context(), client.BranchOptions{Regenerate: event.FormatID(created.ContextName, 6), Owner: "bob"})
+	require.NoError(t, err)
+	require.Equal(t, "demo:0002", sibling.ForkedFrom)
+	details := reducer.Load("demo", reducer.Reduce, a.log(t, sibling.ContextName)...).Details
+	require.Equal(t, reducer.Details{Owner: "bob"}, details)
+}
+
 func TestTheNumberOfReadsOfABranchIsConstant(t *testing.T) {
 	var reads [2][3]int
 	for i, turns := range []int{500, 5000} {

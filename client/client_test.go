@@ -349,6 +349,7 @@ func TestListYieldsOneSummaryPerContext(t *testing.T) {
 		fields := map[string]*commonpb.Payload{}
 		for name, value := range map[string]any{
 			wire.AttributeStatus: status, wire.AttributeTurns: turns, wire.AttributeModel: "gpt-4o-mini",
+			wire.AttributeTitle: "A trip", wire.AttributeLabels: []string{"a=b=c", "team=x"},
 		} {
 			payload, err := converter.GetDefaultDataConverter().ToPayload(value)
 			require.NoError(t, err)
@@ -385,11 +386,12 @@ func TestListYieldsOneSummaryPerContext(t *testing.T) {
 		require.NoError(t, err)
 		got = append(got, s)
 	}
+	labels := map[string]string{"a": "b=c", "team": "x"}
 	require.Equal(t, []client.Summary{
-		{ContextName: "new", Status: wire.StatusAnswering, Turns: 2, Model: "gpt-4o-mini", StartedAt: start},
+		{ContextName: "new", Status: wire.StatusAnswering, Turns: 2, Model: "gpt-4o-mini", Title: "A trip", Labels: labels, StartedAt: start},
 		{ContextName: "plain", StartedAt: start},
 		{ContextName: "plain-2", StartedAt: start, Root: "plain"},
-		{ContextName: "gone", Status: wire.StatusClosed, Turns: 1, Model: "gpt-4o-mini", StartedAt: start, ClosedAt: start.Add(time.Hour)},
+		{ContextName: "gone", Status: wire.StatusClosed, Turns: 1, Model: "gpt-4o-mini", Title: "A trip", Labels: labels, StartedAt: start, ClosedAt: start.Add(time.Hour)},
 	}, got)
 	const filter = "WorkflowType = 'Context' AND (ContextTurns > 0 OR ContextTurns < 0)"
 	require.Equal(t, []string{filter, filter + "+2"}, f.queries)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"strings"
 	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
@@ -26,6 +27,9 @@ type Summary struct {
 	Status Status `json:"status,omitempty"`
 	Turns  int    `json:"turns"` // the number of requests that ended
 	Model  string `json:"model,omitempty"`
+	Title  string `json:"title,omitempty"`
+	// Those of the details; a name and a value of more than 200 characters together are cut.
+	Labels map[string]string `json:"labels,omitempty"`
 	// The context from which a fork descends, also by forks of forks; absent: the context is no fork.
 	Root string `json:"root,omitempty" schema:"is=ContextName"`
 	// The start of the newest Temporal run. A session can consist of several runs.
@@ -83,6 +87,16 @@ func (c *Client) summaryOf(name string, x *workflowpb.WorkflowExecutionInfo) Sum
 	decode(attributes, wire.AttributeStatus, &s.Status)
 	decode(attributes, wire.AttributeTurns, &s.Turns)
 	decode(attributes, wire.AttributeModel, &s.Model)
+	decode(attributes, wire.AttributeTitle, &s.Title)
+	var labels []string
+	decode(attributes, wire.AttributeLabels, &labels)
+	for _, label := range labels {
+		if s.Labels == nil {
+			s.Labels = map[string]string{}
+		}
+		name, value, _ := strings.Cut(label, "=")
+		s.Labels[name] = value
+	}
 	if x.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
 		s.Status, s.ClosedAt = wire.StatusClosed, x.GetCloseTime().AsTime()
 	}

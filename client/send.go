@@ -33,6 +33,12 @@ type Receipt struct {
 	RefusalID string   `json:"refusalId,omitempty"` // of the InputRejectedEvent of an ErrRefused
 }
 
+// First returns the receipt of the first n events.
+func (r Receipt) First(n int) Receipt {
+	r.ClientEventIDs, r.EventIDs = r.ClientEventIDs[:min(n, len(r.ClientEventIDs))], r.EventIDs[:min(n, len(r.EventIDs))]
+	return r
+}
+
 // Send delivers events as one input, accepted or rejected as a whole. It creates the context, or
 // its next session, if needed. When Send returns nil, the input is stored, and the next run records
 // it if its run is terminated. It is lost if a reset of the run excludes it, if the server removes the

@@ -36,7 +36,7 @@ var catalog = slices.Concat(
 	keepingExtra(kindsOf(ClassInput, SystemPrompt{}, UserMessage{}, AssistantMessage{}, FileAttachment{}, ToolCall{}, ToolResult{}, Note{})),
 	kindsOf(ClassInput,
 		SetRetryConfig{}, SetProviderConfig{}, SetTimeout{}, SetDeliveryPolicy{}, SetRequestSettings{}, SetTools{}, BudgetSet{},
-		SetCompaction{}, ApprovalDecided{}, AnswerRequested{},
+		SetCompaction{}, SetDetails{}, ApprovalDecided{}, AnswerRequested{},
 	),
 	kindsOf(ClassLifecycle,
 		SessionStarted{}, SessionEnded{},

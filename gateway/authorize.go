@@ -28,6 +28,14 @@ func (g *Gateway) authorize(identity auth.Identity, events []event.Event) error 
 	return nil
 }
 
+// ownerOfNew returns the owner of the contexts that a sender creates; "" without authentication.
+func (g *Gateway) ownerOfNew(identity auth.Identity) string {
+	if g.options.Auth == nil || !identity.Has(auth.RoleWrite) {
+		return ""
+	}
+	return identity.Subject
+}
+
 // reserved returns an error for a field that only an operator may set.
 func reserved(e event.Event) error {
 	var settings *event.RequestSettings
@@ -41,6 +49,10 @@ func reserved(e event.Event) error {
 		settings = body.Settings
 	case event.ToolResult:
 		field = "value"
+	case event.SetDetails:
+		if body.Owner != "" {
+			return &event.FieldError{Tag: e.Tag(), Field: "owner", Problem: "the owner is the subject of the credential that created the context (leave it out)"}
+		}
 	}
 	if e.BlobRef() != "" {
 		// A reference to bytes of the origin of a fork is lost when the origin is deleted.

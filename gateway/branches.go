@@ -52,6 +52,7 @@ func (g *Gateway) forkContext(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	options.Owner = g.ownerOfNew(identityOf(r))
 	// The request completes even if the client disconnects.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), answerTimeout)
 	defer cancel()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/gateway/auth"
 )
 
 // sendEvents sends an event, or an array of events that is accepted or rejected as a whole.
@@ -53,7 +54,7 @@ func (g *Gateway) sendEvents(w http.ResponseWriter, r *http.Request) error {
 	// The request completes even if the client disconnects.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), answerTimeout)
 	defer cancel()
-	sent, err := c.Send(ctx, events...)
+	sent, err := g.send(ctx, c, identityOf(r), events)
 	tenantOf(r).listing.invalidate()
 	if errors.Is(err, client.ErrRefused) {
 		rejected := problemOf(err)
@@ -68,6 +69,30 @@ func (g *Gateway) sendEvents(w http.ResponseWriter, r *http.Request) error {
 	}
 	writeJSON(w, http.StatusAccepted, sent)
 	return nil
+}
+
+// send sends events to a context. One that seems to be new gets an owner with them; if it has one, that one stays.
+func (g *Gateway) send(ctx context.Context, c Context, identity auth.Identity, events []event.Event) (client.Receipt, error) {
+	owner := g.ownerOfNew(identity)
+	if owner == "" || !isNew(ctx, c) {
+		return c.Send(ctx, events...)
+	}
+	owns := event.New(event.SetDetails{Owner: owner})
+	if len(events) == event.MaxInputEvents {
+		if _, err := c.Send(ctx, owns); err != nil {
+			return client.Receipt{}, err
+		}
+		return c.Send(ctx, events...)
+	}
+	sent, err := c.Send(ctx, append(events, owns)...)
+	return sent.First(len(events)), err
+}
+
+func isNew(ctx context.Context, c Context) bool {
+	for _, err := range c.Events(ctx, "") {
+		return err != nil
+	}
+	return true
 }
 
 func (g *Gateway) body(w http.ResponseWriter, r *http.Request, held *share) ([]byte, error) {

@@ -128,6 +128,7 @@ func TestClientsOfATenantCannotSayWhatIsTheOperators(t *testing.T) {
 		`{"_tag":"FileAttachmentEvent","source":{"type":"blob","ref":"` + ref + `"},"mediaType":"image/png","size":1}`:      "FileAttachmentEvent.source.ref: references to stored bytes are not accepted from clients (send the bytes)",
 		`{"_tag":"FileAttachmentEvent","source":{"type":"blob","ref":"blob:` + ref + `"},"mediaType":"image/png","size":1}`: "FileAttachmentEvent.source.ref: references to stored bytes",
 		string(abridged): "ToolResultEvent.value: references to stored bytes",
+		`{"_tag":"SetDetailsEvent","title":"Trip","owner":"ann@acme"}`: "SetDetailsEvent.owner: the owner is the subject of the credential that created the context (leave it out)",
 	} {
 		l := newLog()
 		w := serve(t, eachTenant{"acme": {log: l}}, gateway.Options{Auth: claims{}})

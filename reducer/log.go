@@ -62,6 +62,7 @@ func (d *decision) follow(e event.Event) {
 	if isKeyed(e) {
 		d.remember(Sent{ClientEventID: e.ClientEventID, Counter: d.EventCount})
 	}
+	d.Details = d.Details.With(e.Body)
 	switch body := e.Body.(type) {
 	case event.UserMessage:
 		if body.Triggers() {

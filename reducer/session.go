@@ -25,6 +25,7 @@ type Session struct {
 	// each workflow task has its own time.
 	LastEventAt time.Time      `json:"lastEventAt,omitzero"`
 	Reduced     ReducedContext `json:"reduced"`
+	Details     Details        `json:"details,omitzero"`
 	// Trigger is the newest message that still requires an answer; "" for none.
 	Trigger         string                 `json:"trigger,omitempty"`
 	TriggerAt       time.Time              `json:"triggerAt,omitzero"`

@@ -409,6 +409,10 @@ func (s *story) show() {
 		state += ", to answer " + s.session.Trigger
 	}
 	fmt.Fprintf(&s.out, "  = %s, %d requests, %d turns\n", state, s.session.Requests, s.session.Turns)
+	if details, err := json.Marshal(s.session.Details); err != nil || string(details) != "{}" {
+		require.NoError(s, err)
+		fmt.Fprintf(&s.out, "  = details %s\n", details)
+	}
 	for _, w := range s.session.Windows {
 		fmt.Fprintf(&s.out, "  = the window of %s %s has %d tokens\n", w.ProviderID, w.Model, w.Tokens)
 	}

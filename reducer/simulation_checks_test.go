@@ -17,6 +17,7 @@ func (w *simulation) check() {
 	loaded := reducer.Load("demo", reducer.Reduce, w.history...)
 	require.Equal(w, s.EventCount, loaded.EventCount)
 	require.Equal(w, s.Reduced, loaded.Reduced)
+	require.Equal(w, s.Details, loaded.Details)
 	require.Equal(w, s.Turns, loaded.Turns)
 	require.Equal(w, s.Model, loaded.Model)
 	require.Equal(w, s.OpenToolCalls, loaded.OpenToolCalls)

@@ -189,7 +189,7 @@ overrides the TOML profile of the temporal command.
 		newEventsCommand(a), newStateCommand(a), newListCommand(a), newUsageCommand(a), newBudgetCommand(a),
 		newSetCommand(a), newScheduleCommand(a), newInterruptCommand(a), newCloseCommand(a),
 		newToolsCommand(a), newApproveCommand(a), newDenyCommand(a), newResultCommand(a),
-		newExportCommand(a), newImportCommand(a), newIngestCommand(a), newVerifyCommand(a), newForkCommand(a), newBranchesCommand(a), newRerunCommand(a), newEvalCommand(a), newDeleteCommand(a),
+		newExportCommand(a), newImportCommand(a), newIngestCommand(a), newVerifyCommand(a), newForkCommand(a), newBranchesCommand(a), newDetailsCommand(a), newRerunCommand(a), newEvalCommand(a), newDeleteCommand(a),
 		newServeCommand(a, gateway.FlagSet), newTokenCommand(a, gateway.FlagSet), newDoctorCommand(a),
 	)
 	referToExitCodes(root)

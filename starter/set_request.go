@@ -79,21 +79,29 @@ func (f *requestFlags) complete(command *cobra.Command) (err error) {
 			return usagef("--extra: want a JSON object")
 		}
 	}
-	for _, label := range f.labels {
-		name, value, ok := strings.Cut(label, "=")
-		if !ok {
-			return usagef("--label %q: want NAME=VALUE", label)
-		}
-		if s.Labels == nil {
-			s.Labels = map[string]string{}
-		}
-		if _, isSet := s.Labels[name]; isSet {
-			return usagef("--label %q: the name is set twice", label)
-		}
-		s.Labels[name] = value
+	if s.Labels, err = parseLabels(f.labels); err != nil {
+		return err
 	}
 	s.ResponseFormat, err = f.responseFormat()
 	return err
+}
+
+// parseLabels returns nil for no labels.
+func parseLabels(texts []string) (labels map[string]string, err error) {
+	for _, label := range texts {
+		name, value, ok := strings.Cut(label, "=")
+		if !ok {
+			return nil, usagef("--label %q: want NAME=VALUE", label)
+		}
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		if _, isSet := labels[name]; isSet {
+			return nil, usagef("--label %q: the name is set twice", label)
+		}
+		labels[name] = value
+	}
+	return labels, nil
 }
 
 func (f *requestFlags) responseFormat() (*event.ResponseFormat, error) {

@@ -31,6 +31,7 @@ const readyName = "Ready"
 
 type readyInput struct {
 	SearchAttributes bool `json:"searchAttributes"`
+	DetailAttributes bool `json:"detailAttributes"`
 	Activities       bool `json:"activities"`
 }
 
@@ -55,15 +56,23 @@ func readyWorkflow(ctx workflow.Context, in readyInput) error {
 }
 
 func try(ctx workflow.Context, in readyInput) error {
+	// On a server without these attributes this blocks the workflow, as it would block a context.
+	var updates []temporal.SearchAttributeUpdate
 	if in.SearchAttributes {
-		// On a server without these attributes this blocks the workflow, as it would block a
-		// context.
-		err := workflow.UpsertTypedSearchAttributes(ctx,
+		updates = append(updates,
 			temporal.NewSearchAttributeKeyKeyword(wire.AttributeStatus).ValueSet(string(wire.StatusIdle)),
 			temporal.NewSearchAttributeKeyInt64(wire.AttributeTurns).ValueSet(0),
 			temporal.NewSearchAttributeKeyKeyword(wire.AttributeModel).ValueSet(""),
 		)
-		if err != nil {
+	}
+	if in.DetailAttributes {
+		updates = append(updates,
+			temporal.NewSearchAttributeKeyKeyword(wire.AttributeTitle).ValueSet(""),
+			temporal.NewSearchAttributeKeyKeywordList(wire.AttributeLabels).ValueSet([]string{"ready"}),
+		)
+	}
+	if len(updates) > 0 {
+		if err := workflow.UpsertTypedSearchAttributes(ctx, updates...); err != nil {
 			return err
 		}
 	}

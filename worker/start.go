@@ -96,6 +96,7 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at e
 	}
 	return r, await(ctx, r.conn.Temporal, r.conn.Namespace, s.TaskQueue, readyInput{
 		SearchAttributes: r.conn.SearchAttributes,
+		DetailAttributes: r.conn.DetailAttributes,
 		Activities:       s.part() != contexts.OnlyWorkflows,
 	})
 }

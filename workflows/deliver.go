@@ -40,7 +40,7 @@ func (r *run) deliver() {
 			StartToCloseTimeout: activities.DeliverTimeout,
 			HeartbeatTimeout:    r.failover(),
 			RetryPolicy:         &temporal.RetryPolicy{InitialInterval: time.Second, MaximumInterval: time.Minute},
-			Summary:             "deliver events to hook " + cut(d.hook, shownModel),
+			Summary:             "deliver events to hook " + cut(d.hook, shownKeyword),
 		}), acts.Deliver, d.input)
 	}
 }

@@ -2,6 +2,8 @@ package workflows
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +18,8 @@ var (
 	attributeStatus = temporal.NewSearchAttributeKeyKeyword(wire.AttributeStatus)
 	attributeTurns  = temporal.NewSearchAttributeKeyInt64(wire.AttributeTurns)
 	attributeModel  = temporal.NewSearchAttributeKeyKeyword(wire.AttributeModel)
+	attributeTitle  = temporal.NewSearchAttributeKeyKeyword(wire.AttributeTitle)
+	attributeLabels = temporal.NewSearchAttributeKeyKeywordList(wire.AttributeLabels)
 )
 
 // showTurnsEvery is the minimum interval between updates that do not change the status, after the first turn.
@@ -26,29 +30,63 @@ type shown struct {
 	Status wire.Status `json:"status,omitempty"`
 	Turns  int         `json:"turns,omitempty"`
 	At     time.Time   `json:"at,omitzero"` // of the update
+	Title  string      `json:"title,omitempty"`
+	Labels []string    `json:"labels,omitempty"` // NAME=VALUE, sorted
 }
 
 // updateVisibility sets the details and search attributes for the Temporal UI. An update of search
 // attributes costs a history event and a third of what the server spends on a turn. Therefore, the
-// status shows no answers, and the number of turns and the model lag.
+// status shows no answers, and the number of turns and the model lag. Details are shown at once: they change seldom.
 func (r *run) updateVisibility() {
 	workflow.SetCurrentDetails(r.ctx, details(r.session))
-	status := wire.ListedStatusOf(r.session)
-	isStale := r.session.Turns != r.shown.Turns && (r.shown.Turns == 0 || r.now().Sub(r.shown.At) >= showTurnsEvery)
-	if !r.opened.SearchAttributes || status == r.shown.Status && !isStale {
+	if !r.opened.SearchAttributes {
 		return
 	}
-	r.shown = shown{status, r.session.Turns, r.now()}
-	updates := []temporal.SearchAttributeUpdate{
-		attributeStatus.ValueSet(string(status)),
-		attributeTurns.ValueSet(int64(r.session.Turns)),
+	status := wire.ListedStatusOf(r.session)
+	isStale := r.session.Turns != r.shown.Turns && (r.shown.Turns == 0 || r.now().Sub(r.shown.At) >= showTurnsEvery)
+	updates := r.detailUpdates()
+	if status == r.shown.Status && !isStale && len(updates) == 0 {
+		return
 	}
+	r.shown.Status, r.shown.Turns, r.shown.At = status, r.session.Turns, r.now()
+	updates = append(updates, attributeStatus.ValueSet(string(status)), attributeTurns.ValueSet(int64(r.session.Turns)))
 	if r.session.Model != "" {
-		updates = append(updates, attributeModel.ValueSet(cut(r.session.Model, shownModel)))
+		updates = append(updates, attributeModel.ValueSet(cut(r.session.Model, shownKeyword)))
 	}
 	if err := workflow.UpsertTypedSearchAttributes(r.ctx, updates...); err != nil {
 		workflow.GetLogger(r.ctx).Warn("the search attributes were not set", "error", err)
 	}
+}
+
+// detailUpdates shows a title and labels that changed.
+func (r *run) detailUpdates() (updates []temporal.SearchAttributeUpdate) {
+	if !r.opened.DetailAttributes {
+		return nil
+	}
+	title, labels := r.session.Details.Title, labelsOf(r.session.Details)
+	if title != r.shown.Title {
+		update := attributeTitle.ValueUnset()
+		if title != "" {
+			update = attributeTitle.ValueSet(title)
+		}
+		updates = append(updates, update)
+	}
+	if !slices.Equal(labels, r.shown.Labels) {
+		update := attributeLabels.ValueUnset()
+		if len(labels) > 0 {
+			update = attributeLabels.ValueSet(labels)
+		}
+		updates = append(updates, update)
+	}
+	r.shown.Title, r.shown.Labels = title, labels
+	return updates
+}
+
+func labelsOf(d reducer.Details) (labels []string) {
+	for _, name := range slices.Sorted(maps.Keys(d.Labels)) {
+		labels = append(labels, cut(name+"="+d.Labels[name], shownKeyword))
+	}
+	return labels
 }
 
 // Limits of what the Temporal UI shows.
@@ -56,7 +94,7 @@ const (
 	shownMessages = 10
 	shownRunes    = 600 // of a message
 	shownTags     = 150 // runes of the event types of a record
-	shownModel    = 200 // some databases limit a keyword to 255 characters
+	shownKeyword  = 200 // runes of a keyword; some databases limit it to 255 characters
 )
 
 // details returns the end of the conversation as Markdown.

@@ -16,16 +16,27 @@ import (
 // ErrAttributesRefused reports that the server does not allow or support the registration.
 var ErrAttributesRefused = errors.New("search attributes are not registered")
 
-// attributes are the search attributes of contexts.
-var attributes = map[string]enums.IndexedValueType{
-	wire.AttributeStatus: enums.INDEXED_VALUE_TYPE_KEYWORD,
-	wire.AttributeTurns:  enums.INDEXED_VALUE_TYPE_INT,
-	wire.AttributeModel:  enums.INDEXED_VALUE_TYPE_KEYWORD,
+// RegisterSearchAttributes registers the search attributes of contexts that are missing, except for those of
+// [RegisterDetailAttributes]. If it returns [ErrAttributesRefused], an administrator has to register them, with
+// [AttributesCommand].
+func RegisterSearchAttributes(ctx context.Context, c client.Client, namespace string) error {
+	return register(ctx, c, namespace, map[string]enums.IndexedValueType{
+		wire.AttributeStatus: enums.INDEXED_VALUE_TYPE_KEYWORD,
+		wire.AttributeTurns:  enums.INDEXED_VALUE_TYPE_INT,
+		wire.AttributeModel:  enums.INDEXED_VALUE_TYPE_KEYWORD,
+	})
 }
 
-// RegisterSearchAttributes registers missing search attributes. If it returns [ErrAttributesRefused], an administrator
-// has to register them, with [AttributesCommand].
-func RegisterSearchAttributes(ctx context.Context, c client.Client, namespace string) error {
+// RegisterDetailAttributes is [RegisterSearchAttributes] for the title and the labels. A namespace that earlier versions
+// used, or whose database has no room for another list, may lack only these.
+func RegisterDetailAttributes(ctx context.Context, c client.Client, namespace string) error {
+	return register(ctx, c, namespace, map[string]enums.IndexedValueType{
+		wire.AttributeTitle:  enums.INDEXED_VALUE_TYPE_KEYWORD,
+		wire.AttributeLabels: enums.INDEXED_VALUE_TYPE_KEYWORD_LIST,
+	})
+}
+
+func register(ctx context.Context, c client.Client, namespace string, attributes map[string]enums.IndexedValueType) error {
 	service := c.OperatorService()
 	listed, err := service.ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: namespace})
 	if err != nil {
@@ -68,8 +79,8 @@ func isRefused(err error) bool {
 		errors.As(err, new(*serviceerror.InvalidArgument))
 }
 
-// AttributesCommand returns the command with which an administrator registers the search attributes.
+// AttributesCommand returns the command with which an administrator registers all search attributes.
 func AttributesCommand(namespace string) string {
-	return fmt.Sprintf("temporal operator search-attribute create --namespace %s --name %s --type Keyword --name %s --type Int --name %s --type Keyword",
-		namespace, wire.AttributeStatus, wire.AttributeTurns, wire.AttributeModel)
+	return fmt.Sprintf("temporal operator search-attribute create --namespace %s --name %s --type Keyword --name %s --type Int --name %s --type Keyword --name %s --type Keyword --name %s --type KeywordList",
+		namespace, wire.AttributeStatus, wire.AttributeTurns, wire.AttributeModel, wire.AttributeTitle, wire.AttributeLabels)
 }

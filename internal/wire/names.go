@@ -56,6 +56,8 @@ const (
 	AttributeStatus = "ContextStatus" // Keyword, a [Status]
 	AttributeTurns  = "ContextTurns"  // Int, the number of requests that ended
 	AttributeModel  = "ContextModel"  // Keyword, the model of the newest attempt
+	AttributeTitle  = "ContextTitle"  // Keyword, see [reducer.Details]
+	AttributeLabels = "ContextLabels" // KeywordList of NAME=VALUE, see [reducer.Details]
 )
 
 // MemoStore is the key of the blob store's identity in workflow memos and namespace data.

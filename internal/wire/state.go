@@ -53,9 +53,11 @@ func StatusOf(s reducer.Session) Status {
 type State struct {
 	ContextName string `json:"contextName"`
 	Status      Status `json:"status"`
-	EventCount  int    `json:"eventCount"` // the number of events in the log
-	LastEventID string `json:"lastEventId,omitempty" schema:"is=EventID"`
-	Turns       int    `json:"turns"` // the number of requests that ended
+	// What people know the context by, see SetDetailsEvent; absent: nothing.
+	Details     reducer.Details `json:"details,omitzero"`
+	EventCount  int             `json:"eventCount"` // the number of events in the log
+	LastEventID string          `json:"lastEventId,omitempty" schema:"is=EventID"`
+	Turns       int             `json:"turns"` // the number of requests that ended
 	// The model of the newest request; absent before the first.
 	Model string `json:"model,omitempty"`
 	// The sum over the ended attempts of the context; absent before the first.
@@ -81,7 +83,7 @@ func StateOf(s reducer.Session, updatedAt time.Time) State {
 	messages := []reducer.Message{}
 	config, request := s.Reduced.Config, abridged(s.Request)
 	config.Tools = withoutSchemas(config.Tools)
-	size := settingsSize(config.Request) + toolsSize(config.Tools) // they can be as large as many messages
+	size := settingsSize(config.Request) + toolsSize(config.Tools) + jsonSize(s.Details) // they can be as large as many messages
 	if len(config.Request.Labels) > 0 {
 		size += jsonSize(config.Request.Labels)
 	}
@@ -100,6 +102,7 @@ func StateOf(s reducer.Session, updatedAt time.Time) State {
 	return State{
 		ContextName:        s.ContextName,
 		Status:             StatusOf(s),
+		Details:            s.Details,
 		EventCount:         s.EventCount,
 		LastEventID:        s.LastEventID(),
 		Turns:              s.Turns,

@@ -24,6 +24,7 @@ func State(w io.Writer, s wire.State) error {
 	}
 	row("context", "%s", s.ContextName)
 	row("status", "%s", s.Status)
+	detailRows(s.Details, row)
 	row("events", "%d", s.EventCount)
 	row("turns", "%d", s.Turns)
 	if s.Usage.Attempts > 0 {

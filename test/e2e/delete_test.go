@@ -84,6 +84,7 @@ func (w *world) fillWithCanaries(c *client.Context) {
 		event.New(event.SystemPrompt{Content: "You are " + canary}),
 		event.New(event.SetTools{Tools: event.ToolList{{Pattern: "*"}}}),
 		event.New(event.SetRequestSettings{Labels: map[string]string{"user": canary}}),
+		event.New(event.SetDetails{Title: new("About " + canary), Labels: map[string]string{"about": canary}, Owner: canary}),
 		event.New(event.Note{Kind: event.NoteSystem, Content: canary}))
 	message := event.New(event.UserMessage{Content: long})
 	message.ClientEventID = canary

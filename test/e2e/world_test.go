@@ -3,6 +3,7 @@ package e2e
 import (
 	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"iter"
@@ -83,7 +84,10 @@ func register(address string) error {
 		return err
 	}
 	defer c.Close()
-	return connect.RegisterSearchAttributes(context.Background(), c, sdkclient.DefaultNamespace)
+	return errors.Join(
+		connect.RegisterSearchAttributes(context.Background(), c, sdkclient.DefaultNamespace),
+		connect.RegisterDetailAttributes(context.Background(), c, sdkclient.DefaultNamespace),
+	)
 }
 
 func reportError(err error) int {
@@ -189,7 +193,7 @@ func (w *world) worker(changes ...func(*contexts.Options)) (stop func()) {
 // has its own.
 func (w *world) connection() *contexts.Connection {
 	return &contexts.Connection{
-		Temporal: w.temporal, TaskQueue: w.queue, Archive: w.archive, StoreID: w.storeID, SearchAttributes: true,
+		Temporal: w.temporal, TaskQueue: w.queue, Archive: w.archive, StoreID: w.storeID, SearchAttributes: true, DetailAttributes: true,
 		Stream: w.stream, Tracers: w.on.tracers, Meters: w.on.meters,
 	}
 }

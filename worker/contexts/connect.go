@@ -28,7 +28,8 @@ type Connection struct {
 	Archive   *archive.Archive // in the blob store
 	// StoreID is the identity of the blob store. Workflow tasks of contexts with another store fail. Empty: no check.
 	StoreID          string
-	SearchAttributes bool         // whether the namespace has those of contexts
+	SearchAttributes bool         // whether the namespace has those of contexts, except for the title and the labels
+	DetailAttributes bool         // whether it has these, too
 	Stream           *stream.Conn // live deltas; nil: none
 	Tracers          trace.TracerProvider
 	Meters           metric.MeterProvider
@@ -72,7 +73,10 @@ func Connect(ctx context.Context, config client.Config) (_ *Connection, err erro
 	if c.StoreID, err = c.bindStore(prepare, config.Logger); err != nil {
 		return nil, err
 	}
-	if c.SearchAttributes, err = c.registerAttributes(prepare, config.Logger); err != nil {
+	if c.SearchAttributes, err = c.registerAttributes(prepare, connect.RegisterSearchAttributes, config.Logger); err != nil {
+		return nil, err
+	}
+	if c.DetailAttributes, err = c.registerAttributes(prepare, connect.RegisterDetailAttributes, config.Logger); err != nil {
 		return nil, err
 	}
 	c.Stream, err = connect.NATS(config.NATSURL, stream.Options{Namespace: c.Namespace, Auth: config.NATSAuth, Name: "chronicle worker"}, config.Logger)
@@ -97,10 +101,12 @@ func (c *Connection) bindStore(ctx context.Context, log *slog.Logger) (id string
 	return id, err
 }
 
-func (c *Connection) registerAttributes(ctx context.Context, log *slog.Logger) (areRegistered bool, err error) {
-	err = connect.RegisterSearchAttributes(ctx, c.Temporal, c.Namespace)
+func (c *Connection) registerAttributes(
+	ctx context.Context, register func(context.Context, sdkclient.Client, string) error, log *slog.Logger,
+) (areRegistered bool, err error) {
+	err = register(ctx, c.Temporal, c.Namespace)
 	if errors.Is(err, connect.ErrAttributesRefused) {
-		log.Warn("contexts run without search attributes until an administrator registers them", "error", err,
+		log.Warn("contexts run without some search attributes until an administrator registers them", "error", err,
 			"fix", connect.AttributesCommand(c.Namespace))
 		return false, nil
 	}

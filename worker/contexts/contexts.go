@@ -120,6 +120,7 @@ func (c *Connection) NewWorker(options Options) (*Worker, error) {
 		Sessions:         sessions,
 		Reduce:           options.Reduce,
 		SearchAttributes: c.SearchAttributes,
+		DetailAttributes: c.DetailAttributes,
 		Failover:         options.Failover,
 		IdleClose:        options.IdleClose,
 		Budgets:          options.Budgets,

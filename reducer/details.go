@@ -1,0 +1,41 @@
+package reducer
+
+import "github.com/seed-9ed7edd4/chronicle/event"
+
+// Details are what people know a context by ([event.SetDetails]).
+type Details struct {
+	Title    string            `json:"title,omitempty"`
+	Labels   map[string]string `json:"labels,omitempty"`
+	Archived bool              `json:"archived,omitempty"`
+	Owner    string            `json:"owner,omitempty"` // the first that an event named
+}
+
+// With returns the details after an event, whose labels they share. A user message takes the context out of the archive. A
+// fork has the title and the labels of its origin.
+func (d Details) With(body event.Body) Details {
+	switch body := body.(type) {
+	case event.SetDetails:
+		if body.Title != nil {
+			d.Title = *body.Title
+		}
+		if body.Labels != nil {
+			d.Labels = nil
+			if len(body.Labels) > 0 {
+				d.Labels = body.Labels
+			}
+		}
+		if body.Archived != nil {
+			d.Archived = *body.Archived
+		}
+		if d.Owner == "" {
+			d.Owner = body.Owner
+		}
+	case event.UserMessage:
+		d.Archived = false
+	case event.SessionStarted:
+		if body.ForkedFrom != "" {
+			d.Archived, d.Owner = false, ""
+		}
+	}
+	return d
+}
