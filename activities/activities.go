@@ -10,6 +10,7 @@ import (
 	sdkclient "go.temporal.io/sdk/client"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
+	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/hook"
 	"github.com/seed-9ed7edd4/chronicle/internal/eventlog"
 	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/archive"
@@ -23,13 +24,15 @@ type Options struct {
 	Temporal  sdkclient.Client // a client of Namespace
 	Namespace string           // of the contexts; empty: "default"
 	Models    Models
-	Tools     Tools           // nil: none; tools of clients still work
-	Hooks     []hook.Hook     // in order, see [hook.Validate]; nil: none
-	Client    *client.Client  // for [Activities.Send]
-	Stream    *stream.Conn    // nil: no deltas and no stop messages
-	Sessions  *Sessions       // of the attempts that this process's workflows schedule; nil: Generate queries workflows
-	Budgets   []LabelBudget   // of the requests with a label; nil: none
-	Reduce    reducer.Reducer // nil: [reducer.Reduce]
+	Tools     Tools // nil: none; tools of clients still work
+	// Approve requires an approval of calls of Tools, in addition to the rules of the context. Nil: only those.
+	Approve  event.ApprovalRules
+	Hooks    []hook.Hook     // in order, see [hook.Validate]; nil: none
+	Client   *client.Client  // for [Activities.Send]
+	Stream   *stream.Conn    // nil: no deltas and no stop messages
+	Sessions *Sessions       // of the attempts that this process's workflows schedule; nil: Generate queries workflows
+	Budgets  []LabelBudget   // of the requests with a label; nil: none
+	Reduce   reducer.Reducer // nil: [reducer.Reduce]
 	// SearchAttributes means that the namespace has the search attributes of package wire, except for the title and the
 	// labels, and DetailAttributes that it has these. Setting unregistered ones would block contexts.
 	SearchAttributes, DetailAttributes bool

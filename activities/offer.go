@@ -18,8 +18,9 @@ import (
 
 type toolbox struct {
 	tools    []offeredTool
-	refused  []offeredTool // by the model
-	approve  event.ApprovalRules
+	refused  []offeredTool       // by the model
+	approve  event.ApprovalRules // of the context
+	always   event.ApprovalRules // of the worker, for its own tools
 	recorded *event.ToolsOffered // tools of the worker that the log lacks; nil: none
 }
 
@@ -60,7 +61,7 @@ func (g *generation) offer(ctx context.Context, session reducer.Session) (toolbo
 	if config == nil {
 		return toolbox{}, nil
 	}
-	box := toolbox{approve: config.Approve}
+	box := toolbox{approve: config.Approve, always: g.options.Approve}
 	tools, recorded, err := g.workerTools(ctx, session, *config)
 	if err != nil {
 		return box, err
@@ -178,7 +179,11 @@ func (b toolbox) resolve(ctx context.Context, call reducer.ToolCall, room int) C
 	if err = matches(ctx, tool.Name, tool.Parameters, called.Arguments); err != nil {
 		return mistake("invalid arguments: %v", err)
 	}
-	if called.Approve, err = b.needsApproval(tool.Tool, called.Arguments); err != nil {
+	rules := b.approve
+	if !tool.isClient {
+		rules = slices.Concat(b.always, rules)
+	}
+	if called.Approve, err = needsApproval(rules, tool.Tool, called.Arguments); err != nil {
 		return mistake("invalid arguments: %v", err)
 	}
 	called.Client = tool.isClient
@@ -234,8 +239,8 @@ func matches(ctx context.Context, tool string, parameters event.Object, argument
 // needsApproval reports whether a rule requires the approval of a call. A rule may use either name
 // of the tool. A rule whose schema is invalid, or cannot be compared with the arguments, requires
 // approval. Arguments that would evade a rule by the case of a field name are an error.
-func (b toolbox) needsApproval(tool Tool, arguments json.RawMessage) (bool, error) {
-	for _, rule := range b.approve {
+func needsApproval(rules event.ApprovalRules, tool Tool, arguments json.RawMessage) (bool, error) {
+	for _, rule := range rules {
 		if !event.MatchTool(rule.Tool, tool.Canonical) && !event.MatchTool(rule.Tool, tool.Name) {
 			continue
 		}

@@ -332,6 +332,23 @@ func TestARuleMayNameAToolAsTheLogDoes(t *testing.T) {
 	}
 }
 
+// Those who may write also set the rules of a context, and the operator's hold for them, too.
+func TestRulesOfTheWorkerHoldWhateverTheContextSays(t *testing.T) {
+	always := event.ApprovalRules{{Tool: "mcp:files/*"}, {Tool: "ask"}, {Tool: "weather", When: event.Object(`{"properties":{"city":{"const":"Rome"}}}`)}}
+	for call, want := range map[reducer.ToolCall]bool{
+		{Name: "files_read"}:                             true,
+		{Name: "weather", Arguments: `{"city":"Rome"}`}:  true,
+		{Name: "weather", Arguments: `{"city":"Paris"}`}: false,
+		{Name: "ask"}: false, // a client executes it
+	} {
+		model := &caller{answer: activities.Answer{FinishReason: "tool_calls", Calls: []reducer.ToolCall{call}}}
+		result, err := answeredWith(t, activities.Options{Models: model, Tools: toolbox{offer: offers}, Approve: always}, event.SetTools{Tools: event.ToolList{{Pattern: "*"}, ask}})
+		require.NoError(t, err)
+		require.Empty(t, result.Calls[0].Error)
+		require.Equal(t, want, result.Calls[0].Approve, call)
+	}
+}
+
 func TestTheCallsOfAnAnswerAreBounded(t *testing.T) {
 	many := make([]reducer.ToolCall, reducer.MaxCalls+1)
 	for i := range many {

@@ -90,7 +90,7 @@ func (b SetTools) IsIdle(rule ApprovalRule) bool {
 	// A tool of an MCP server has another name for models, and a rule may use either.
 	isForModels := !strings.ContainsAny(rule.Tool, ":/")
 	return len(b.Tools) > 0 && !slices.ContainsFunc(b.Tools, func(t Tool) bool {
-		return mayOverlap(rule.Tool, cmp.Or(t.Pattern, t.Name)) || isForModels && strings.ContainsAny(t.Pattern, ":/*")
+		return MayOverlap(rule.Tool, cmp.Or(t.Pattern, t.Name)) || isForModels && strings.ContainsAny(t.Pattern, ":/*")
 	})
 }
 
@@ -312,8 +312,8 @@ func MatchTool(pattern, name string) bool {
 	}
 }
 
-// mayOverlap returns false only if no name matches both patterns.
-func mayOverlap(a, b string) bool {
+// MayOverlap returns false only if no name matches both patterns of [MatchTool].
+func MayOverlap(a, b string) bool {
 	if !strings.Contains(a, "*") {
 		return MatchTool(b, a)
 	}

@@ -14,6 +14,9 @@ func (g *Gateway) audit(w http.ResponseWriter, r *http.Request, operation string
 	}
 	out.audit = func() {
 		fields := []any{"subject", identity.Subject, "tenant", identity.Tenant, "operation", operation}
+		if identity.Token != "" {
+			fields = append(fields, "token", identity.Token)
+		}
 		if name := r.PathValue("name"); name != "" {
 			fields = append(fields, "context", name)
 		}

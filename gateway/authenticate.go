@@ -12,11 +12,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/gateway/auth"
 )
 
-// SignIn signs people in, see [auth.Service.Serve].
-type SignIn interface {
-	Serve(w http.ResponseWriter, r *http.Request) (auth.Identity, error)
-}
-
 type identityKey struct{}
 
 // identityOf returns who sends a request; the zero identity without authentication.
@@ -101,22 +96,4 @@ func (g *Gateway) recheck(w http.ResponseWriter, r *http.Request) error {
 		return problem(problemUnauthenticated, http.StatusUnauthorized, "Authentication required", "the roles or the tenant changed")
 	}
 	return nil // also if the credential cannot be checked now
-}
-
-// serveSignIn reports whether a request is about signing in.
-func (g *Gateway) serveSignIn(w http.ResponseWriter, r *http.Request) bool {
-	if !strings.HasPrefix(r.URL.Path, auth.Path) {
-		return false
-	}
-	identity, err := g.options.SignIn.Serve(w, r)
-	switch {
-	case errors.Is(err, auth.ErrNotFound):
-		return false
-	case err != nil:
-		g.audit(w, r, "signIn", identity)
-		g.fail(w, r, g.credentialProblem(w, r, err))
-	case identity.Subject != "", r.URL.Path == auth.Path+"callback": // which shows a failure on the page
-		g.audit(w, r, "signIn", identity)
-	}
-	return true
 }

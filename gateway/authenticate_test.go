@@ -48,6 +48,11 @@ func TestEachOperationRequiresAValidCredential(t *testing.T) {
 	require.NoError(t, file.Revoke(id))
 	foreign, _ := newToken(t, auth.TokenFile(filepath.Join(t.TempDir(), "tokens.jsonl")), ann, 0) // of another gateway
 	public := []string{"/healthz", "/readyz", "/openapi.json"}
+	// People without a credential sign in. An invalid one is none.
+	signIn := map[string]int{
+		"GET /auth/session": http.StatusOK, "POST /auth/session": http.StatusUnauthorized, "DELETE /auth/session": http.StatusNoContent,
+		"GET /auth/login": http.StatusNotFound, "GET /auth/callback": http.StatusNotFound, // of a provider
+	}
 	rejected := 0
 	_, spec := readSpec(t)
 	for path, item := range spec.Paths.Map() {
@@ -57,6 +62,11 @@ func TestEachOperationRequiresAValidCredential(t *testing.T) {
 				"none": "", "expired": "Bearer " + expired, "revoked": "Bearer " + revoked, "malformed": "Bearer " + valid + "A", "foreign": "Bearer " + foreign, "of another scheme": "Basic " + valid,
 			} {
 				got := w.do(method, at, "", "Authorization", header)
+				if status, ok := signIn[method+" "+path]; ok {
+					require.Equal(t, status, got.status, "%s %s", method, path)
+					require.NotContains(t, got.body, "ann")
+					continue
+				}
 				if slices.Contains(public, path) {
 					require.Equal(t, http.StatusOK, got.status, path)
 					continue
@@ -68,6 +78,9 @@ func TestEachOperationRequiresAValidCredential(t *testing.T) {
 				require.NotContains(t, got.body, "demo")
 				stream := w.do(method, at, "", "Authorization", header, "Accept", "text/event-stream")
 				require.Equal(t, http.StatusUnauthorized, stream.status)
+			}
+			if method+" "+path == "POST /auth/session" {
+				continue // the credential is in the body
 			}
 			got := w.do(method, at, "", "Authorization", "Bearer "+valid)
 			require.NotEqual(t, http.StatusUnauthorized, got.status, "%s %s", method, path)
@@ -81,7 +94,7 @@ func TestEachOperationRequiresAValidCredential(t *testing.T) {
 // signedIn returns the header Cookie of a person who signed in.
 func (w *webServer) signedIn(token string) string {
 	w.t.Helper()
-	got := w.do(http.MethodPost, "/auth/session", `{"token":"`+token+`"}`)
+	got := w.do(http.MethodPost, "/auth/session", `{"token":"`+token+`"}`, "X-Request-Id", "sign-in")
 	require.Equal(w.t, http.StatusNoContent, got.status, got.body)
 	cookie, _, _ := strings.Cut(got.header.Get("Set-Cookie"), ";")
 	return cookie
@@ -170,7 +183,7 @@ func TestAnUncheckedCredentialIsNotRejected(t *testing.T) {
 func TestTheAuditLogSaysWhoDidWhat(t *testing.T) {
 	var written bytes.Buffer
 	w, file := guarded(t, newLog(), gateway.Options{Audit: slog.New(slog.NewJSONHandler(&written, nil))})
-	token, _ := newToken(t, file, auth.Identity{Subject: "ann", Tenant: "acme", Roles: ann.Roles}, 0)
+	token, tokenID := newToken(t, file, auth.Identity{Subject: "ann", Tenant: "acme", Roles: ann.Roles}, 0)
 	bearer := "Bearer " + token
 	entries := func() (all []map[string]any) {
 		w.gateway.Close()
@@ -192,10 +205,15 @@ func TestTheAuditLogSaysWhoDidWhat(t *testing.T) {
 	for _, path := range []string{"/healthz", "/openapi.json", "/", "/nothing", "/auth/session"} {
 		w.do(http.MethodGet, path, "")
 	}
+	w.do(http.MethodDelete, "/auth/session", "", "Cookie", w.signedIn(token), "X-Request-Id", "r6")
+	w.do(http.MethodDelete, "/auth/session", "", "Authorization", bearer) // has no session
 	at := func(subject, tenant, operation, context string, status float64, id string) map[string]any {
 		entry := map[string]any{"subject": subject, "tenant": tenant, "operation": operation, "status": status, "client": "127.0.0.1", "request_id": id}
 		if context != "" {
 			entry["context"] = context
+		}
+		if subject != "" {
+			entry["token"] = tokenID
 		}
 		return entry
 	}
@@ -205,6 +223,8 @@ func TestTheAuditLogSaysWhoDidWhat(t *testing.T) {
 		at("ann", "acme", "readEvents", "demo", 400, "r3"),
 		at("ann", "acme", "signIn", "", 204, "r4"),
 		at("", "", "signIn", "", 401, "r5"),
+		at("ann", "acme", "signIn", "", 204, "sign-in"),
+		at("ann", "acme", "signOut", "", 204, "r6"),
 	}, entries())
 	require.NotContains(t, written.String(), "content")
 	require.NotContains(t, written.String(), token)

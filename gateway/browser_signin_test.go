@@ -65,7 +65,7 @@ func visibleIDs(tab *browsertest.Tab, selector string) (ids []string) {
 
 func TestThePageSignsInAtTheProvider(t *testing.T) {
 	browser := browsertest.Start(t)
-	p := authtest.Start(t, map[string]any{"sub": "ann", "roles": []string{"admin"}})
+	p := authtest.Start(t, map[string]any{"sub": "ann", "roles": []string{"chronicle-admin"}})
 	service, err := auth.New(auth.Options{OIDC: auth.NewOIDC(auth.OIDCOptions{
 		Issuer: p.Issuer, ClientID: authtest.ClientID, ClientSecret: authtest.ClientSecret, Mapping: auth.OIDCMapping,
 	})})

@@ -39,7 +39,7 @@
 // its subject.
 //
 // Rates and streams are limited per tenant and per client: an IPv4 address or the /64 network of an IPv6 address; behind
-// one of Options.Proxies, that of the proxy's client.
+// one of Options.Proxies, that of the proxy's client. Options also limits what a tenant stores.
 //
 // Other sites in the same browser have no access. Only localhost, IP addresses and Options.Hosts
 // are accepted as Host, against DNS rebinding. Writes from another origin are recognized

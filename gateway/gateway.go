@@ -34,6 +34,7 @@ type Client[T any] interface {
 type TenantClient[C Context] interface {
 	Open(name string) (C, error)
 	List(ctx context.Context, query string) iter.Seq2[client.Summary, error]
+	StoreUsage(ctx context.Context, names ...string) (client.StoreUsage, error)
 }
 
 // Context is the part of [client.Context] that the gateway uses.
@@ -62,8 +63,8 @@ type Options struct {
 	Auth auth.Authenticator
 	// SignIn serves the paths below [auth.Path]. Nil: nobody signs in.
 	SignIn SignIn
-	// Audit receives an entry for each operation that is not public and each sign-in: subject, tenant, operation,
-	// context, status, client and request_id, and no content. Nil: none.
+	// Audit receives an entry for each operation that is not public, each sign-in and each sign-out: subject, token,
+	// tenant, operation, context, status, client and request_id, and no content. Nil: none.
 	Audit *slog.Logger
 	Hosts []string // accepted besides localhost and IP addresses, without ports
 	// Rate bounds the average requests per second of one client, which is an IPv4 address or an IPv6 /64;
@@ -77,8 +78,12 @@ type Options struct {
 	// StreamsPerTenant its open streams. 0: 10 * Rate and 5,000; negative: unlimited.
 	TenantRate       float64
 	StreamsPerTenant int
-	Proxies          []netip.Prefix // trusted; their X-Forwarded-For identifies the client
-	MaxBody          int64          // bytes of a request body; 0: 32 MiB, for a file of 20 MiB
+	// With Auth, TenantContexts bounds the contexts of a tenant, and TenantBytes what they occupy in the blob store. A
+	// tenant that has reached a bound still reads, closes and deletes. 0 or less: unlimited.
+	TenantContexts int
+	TenantBytes    int64
+	Proxies        []netip.Prefix // trusted; their X-Forwarded-For identifies the client
+	MaxBody        int64          // bytes of a request body; 0: 32 MiB, for a file of 20 MiB
 	// BodyBytes bounds the request bodies read or processed at once, over all clients, and
 	// AnswerBytes the log pages, attachments and pieces of logs and transcripts read or sent at once. 0:
 	// 256 MiB each. Both are at least the maximum size of one body or attachment.
@@ -137,6 +142,9 @@ func New[T TenantClient[C], C Context](client Client[T], options Options) *Gatew
 	options.KeepAlive = cmp.Or(options.KeepAlive, 15*time.Second)
 	options.Linger = cmp.Or(options.Linger, 10*time.Second)
 	options.Log = cmp.Or(options.Log, slog.New(slog.DiscardHandler))
+	if options.Auth == nil {
+		options.TenantContexts, options.TenantBytes = 0, 0
+	}
 	if options.SignIn == nil {
 		options.SignIn = new(auth.Service)
 	}

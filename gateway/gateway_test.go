@@ -178,6 +178,20 @@ func TestARejectionNamesItsClientEventIDs(t *testing.T) {
 	require.Contains(t, got.body, `"clientEventIds":["one"]`)
 }
 
+func TestInputWithAnUnknownOutcomeCanBeSentAgainWithItsIDs(t *testing.T) {
+	var written bytes.Buffer
+	for _, err := range []error{client.ErrUnreachable, client.ErrFull, context.DeadlineExceeded} {
+		log := newLog()
+		log.send = func([]event.Event) (client.Receipt, error) {
+			return client.Receipt{ClientEventIDs: []string{"one"}}, fmt.Errorf("send to context demo: %w", err)
+		}
+		got := serve(t, fakeClient{log: log}, gateway.Options{Log: slog.New(slog.NewTextHandler(&written, nil))}).do(http.MethodPost, "/contexts/demo/events", hello)
+		require.GreaterOrEqual(t, got.status, http.StatusInternalServerError, err)
+		require.Contains(t, got.body, `"clientEventIds":["one"]`)
+		require.Contains(t, written.String(), `error="send to context demo: `+err.Error(), "the operator sees the cause")
+	}
+}
+
 func TestAFullContextAsksForARetry(t *testing.T) {
 	log := newLog()
 	log.send = func([]event.Event) (client.Receipt, error) {

@@ -25,7 +25,7 @@ import (
 
 // TestOpenAPIIsGenerated compares openapi.json with the routes and the types of their JSON; -update writes it.
 func TestOpenAPIIsGenerated(t *testing.T) {
-	source, err := describe.Load("..", "event", "reducer", "reducer/transcript", "internal/wire", "client", "gateway")
+	source, err := describe.Load("..", "event", "reducer", "reducer/transcript", "internal/wire", "client", "gateway/auth", "gateway")
 	require.NoError(t, err)
 	api := newAPI(source)
 	golden.File(t, "openapi.json", readable(t, api.document()))
@@ -89,6 +89,7 @@ func componentsOfTexts(quirk string) map[string]*jsonschema.Schema {
 var ownNames = map[string]string{
 	"reducer.Attachment": "MessageAttachment", "reducer.ToolCall": "MessageToolCall", "transcript.Status": "ToolStatus",
 	"reducer.Compaction": "RunningCompaction", "gateway.transcriptPage": "Transcript",
+	"auth.Role": "Permission", "auth.Who": "Person", "auth.Credential": "SignIn",
 }
 
 type api struct {

@@ -1,7 +1,9 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"iter"
@@ -87,6 +89,21 @@ func (n *names) finish(name string, own *lookup, err error) {
 	close(own.done)
 }
 
+// forget makes the next request look the name up.
+func (n *names) forget(name string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.seen.Remove(name)
+}
+
+// exist reports whether a request has found a context. Another gateway may have deleted it since.
+func (n *names) exist(name string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	until, ok := n.seen.Get(name)
+	return ok && until.(time.Time).IsZero()
+}
+
 func (n *names) note(name string, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -116,10 +133,22 @@ func (n *names) wait(name string) (delay time.Duration, stop func()) {
 }
 
 // named is a context whose requests fail without a lookup while its name is unknown. Send is
-// exempt, because it creates the context.
+// exempt, because it creates the context. Send and Branch require room in the quota.
 type named struct {
 	Context
 	names *names
+	quota *quota
+}
+
+// isNew reports whether the context seems to be new. It reads its log if no request has found it.
+func (c named) isNew(ctx context.Context) bool {
+	if c.names.exist(c.Name()) {
+		return false
+	}
+	for _, err := range c.Events(ctx, "") {
+		return err != nil
+	}
+	return true
 }
 
 func (c named) Events(ctx context.Context, from string) iter.Seq2[event.Event, error] {
@@ -141,6 +170,9 @@ func (c named) Events(ctx context.Context, from string) iter.Seq2[event.Event, e
 }
 
 func (c named) Send(ctx context.Context, events ...event.Event) (client.Receipt, error) {
+	if err := c.quota.admit(c.Name(), c.quota.contexts > 0 && c.isNew(ctx)); err != nil {
+		return client.Receipt{}, err
+	}
 	sent, err := c.Context.Send(ctx, events...)
 	if err == nil {
 		c.names.note(c.Name(), nil)
@@ -164,6 +196,11 @@ func (c named) UnattendedSince(ctx context.Context) (since time.Time, err error)
 }
 
 func (c named) Branch(ctx context.Context, options client.BranchOptions) (created client.Branched, err error) {
+	counted := cmp.Or(options.Name, rand.Text())
+	if err := c.quota.admit(counted, true); err != nil {
+		return client.Branched{}, err
+	}
+	defer func() { c.quota.rename(counted, created.ContextName) }()
 	err = c.do(ctx, func() error { created, err = c.Context.Branch(ctx, options); return err })
 	if created.ContextName != "" {
 		c.names.note(created.ContextName, nil)
@@ -185,7 +222,12 @@ func (c named) Close(ctx context.Context, reason string) error {
 }
 
 func (c named) StartDeletion(ctx context.Context, o client.DeleteOptions) error {
-	return c.do(ctx, func() error { return c.Context.StartDeletion(ctx, o) })
+	err := c.do(ctx, func() error { return c.Context.StartDeletion(ctx, o) })
+	if err == nil {
+		c.names.forget(c.Name())
+		c.quota.rename(c.Name(), "")
+	}
+	return err
 }
 
 func (c named) do(ctx context.Context, request func() error) error {

@@ -42,6 +42,21 @@ func TestANewContextBelongsToItsSender(t *testing.T) {
 		"without authentication, the events say it")
 }
 
+func TestADeletedContextIsNewAgain(t *testing.T) {
+	l := newLog(event.UserMessage{Content: "Hello"})
+	w := serve(t, eachTenant{"acme": {log: l}}, gateway.Options{Auth: claims{}})
+	send := func() []event.Event {
+		require.Equal(t, http.StatusAccepted, w.do(http.MethodPost, "/contexts/demo/events", hello, by("acme", auth.RoleAdmin)...).status)
+		return l.sent[len(l.sent)-1]
+	}
+	require.Len(t, send(), 1)
+	require.Len(t, send(), 1)
+	require.Equal(t, 1, l.reads, "a context that was found is not looked for again")
+	require.Equal(t, http.StatusAccepted, w.do(http.MethodDelete, "/contexts/demo?purge=true", "", by("acme", auth.RoleAdmin)...).status)
+	l.Replace(nil)
+	require.Equal(t, annOwns, send()[1])
+}
+
 // An input has at most 1,000 events.
 func TestAContextBelongsToTheSenderOfAFullInput(t *testing.T) {
 	l := newLog()

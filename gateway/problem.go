@@ -22,7 +22,7 @@ type Problem struct {
 	Tag            event.Tag   `json:"tag,omitempty"`                                 // of the invalid event
 	Field          string      `json:"field,omitempty"`                               // the invalid field of that event
 	ContextName    string      `json:"contextName,omitempty" schema:"is=ContextName"` // the new context that was created before the error
-	ClientEventIDs []string    `json:"clientEventIds,omitempty"`                      // of the rejected input; identify its InputRejectedEvent in the log
+	ClientEventIDs []string    `json:"clientEventIds,omitempty"`                      // of the input: of its InputRejectedEvent in the log, or to send it again
 }
 
 func (p *Problem) Error() string { return strings.TrimSuffix(p.Title+": "+p.Detail, ": ") }
@@ -50,6 +50,7 @@ const (
 	problemOrigin          ProblemType = "urn:chronicle:problem:origin"
 	problemRate            ProblemType = "urn:chronicle:problem:rate"
 	problemStreams         ProblemType = "urn:chronicle:problem:streams"
+	problemQuota           ProblemType = "urn:chronicle:problem:quota"
 	problemFull            ProblemType = "urn:chronicle:problem:full"
 	problemBusy            ProblemType = "urn:chronicle:problem:busy"
 	problemNoWorker        ProblemType = "urn:chronicle:problem:no-worker"
@@ -102,13 +103,26 @@ var problemTypes = []struct {
 // storeAdvice replaces [client.StoreAdvice], which an HTTP client cannot follow.
 const storeAdvice = "set --blob-url or BLOB_URL of the gateway to the blob store of the workers"
 
+// inputError is the error of a Send.
+type inputError struct {
+	error
+	clientEventIDs []string // nil: the input was not sent
+}
+
+func (e *inputError) Unwrap() error { return e.error }
+
 func problemOf(err error) *Problem {
 	var (
+		input *inputError
 		known *Problem
 		field *event.FieldError
 		large *http.MaxBytesError
 	)
 	switch {
+	case errors.As(err, &input):
+		p := *problemOf(input.error)
+		p.ClientEventIDs = input.clientEventIDs
+		return &p
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &field):

@@ -114,6 +114,18 @@ var (
 		},
 		{pattern: "GET /contexts/{name}/deletion", serve: (*Gateway).readDeletion, roles: readers, answer: "The receipt", result: client.Deletion{}},
 		{pattern: "GET /limits", serve: (*Gateway).readLimits, roles: readers, answer: "The limits", result: limits{}},
+		{pattern: "GET /auth/session", serve: (*Gateway).readSession, roles: public, answer: "The person", result: auth.Who{}},
+		{
+			pattern: "POST /auth/session", serve: (*Gateway).signIn, roles: public,
+			body: auth.Credential{}, status: http.StatusNoContent, answer: "The person has signed in",
+		},
+		{pattern: "DELETE /auth/session", serve: (*Gateway).signOut, roles: public, status: http.StatusNoContent, answer: "The person has signed out"},
+		{pattern: "GET /auth/login", serve: (*Gateway).startSignIn, roles: public, status: http.StatusSeeOther, answer: "To the provider"},
+		{
+			pattern: "GET /auth/callback", serve: (*Gateway).finishSignIn, roles: public,
+			parameters: []parameter{{"code", "query", "", "Proves the sign-in to the gateway"}, {"state", "query", "", "Identifies the sign-in"}},
+			status:     http.StatusSeeOther, answer: "To the page",
+		},
 		{pattern: "GET /healthz", serve: (*Gateway).healthy, roles: public, answer: "It serves", result: health{}},
 		{pattern: "GET /readyz", serve: (*Gateway).ready, roles: public, answer: "It is ready", result: readiness{}},
 		{pattern: "GET /openapi.json", serve: (*Gateway).describe, roles: public, answer: "OpenAPI 3.1", result: map[string]any{}},
@@ -144,9 +156,6 @@ func (g *Gateway) mux() http.Handler {
 		})))
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if g.serveSignIn(w, r) {
-			return
-		}
 		at := r.URL.EscapedPath()
 		reject, pattern := mux.Handler(r)
 		if pattern != "" && path.Clean(at) == at {
@@ -213,6 +222,6 @@ func wantsStream(r *http.Request) bool {
 	return false
 }
 
-func (g *Gateway) context(r *http.Request) (Context, error) {
+func (g *Gateway) context(r *http.Request) (named, error) {
 	return tenantOf(r).open(r.PathValue("name"))
 }

@@ -56,13 +56,8 @@ func (g *Gateway) sendEvents(w http.ResponseWriter, r *http.Request) error {
 	defer cancel()
 	sent, err := g.send(ctx, c, identityOf(r), events)
 	tenantOf(r).listing.invalidate()
-	if errors.Is(err, client.ErrRefused) {
-		rejected := problemOf(err)
-		rejected.ClientEventIDs = sent.ClientEventIDs
-		return rejected
-	}
 	if err != nil {
-		return err
+		return &inputError{err, sent.ClientEventIDs}
 	}
 	if len(sent.EventIDs) == 0 {
 		tenantOf(r).rooms.showStored(c.Name())
@@ -72,9 +67,9 @@ func (g *Gateway) sendEvents(w http.ResponseWriter, r *http.Request) error {
 }
 
 // send sends events to a context. One that seems to be new gets an owner with them; if it has one, that one stays.
-func (g *Gateway) send(ctx context.Context, c Context, identity auth.Identity, events []event.Event) (client.Receipt, error) {
+func (g *Gateway) send(ctx context.Context, c named, identity auth.Identity, events []event.Event) (client.Receipt, error) {
 	owner := g.ownerOfNew(identity)
-	if owner == "" || !isNew(ctx, c) {
+	if owner == "" || !c.isNew(ctx) {
 		return c.Send(ctx, events...)
 	}
 	owns := event.New(event.SetDetails{Owner: owner})
@@ -86,13 +81,6 @@ func (g *Gateway) send(ctx context.Context, c Context, identity auth.Identity, e
 	}
 	sent, err := c.Send(ctx, append(events, owns)...)
 	return sent.First(len(events)), err
-}
-
-func isNew(ctx context.Context, c Context) bool {
-	for _, err := range c.Events(ctx, "") {
-		return err != nil
-	}
-	return true
 }
 
 func (g *Gateway) body(w http.ResponseWriter, r *http.Request, held *share) ([]byte, error) {

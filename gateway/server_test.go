@@ -209,8 +209,9 @@ type fakeClient struct {
 	log      *log
 	list     []client.Summary
 	limits   client.Limits
-	err      error // returned by List and Ping
-	noDeltas bool  // without deltas
+	err      error                                           // returned by List and Ping
+	noDeltas bool                                            // without deltas
+	usage    func(names []string) (client.StoreUsage, error) // nil: unexpected
 }
 
 func (c fakeClient) Tenant(string) (fakeClient, error) { return c, nil }
@@ -236,6 +237,10 @@ func (c fakeClient) List(context.Context, string) iter.Seq2[client.Summary, erro
 			yield(client.Summary{}, c.err)
 		}
 	}
+}
+
+func (c fakeClient) StoreUsage(_ context.Context, names ...string) (client.StoreUsage, error) {
+	return c.usage(names)
 }
 
 func (c fakeClient) Live() bool { return !c.noDeltas }

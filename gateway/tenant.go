@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/time/rate"
 )
@@ -13,7 +14,7 @@ import (
 // tenant is what the requests of one tenant share: its contexts, what is cached of them, and its limits.
 type tenant struct {
 	name    string // "": the contexts without a tenant
-	open    func(name string) (Context, error)
+	open    func(name string) (named, error)
 	listing *listing
 	rooms   rooms
 	rate    *rate.Limiter
@@ -36,11 +37,14 @@ func newTenants[T TenantClient[C], C Context](g *Gateway, client Client[T]) *ten
 			return nil, forbidden("the credential names an invalid tenant: %v", err)
 		}
 		known := newNames()
+		limits := &quota{
+			contexts: g.options.TenantContexts, bytes: g.options.TenantBytes, measure: of.StoreUsage, ctx: g.closing, log: g.options.Log, created: map[string]time.Time{},
+		}
 		return &tenant{
 			name: name,
-			open: func(name string) (Context, error) {
+			open: func(name string) (named, error) {
 				c, err := of.Open(name)
-				return named{c, known}, err
+				return named{c, known, limits}, err
 			},
 			listing: newListing(pace, g.probe.check, of.List),
 			rooms:   rooms{ctx: g.closing, linger: g.options.Linger, names: known, open: map[string]*room{}},

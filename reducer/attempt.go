@@ -98,11 +98,16 @@ func (d *decision) provider() ProviderConfig {
 	if d.Request.Fallback && config.Fallback != nil {
 		return *config.Fallback
 	}
-	provider := config.Primary
-	if provider.IsDefault && d.Options.DefaultModel != "" {
-		provider.ProviderID, provider.Model = d.Options.DefaultProviderID, d.Options.DefaultModel
+	return d.Primary()
+}
+
+// Primary returns the primary provider, which is the worker's default if no event set one.
+func (s Session) Primary() ProviderConfig {
+	primary := s.Reduced.Config.Primary
+	if primary.IsDefault && s.Options.DefaultModel != "" {
+		primary.ProviderID, primary.Model = s.Options.DefaultProviderID, s.Options.DefaultModel
 	}
-	return provider
+	return primary
 }
 
 func (d *decision) recordStart(attempt int, through, providerID, model string) {

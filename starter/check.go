@@ -4,10 +4,10 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"net"
 	"net/http"
-	"net/netip"
 	"time"
+
+	"github.com/seed-9ed7edd4/chronicle/internal/connect"
 )
 
 // checkTimeout allows the gateway to wait for Temporal.
@@ -16,10 +16,6 @@ const checkTimeout = 10 * time.Second
 // checkReady returns an error unless the gateway on this machine is ready.
 func (a *app) checkReady(ctx context.Context) error {
 	listen := a.gateway.Listen
-	host, port, _ := net.SplitHostPort(listen) // it is valid
-	if address, err := netip.ParseAddr(host); host == "" || err == nil && address.IsUnspecified() {
-		host = "localhost" // the gateway listens on all addresses
-	}
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	scheme, check := "http", http.DefaultClient
@@ -27,7 +23,7 @@ func (a *app) checkReady(ctx context.Context) error {
 		// The certificate names another host than this machine, and the check tells no secret.
 		scheme, check = "https", &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	}
-	url := scheme + "://" + net.JoinHostPort(host, port) + "/readyz"
+	url := scheme + "://" + connect.Dialable(listen) + "/readyz"
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return usagef("%s %q: %v", a.config.Label("listen"), listen, err)

@@ -22,6 +22,7 @@ type contextClient interface {
 	Open(name string) (conversation, error)
 	List(ctx context.Context, query string) iter.Seq2[client.Summary, error]
 	Schedules(ctx context.Context, contextName string) iter.Seq2[client.Schedule, error]
+	StoreUsage(ctx context.Context, names ...string) (client.StoreUsage, error)
 	LabelBudget(ctx context.Context, label, value string) (wire.BudgetState, error)
 	Live() bool
 	LiveError() error

@@ -360,6 +360,7 @@ type fakeClient struct {
 	query   string
 	// schedules are those that Schedules lists.
 	schedules []client.Schedule
+	usage     client.StoreUsage
 	dead      bool // no live deltas
 	liveErr   error
 }
@@ -418,6 +419,10 @@ func (c *fakeClient) LabelBudget(_ context.Context, label, value string) (wire.B
 		return wire.BudgetState{}, c.context.err
 	}
 	return c.budgets[event.JoinTenant(c.tenant, label)+"="+value], nil
+}
+
+func (c *fakeClient) StoreUsage(context.Context, ...string) (client.StoreUsage, error) {
+	return c.usage, nil
 }
 
 func (c *fakeClient) Live() bool       { return !c.dead }

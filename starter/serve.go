@@ -7,8 +7,11 @@ import (
 	"math"
 	"net"
 	"net/netip"
+	"net/url"
 	"os"
+	"regexp"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -19,6 +22,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/gateway"
 	"github.com/seed-9ed7edd4/chronicle/gateway/page"
 	"github.com/seed-9ed7edd4/chronicle/internal/config"
+	"github.com/seed-9ed7edd4/chronicle/internal/connect"
 	"github.com/seed-9ed7edd4/chronicle/internal/exit"
 	"github.com/seed-9ed7edd4/chronicle/internal/gc"
 	"github.com/seed-9ed7edd4/chronicle/internal/logging"
@@ -76,13 +80,31 @@ func (a *app) checkGateway() ([]netip.Prefix, error) {
 			return nil, exit.UsageError{Err: err}
 		}
 	}
-	if math.IsNaN(o.Rate) || math.IsInf(o.Rate, 0) {
-		return nil, usagef("%s %v: want a number like 50, or -1 for no limit", c.Label("rate"), o.Rate)
+	for flag, rate := range map[string]float64{"rate": o.Rate, "tenant-rate": o.Tenants.Rate} {
+		if math.IsNaN(rate) || math.IsInf(rate, 0) {
+			return nil, usagef("%s %v: want a number like 50, or -1 for no limit", c.Label(flag), rate)
+		}
+	}
+	for _, host := range o.Hosts {
+		if !hostName.MatchString(host) {
+			return nil, usagef("%s %q: want a name like chronicle.example", c.Label("host"), host)
+		}
+	}
+	if o.PublicURL != "" && !isPublicURL(o.PublicURL) {
+		return nil, usagef("%s %q: want a URL like https://example.com/chat/", c.Label("public-url"), o.PublicURL)
 	}
 	if err := a.checkAuth(); err != nil {
 		return nil, err
 	}
 	return a.proxies()
+}
+
+var hostName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*(:[0-9]+)?$`)
+
+func isPublicURL(text string) bool {
+	public, err := url.Parse(text)
+	return err == nil && slices.Contains([]string{"http", "https"}, public.Scheme) && public.Host != "" && public.User == nil &&
+		public.RawQuery == "" && !public.ForceQuery && public.Fragment == ""
 }
 
 func (a *app) runServe(ctx context.Context, proxies []netip.Prefix) error {
@@ -120,7 +142,9 @@ func (a *app) runServe(ctx context.Context, proxies []netip.Prefix) error {
 	}
 	defer listener.Close()
 	options := gateway.Options{
-		Page: page.Handler(), Hosts: o.Hosts, Rate: o.Rate, Proxies: proxies, Meters: exported.Meters(), Tracers: exported.Tracers(),
+		Page: page.Handler(), Hosts: a.hosts(), Rate: o.Rate, Proxies: proxies,
+		TenantRate: o.Tenants.Rate, StreamsPerTenant: o.Tenants.Streams, TenantContexts: o.Tenants.Contexts, TenantBytes: min(int64(o.Tenants.MiB), math.MaxInt64>>20) << 20,
+		Meters: exported.Meters(), Tracers: exported.Tracers(),
 		Log: logging.Structured(log, "", zap.DebugLevel),
 	}
 	closeAudit, err := a.secure(ctx, &options, log)
@@ -165,6 +189,15 @@ func (a *app) proxies() (proxies []netip.Prefix, err error) {
 	return proxies, nil
 }
 
+// hosts returns the names that clients may use.
+func (a *app) hosts() []string {
+	hosts := slices.Clone(a.gateway.Hosts)
+	if public, err := url.Parse(a.gateway.PublicURL); err == nil && public.Host != "" {
+		hosts = append(hosts, public.Hostname())
+	}
+	return hosts
+}
+
 type serving struct {
 	URL      string `json:"url"`
 	Metrics  string `json:"metrics,omitempty"`
@@ -177,10 +210,15 @@ func (a *app) announceGateway(c contextClient, listener net.Listener, exported *
 	if a.gateway.TLSCert != "" {
 		scheme = "https://"
 	}
-	s := serving{URL: scheme + listener.Addr().String(), Temporal: event.Redact(a.address(), 0), Deltas: c.Live()}
+	at := connect.Dialable(listener.Addr().String())
+	if port, isLocal := strings.CutPrefix(at, "localhost:"); isLocal && len(a.hosts()) > 0 {
+		name, _, _ := strings.Cut(a.hosts()[0], ":")
+		at = net.JoinHostPort(name, port)
+	}
+	s := serving{URL: scheme + at, Temporal: event.Redact(a.address(), 0), Deltas: c.Live()}
 	rest := ""
 	if address := exported.Address(); address != "" {
-		s.Metrics = "http://" + address + "/metrics"
+		s.Metrics = "http://" + connect.Dialable(address) + "/metrics"
 		rest = " metrics=" + s.Metrics
 	}
 	if a.gateway.JSON {

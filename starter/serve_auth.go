@@ -60,8 +60,29 @@ func (a *app) checkAuth() error {
 			return usagef("%s %w", c.Label(flag), err)
 		}
 	}
+	if _, err := auth.ParseGroups(o.Groups); err != nil {
+		return usagef("%s %w", c.Label("group"), err)
+	}
 	if _, err := auth.ParseRoles(o.DefaultRoles); err != nil {
 		return usagef("%s %w", c.Label("default-role"), err)
+	}
+	return a.checkTenantLimits()
+}
+
+func (a *app) checkTenantLimits() error {
+	o, c := a.gateway, a.config
+	for _, flag := range []string{"tenant-rate", "tenant-streams", "tenant-contexts", "tenant-storage"} {
+		if c.IsGiven(flag) && (len(o.Auth) == 0 || slices.Contains(o.Auth, config.AuthNone)) {
+			return usagef("%s: requires --auth tokens, oidc or proxy", c.Label(flag))
+		}
+	}
+	for flag, limit := range map[string]int{"tenant-contexts": o.Tenants.Contexts, "tenant-storage": o.Tenants.MiB} {
+		switch {
+		case limit < 0:
+			return usagef("%s %d: want 1 or more, or 0 for no limit", c.Label(flag), limit)
+		case limit > 0 && slices.Contains([]string{"", "none"}, a.connection.BlobURL):
+			return usagef("%s: requires --blob-url, to measure what tenants store", c.Label(flag))
+		}
 	}
 	return nil
 }
@@ -117,13 +138,17 @@ func (a *app) newAuth(ctx context.Context, log *slog.Logger) (*auth.Service, err
 	if len(o.Auth) == 0 || slices.Contains(o.Auth, config.AuthNone) {
 		return nil, nil
 	}
-	options := auth.Options{Log: log}
+	options := auth.Options{Log: log, PublicURL: o.PublicURL}
 	defaults, err := auth.ParseRoles(o.DefaultRoles)
 	if err != nil {
 		return nil, err
 	}
+	groups, err := auth.ParseGroups(o.Groups)
+	if err != nil {
+		return nil, err
+	}
 	mapping := func(base auth.Mapping, settings []string) auth.Mapping {
-		base.DefaultRoles = defaults
+		base.Groups, base.DefaultRoles = groups, defaults
 		base, _ = auth.ParseMapping(base, settings) // checkAuth accepted them
 		return base
 	}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
@@ -115,13 +116,54 @@ func TestServeAcceptsTheTokensOfItsFile(t *testing.T) {
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 }
 
+func TestServeLimitsEachTenant(t *testing.T) {
+	t.Chdir(t.TempDir())
+	created := starter(t, newFake(t), "", "token", "create", "--subject", "ann", "--tenant", "acme", "--role", "write")
+	require.Zero(t, created.code, created.errOut)
+	bearer := "Bearer " + strings.TrimSpace(created.out)
+	for _, test := range []struct {
+		flags  []string
+		status int
+	}{
+		{[]string{"--tenant-rate", "1e-9"}, http.StatusTooManyRequests},
+		{[]string{"--tenant-contexts", "7"}, http.StatusForbidden},
+		{[]string{"--tenant-storage", "2"}, http.StatusInsufficientStorage},
+		{[]string{"--tenant-contexts", "8", "--tenant-storage", "3"}, http.StatusCreated},
+	} {
+		at, stop := serveOf(t, &fakeClient{context: newFake(t), usage: client.StoreUsage{Contexts: 7, Bytes: 2 << 20}},
+			append(test.flags, "--auth", "tokens", "--blob-url", "file:///blobs")...)
+		require.Eventually(t, func() bool { // the usage is measured in the background
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, at.URL+"/contexts/demo/fork", strings.NewReader(`{"at":"demo:0001","name":"copy"}`))
+			require.NoError(t, err)
+			r.Header.Set("Authorization", bearer)
+			r.Header.Set("Content-Type", "application/json")
+			response, err := http.DefaultClient.Do(r)
+			require.NoError(t, err)
+			require.NoError(t, response.Body.Close())
+			return response.StatusCode == test.status
+		}, time.Minute, 10*time.Millisecond, test.flags)
+		stop()
+	}
+	for want, flags := range map[string][]string{
+		"--tenant-rate: requires --auth":                {"--tenant-rate", "5"},
+		"--tenant-streams: requires --auth":             {"--tenant-streams", "5", "--auth", "none"},
+		"--tenant-storage -1: want 1 or more":           {"--tenant-storage", "-1", "--auth", "tokens"},
+		"--tenant-contexts: requires --blob-url, to":    {"--tenant-contexts", "5", "--auth", "tokens", "--blob-url", "none"},
+		"--tenant-rate NaN: want a number like 50, or ": {"--tenant-rate", "nan", "--auth", "tokens"},
+	} {
+		got := starter(t, newFake(t), "", append([]string{"serve"}, flags...)...)
+		require.Equal(t, exit.Usage, got.code, flags)
+		require.Contains(t, got.errOut, want)
+	}
+}
+
 func TestServeAcceptsAProviderAndAProxy(t *testing.T) {
 	dir := t.TempDir()
 	secret := filepath.Join(dir, "secret")
 	require.NoError(t, os.WriteFile(secret, []byte("s3cr3t-of-the-proxy\n"), 0o600))
-	p := authtest.Start(t, map[string]any{"sub": "1", "email": "ann@example.com"})
+	p := authtest.Start(t, map[string]any{"sub": "1", "email": "ann@example.com", "email_verified": true})
 	at, stop := serve(t, newFake(t), "--auth", "oidc", "--oidc-issuer", p.Issuer, "--oidc-client-id", authtest.ClientID, "--oidc-claim", "subject=email",
-		"--auth", "proxy", "--proxy-secret-file", secret, "--proxy-header", "tenant=X-Org", "--default-role", "write")
+		"--auth", "proxy", "--proxy-secret-file", secret, "--proxy-header", "tenant=X-Org", "--group", "readers=read", "--default-role", "write")
 	who := func(header ...string) (who auth.Who) {
 		_, body := ask(t, http.DefaultClient, at.URL+"/auth/session", header...)
 		require.NoError(t, json.Unmarshal([]byte(body), &who), body)
@@ -131,7 +173,7 @@ func TestServeAcceptsAProviderAndAProxy(t *testing.T) {
 	require.Equal(t, auth.Who{Subject: "ann@example.com", Roles: []auth.Role{auth.RoleWrite}, SignIn: []string{"provider"}, Required: true},
 		who("Authorization", "Bearer "+p.Token(nil)))
 	require.Equal(t, auth.Who{Subject: "bob", Tenant: "acme", Roles: []auth.Role{auth.RoleRead}, SignIn: []string{"provider"}, Required: true},
-		who(auth.SecretHeader, "s3cr3t-of-the-proxy", "X-Forwarded-User", "bob", "X-Org", "acme", "X-Forwarded-Groups", "read"))
+		who(auth.SecretHeader, "s3cr3t-of-the-proxy", "X-Forwarded-User", "bob", "X-Org", "acme", "X-Forwarded-Groups", "admin, readers"))
 	_, logged := stop()
 	require.NotContains(t, logged, "s3cr3t")
 }

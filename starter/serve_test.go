@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -30,6 +31,11 @@ import (
 // log.
 func serve(t *testing.T, f *fakeContext, flags ...string) (at serving, stop func() (code int, logged string)) {
 	t.Helper()
+	return serveOf(t, &fakeClient{context: f}, flags...)
+}
+
+func serveOf(t *testing.T, c *fakeClient, flags ...string) (at serving, stop func() (code int, logged string)) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	out, line := io.Pipe()
 	var log bytes.Buffer
@@ -37,7 +43,7 @@ func serve(t *testing.T, f *fakeContext, flags ...string) (at serving, stop func
 	go func() {
 		code <- execute(ctx, &app{
 			streams: streams{in: strings.NewReader(""), out: line, err: &log},
-			dial:    func(context.Context, client.Config) (contextClient, error) { return &fakeClient{context: f}, nil },
+			dial:    c.dial,
 		}, append([]string{"serve", "--listen", "127.0.0.1:0", "--json"}, flags...))
 	}()
 	require.NoError(t, json.NewDecoder(out).Decode(&at))
@@ -62,6 +68,45 @@ func TestServeServesUntilStopped(t *testing.T) {
 	require.Zero(t, code, "stopping it is not an error")
 	require.Contains(t, logged, `"path":"/contexts/demo/events"`)
 	require.NotContains(t, logged, "Hello")
+}
+
+func TestServePrintsAnAddressThatClientsCanUse(t *testing.T) {
+	for want, flags := range map[string][]string{
+		"^http://localhost:[0-9]+$":         {"--listen", ":0"},
+		"^http://chronicle.example:[0-9]+$": {"--listen", "[::]:0", "--host", "chronicle.example:443", "--host", "other.example"},
+		"^http://example.com:[0-9]+$":       {"--listen", "0.0.0.0:0", "--public-url", "https://example.com/chat/"},
+		"^http://127.0.0.1:[0-9]+$":         {"--host", "chronicle.example"},
+	} {
+		at, stop := serve(t, newFake(t), append(flags, "--auth", "none", "--metrics", "0.0.0.0:0")...)
+		require.Regexp(t, want, at.URL)
+		require.Regexp(t, "^http://localhost:[0-9]+/metrics$", at.Metrics)
+		stop()
+	}
+}
+
+func TestServeAcceptsTheHostOfItsPublicURL(t *testing.T) {
+	at, stop := serve(t, newFake(t), "--host", "a.example", "--public-url", "https://example.com:8443/chat")
+	defer stop()
+	for host, want := range map[string]int{"a.example": http.StatusOK, "example.com:8443": http.StatusOK, "b.example": http.StatusMisdirectedRequest} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at.URL+"/healthz", nil)
+		require.NoError(t, err)
+		r.Host = host
+		response, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		require.Equal(t, want, response.StatusCode, host)
+	}
+}
+
+func TestServeRejectsNamesThatNoClientUses(t *testing.T) {
+	for _, flags := range [][2]string{
+		{"--host", ""}, {"--host", "a/b"}, {"--host", "https://a.example"}, {"--host", "*.example"}, {"--host", "a.example,b.example"},
+		{"--public-url", "example.com/chat"}, {"--public-url", "https:///chat"}, {"--public-url", "https://a.example/?b"}, {"--public-url", "https://a.example/#b"},
+	} {
+		got := starter(t, newFake(t), "", "serve", flags[0], flags[1])
+		require.Equal(t, exit.Usage, got.code, flags)
+		require.Contains(t, got.errOut, fmt.Sprintf("%s %q: want a ", flags[0], flags[1]))
+	}
 }
 
 func TestServeLimitsTheRateOfEachClientOfAProxy(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/connect"
 	"github.com/seed-9ed7edd4/chronicle/internal/logging"
 	"github.com/seed-9ed7edd4/chronicle/internal/stream"
 	"github.com/seed-9ed7edd4/chronicle/llm"
@@ -41,13 +42,14 @@ func (a *app) announce(at endpoints, dev *local, tools *tool.Set, log *zap.Logge
 	add("nats", stream.RedactURL(at.natsURL))
 	add("blobs", event.Redact(at.blobURL, 0))
 	add("model", model)
+	add("approve", strings.Join(a.settings.Approve, ","))
 	add("hooks", strings.Join(at.hookNames(), ","))
 	add("budgets", strings.Join(at.budgetNames(), ","))
 	if dev != nil {
 		add("data", dev.dataDir)
 	}
 	if address := at.telemetry.Address(); address != "" {
-		add("metrics", "http://"+address+"/metrics")
+		add("metrics", "http://"+connect.Dialable(address)+"/metrics")
 	}
 	if dev != nil && !a.settings.JSON {
 		fmt.Fprint(a.err, banner(at, dev.temporal.UIURL(), dev.dataDir, append(tools.Names(), mcpNames(at.mcp)...)))

@@ -17,5 +17,8 @@ func ReadyLine(facts map[string]string, order ...string) string {
 // AttachmentReader exports attachmentReader.
 var AttachmentReader = attachmentReader
 
+// CheckApprovals exports checkApprovals.
+var CheckApprovals = checkApprovals
+
 // CheckMCP exports checkMCP.
 var CheckMCP = checkMCP

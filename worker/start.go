@@ -56,6 +56,10 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at e
 	if r.tools, err = s.tools(r.conn.Client(), r.files, r.mcp, log); err != nil {
 		return nil, err
 	}
+	approve, err := a.approvals(r.tools, at.mcp)
+	if err != nil {
+		return nil, err
+	}
 	models := at.models
 	models.ReadAttachment = readAttachment
 	models.TraceContent = at.telemetry.TracesContent()
@@ -67,6 +71,7 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at e
 		Part:          s.part(),
 		Models:        r.models,
 		Tools:         r.tools,
+		Approve:       approve,
 		Hooks:         at.hooks,
 		ContinueAfter: s.ContinueAfter,
 		DrainTimeout:  s.DrainTimeout,

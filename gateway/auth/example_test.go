@@ -26,10 +26,12 @@ func Example() {
 		panic(err)
 	}
 	r := httptest.NewRequest("GET", "/contexts", nil)
-	fmt.Println(service.Authenticate(r))
+	_, err = service.Authenticate(r)
+	fmt.Println(err)
 	r.Header.Set("Authorization", "Bearer "+token)
-	fmt.Println(service.Authenticate(r))
+	identity, err := service.Authenticate(r)
+	fmt.Println(identity.Subject, identity.Tenant, identity.Roles, err)
 	// Output:
-	// {  []} unauthenticated: no credential
-	// {ann acme [write]} <nil>
+	// unauthenticated: no credential
+	// ann acme [write] <nil>
 }

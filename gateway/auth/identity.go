@@ -10,12 +10,13 @@ import (
 // Identity is who sends a request.
 type Identity struct {
 	Subject string // as the audit log and the approvals of a log name it
+	Token   string // the id of a static token that identifies it; "": another credential
 	// Tenant owns the contexts that the identity reaches; "": those without a tenant.
 	Tenant string
 	Roles  []Role // none: the identity may do nothing
 }
 
-// Role is a permission. Each of the others includes RoleRead, RoleAdmin includes all.
+// Role is what an identity may do. Each includes reading, RoleAdmin includes all.
 type Role string
 
 // Roles of an [Identity].
@@ -25,6 +26,12 @@ const (
 	RoleApprove Role = "approve" // decides on tool calls
 	RoleAdmin   Role = "admin"
 )
+
+// Values returns all roles.
+func (Role) Values() []Role { return []Role{RoleRead, RoleWrite, RoleApprove, RoleAdmin} }
+
+// IsKnown reports whether the role is one of Values.
+func (r Role) IsKnown() bool { return slices.Contains(r.Values(), r) }
 
 // Has reports whether the roles include a role.
 func (i Identity) Has(role Role) bool {

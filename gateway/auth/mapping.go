@@ -15,8 +15,9 @@ import (
 type Mapping struct {
 	Subject string
 	Tenant  string // "": identities have no tenant
-	// Roles has values like "write" or "chronicle-write". Others, such as other groups of a person, are ignored.
-	Roles        string
+	Roles   string // has the groups of a person
+	// Groups are those that mean a role; others are ignored. Nil: [DefaultGroups].
+	Groups       map[string]Role
 	DefaultRoles []Role // of identities without a role
 }
 
@@ -33,20 +34,38 @@ func ParseMapping(base Mapping, settings []string) (Mapping, error) {
 	return base, nil
 }
 
+// DefaultGroups are unlikely to exist for another purpose.
+var DefaultGroups = map[string]Role{
+	"chronicle-read": RoleRead, "chronicle-write": RoleWrite, "chronicle-approve": RoleApprove, "chronicle-admin": RoleAdmin,
+}
+
+// ParseGroups returns the roles in settings of the form GROUP=ROLE; nil without any.
+func ParseGroups(settings []string) (groups map[string]Role, err error) {
+	for _, setting := range settings {
+		at := strings.LastIndexByte(setting, '=') // the name of a group may contain others
+		if at < 1 || !Role(setting[at+1:]).IsKnown() {
+			return nil, fmt.Errorf("%q: want GROUP=ROLE with read, write, approve or admin as the role", setting)
+		}
+		if groups == nil {
+			groups = map[string]Role{}
+		}
+		groups[setting[:at]] = Role(setting[at+1:])
+	}
+	return groups, nil
+}
+
 // ParseRoles returns roles by name.
 func ParseRoles(names []string) ([]Role, error) {
 	var roles []Role
 	for _, name := range names {
 		role := Role(name)
-		if !slices.Contains(allRoles, role) {
+		if !role.IsKnown() {
 			return nil, fmt.Errorf("%q: want read, write, approve or admin", name)
 		}
 		roles = append(roles, role)
 	}
 	return roles, nil
 }
-
-var allRoles = []Role{RoleRead, RoleWrite, RoleApprove, RoleAdmin}
 
 // identity returns the identity told by values, which get returns by the names in the mapping.
 func (m Mapping) identity(get func(name string) []string) (Identity, error) {
@@ -66,9 +85,12 @@ func (m Mapping) identity(get func(name string) []string) (Identity, error) {
 			return Identity{}, fmt.Errorf("%s: %w", m.Tenant, err)
 		}
 	}
-	for _, value := range get(m.Roles) {
-		role := Role(strings.TrimPrefix(value, "chronicle-"))
-		if slices.Contains(allRoles, role) && !slices.Contains(found.Roles, role) {
+	groups := m.Groups
+	if groups == nil {
+		groups = DefaultGroups
+	}
+	for _, group := range get(m.Roles) {
+		if role, ok := groups[group]; ok && !slices.Contains(found.Roles, role) {
 			found.Roles = append(found.Roles, role)
 		}
 	}
@@ -101,7 +123,7 @@ func (i Identity) Validate() error {
 		return errors.New("role: missing (want read, write, approve or admin)")
 	}
 	for _, role := range i.Roles {
-		if !slices.Contains(allRoles, role) {
+		if !role.IsKnown() {
 			return fmt.Errorf("role %q: want read, write, approve or admin", role)
 		}
 	}

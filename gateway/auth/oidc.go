@@ -123,10 +123,11 @@ func (o *OIDC) verify(ctx context.Context, token string) (Identity, *oidc.IDToke
 	if err := verified.Claims(&claims); err != nil {
 		return Identity{}, nil, fmt.Errorf("%w: %w", ErrUnauthenticated, err)
 	}
-	if o.options.Mapping.Subject == "email" && slices.Contains([]any{false, "false"}, claims["email_verified"]) {
-		return Identity{}, nil, fmt.Errorf("%w: claim email: it is not verified", ErrUnauthenticated)
+	mapping := o.options.Mapping
+	if mapping.Subject == "email" && !slices.Contains([]any{true, "true"}, claims["email_verified"]) {
+		mapping.Subject = "sub" // anyone could have registered with the address
 	}
-	identity, err := o.options.Mapping.identity(func(name string) []string { return texts(claim(claims, name)) })
+	identity, err := mapping.identity(func(name string) []string { return texts(claim(claims, name)) })
 	if err != nil {
 		return Identity{}, nil, fmt.Errorf("%w: claim %w", ErrUnauthenticated, err)
 	}

@@ -22,7 +22,7 @@ import (
 
 var person = map[string]any{
 	"sub": "248289761001", "email": "ann@example.com", "https://example.com/org": "acme",
-	"roles": []string{"staff", "chronicle-write"}, "realm_access": map[string]any{"roles": []string{"admin"}},
+	"roles": []string{"admin", "chronicle-write"}, "realm_access": map[string]any{"roles": []string{"chronicle-admin"}},
 }
 
 func oidcOptions(p *authtest.Provider) auth.OIDCOptions {
@@ -43,13 +43,13 @@ func TestTheClaimsOfAJWTAreMapped(t *testing.T) {
 	}{
 		{want: auth.Identity{Subject: "248289761001", Roles: []auth.Role{auth.RoleWrite}}},
 		{
-			settings: []string{"subject=email", "tenant=https://example.com/org", "roles=realm_access.roles"},
-			want:     auth.Identity{Subject: "ann@example.com", Tenant: "acme", Roles: []auth.Role{auth.RoleAdmin}},
+			settings: []string{"subject=email", "tenant=https://example.com/org", "roles=realm_access.roles"}, claims: map[string]any{"email_verified": true},
+			want: auth.Identity{Subject: "ann@example.com", Tenant: "acme", Roles: []auth.Role{auth.RoleAdmin}},
 		},
-		{claims: map[string]any{"roles": "read"}, want: auth.Identity{Subject: "248289761001", Roles: []auth.Role{auth.RoleRead}}},
+		{claims: map[string]any{"roles": "chronicle-read"}, want: auth.Identity{Subject: "248289761001", Roles: []auth.Role{auth.RoleRead}}},
 		{claims: map[string]any{"roles": nil}, want: auth.Identity{Subject: "248289761001"}},
 		{
-			claims: map[string]any{"roles": []any{"staff", 1}}, defaults: []auth.Role{auth.RoleRead},
+			claims: map[string]any{"roles": []any{"admin", "write", "chronicle-", "chronicle-owner", 1}}, defaults: []auth.Role{auth.RoleRead},
 			want: auth.Identity{Subject: "248289761001", Roles: []auth.Role{auth.RoleRead}},
 		},
 	} {
@@ -62,7 +62,18 @@ func TestTheClaimsOfAJWTAreMapped(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, test.want, got)
 	}
-	_, err := auth.ParseMapping(auth.OIDCMapping, []string{"group=x"})
+	options := oidcOptions(p)
+	var err error
+	options.Mapping.Groups, err = auth.ParseGroups([]string{"staff=read", "cn=ops,ou=it=admin", "team=write"})
+	require.NoError(t, err)
+	got, err := withProvider(t, options).Authenticate(withBearer(p.Token(map[string]any{"roles": []string{"cn=ops,ou=it", "staff", "chronicle-approve"}})))
+	require.NoError(t, err)
+	require.Equal(t, []auth.Role{auth.RoleAdmin, auth.RoleRead}, got.Roles, "only the groups that the operator maps")
+	for _, setting := range []string{"", "staff", "=read", "staff=owner"} {
+		_, err := auth.ParseGroups([]string{setting})
+		require.ErrorContains(t, err, "want GROUP=ROLE with read, write, approve or admin as the role", setting)
+	}
+	_, err = auth.ParseMapping(auth.OIDCMapping, []string{"group=x"})
 	require.EqualError(t, err, `"group=x": want subject=NAME, tenant=NAME or roles=NAME`)
 }
 
@@ -80,14 +91,16 @@ func TestAClaimThatIsMissingOrMalformedIsNotReplaced(t *testing.T) {
 	}
 }
 
-func TestAnEmailThatIsNotVerifiedIsNoSubject(t *testing.T) {
+func TestAnEmailIsASubjectOnlyIfItIsVerified(t *testing.T) {
 	p := authtest.Start(t, person)
 	options := oidcOptions(p)
 	options.Mapping.Subject = "email"
 	service := withProvider(t, options)
-	for verified, want := range map[any]error{true: nil, "true": nil, nil: nil, false: auth.ErrUnauthenticated, "false": auth.ErrUnauthenticated} {
-		_, err := service.Authenticate(withBearer(p.Token(map[string]any{"email_verified": verified})))
-		require.ErrorIs(t, err, want, verified)
+	const email, sub = "ann@example.com", "248289761001"
+	for verified, want := range map[any]string{true: email, "true": email, nil: sub, false: sub, "false": sub, 1: sub} {
+		got, err := service.Authenticate(withBearer(p.Token(map[string]any{"email_verified": verified})))
+		require.NoError(t, err)
+		require.Equal(t, want, got.Subject, verified)
 	}
 }
 

@@ -13,7 +13,7 @@ const secret = "s3cr3t of the proxy"
 func TestATrustedProxyTellsIdentities(t *testing.T) {
 	mapping := auth.ProxyMapping
 	service := newService(t, auth.Options{Proxy: &auth.Proxy{Secret: secret, Mapping: mapping}})
-	got, err := service.Authenticate(request(auth.SecretHeader, secret, "X-Forwarded-User", "ann", "X-Forwarded-Groups", "staff, chronicle-write,approve",
+	got, err := service.Authenticate(request(auth.SecretHeader, secret, "X-Forwarded-User", "ann", "X-Forwarded-Groups", "staff, chronicle-write,chronicle-approve,admin",
 		"X-Forwarded-Tenant", "forged", "Authorization", "Basic of-the-proxy"))
 	require.NoError(t, err)
 	require.Equal(t, auth.Identity{Subject: "ann", Roles: []auth.Role{auth.RoleWrite, auth.RoleApprove}}, got, "a tenant header is not read unless it is configured")

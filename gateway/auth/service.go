@@ -18,7 +18,9 @@ type Options struct {
 	// SessionKey encrypts the cookies of sessions; at least 32 bytes, the same for all gateways behind one name. Empty: a
 	// random key, so that people sign in again after a restart.
 	SessionKey []byte
-	Log        *slog.Logger // receives why signing in failed; nil: none
+	// PublicURL is where browsers reach the page, with a slash at its end. Empty: at the host of each request.
+	PublicURL string
+	Log       *slog.Logger // receives why signing in failed; nil: none
 }
 
 // Service is an [Authenticator] that also signs people in. The zero Service signs nobody in.
@@ -49,11 +51,7 @@ func (s *Service) Authenticate(r *http.Request) (Identity, error) {
 	if token, ok := bearer(r); ok {
 		return s.authenticateBearer(r, token)
 	}
-	var current session
-	if !s.seal.get(r, sessionCookie, &current) {
-		return Identity{}, fmt.Errorf("%w: no credential", ErrUnauthenticated)
-	}
-	return s.resume(current)
+	return s.authenticateSession(r)
 }
 
 func (s *Service) authenticateBearer(r *http.Request, token string) (Identity, error) {
@@ -73,8 +71,11 @@ func bearer(r *http.Request) (token string, ok bool) {
 	return strings.TrimSpace(token), strings.EqualFold(scheme, "Bearer")
 }
 
-func (s *Service) resume(current session) (Identity, error) {
+func (s *Service) authenticateSession(r *http.Request) (Identity, error) {
+	var current session
 	switch {
+	case !s.seal.get(r, sessionCookie, &current):
+		return Identity{}, fmt.Errorf("%w: no credential", ErrUnauthenticated)
 	case !time.Now().Before(current.Expires):
 		return Identity{}, fmt.Errorf("%w: expired session", ErrUnauthenticated)
 	case current.Token != "" && s.options.Tokens != nil:
@@ -89,5 +90,5 @@ func identityOf(token Token, err error) (Identity, error) {
 	if err != nil {
 		return Identity{}, err
 	}
-	return Identity{token.Subject, token.Tenant, token.Roles}, nil
+	return Identity{Subject: token.Subject, Token: token.ID, Tenant: token.Tenant, Roles: token.Roles}, nil
 }

@@ -7,10 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
 // Path begins the paths that [Service.Serve] serves.
@@ -19,20 +22,20 @@ const Path = "/auth/"
 // ErrNotFound means that [Service.Serve] does not serve a path, or not with this method.
 var ErrNotFound = errors.New("not found")
 
-// Who is the answer to GET /auth/session.
+// Who is who sends a request, and how people sign in.
 type Who struct {
 	Subject string `json:"subject,omitempty"` // "": nobody
 	Tenant  string `json:"tenant,omitempty"`
 	Roles   []Role `json:"roles,omitempty"`
-	// Session means that a cookie identifies the person, who can sign out.
+	// Whether a cookie identifies the person, who can sign out.
 	Session bool `json:"session,omitempty"`
-	// SignIn lists the ways to sign in here: provider, token.
+	// The ways to sign in here: provider, token.
 	SignIn []string `json:"signIn"`
-	// Required means that nothing can be read without signing in.
+	// Whether nothing can be read without signing in.
 	Required bool `json:"required,omitempty"`
 }
 
-// Serve serves the paths below [Path], and returns the person who signed in, if any. The caller has checked that no other
+// Serve serves the paths below [Path], and returns the person who signed in or out, if any. The caller has checked that no other
 // site sent the request. It answers a request for which Serve returns an error; one without a valid token fails with
 // [ErrUnauthenticated].
 //
@@ -52,9 +55,10 @@ func (s *Service) Serve(w http.ResponseWriter, r *http.Request) (Identity, error
 		if s.seal == nil {
 			break
 		}
+		identity, _ := s.authenticateSession(r) // without one, nobody signs out
 		s.seal.clear(w, r, sessionCookie)
 		w.WriteHeader(http.StatusNoContent)
-		return Identity{}, nil
+		return identity, nil
 	case "GET /auth/login":
 		return Identity{}, s.login(w, r)
 	case "GET /auth/callback":
@@ -84,15 +88,18 @@ func (s *Service) who(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// Credential is what a person signs in with.
+type Credential struct {
+	Token string `json:"token"` // a static token
+}
+
 const maxSignIn = 4 << 10 // bytes of a request
 
 func (s *Service) signInWithToken(w http.ResponseWriter, r *http.Request) (Identity, error) {
 	if s.options.Tokens == nil {
 		return Identity{}, ErrNotFound
 	}
-	var body struct {
-		Token string `json:"token"`
-	}
+	var body Credential
 	if json.NewDecoder(http.MaxBytesReader(w, r.Body, maxSignIn)).Decode(&body) != nil {
 		return Identity{}, fmt.Errorf(`%w: want {"token": "…"}`, ErrUnauthenticated)
 	}
@@ -125,7 +132,7 @@ func (s *Service) login(w http.ResponseWriter, r *http.Request) error {
 	if s.options.OIDC == nil {
 		return ErrNotFound
 	}
-	flow, err := s.options.OIDC.flow(r)
+	flow, err := s.options.OIDC.flow(r.Context(), s.callbackURL(r))
 	if err != nil {
 		s.options.Log.Warn("signing in failed", "error", err)
 		backToPage(w, "unavailable")
@@ -138,19 +145,26 @@ func (s *Service) login(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// callbackURL is where the provider leads back to. It accepts only registered URLs.
+func (s *Service) callbackURL(r *http.Request) string {
+	public := s.options.PublicURL
+	if public == "" {
+		public = "http://" + r.Host + "/"
+		if isSecure(r) {
+			public = "https://" + r.Host + "/"
+		}
+	}
+	return strings.TrimSuffix(public, "/") + Path + "callback"
+}
+
 // flow returns the settings of the authorization code flow.
-func (o *OIDC) flow(r *http.Request) (*oauth2.Config, error) {
-	p, err := o.connect(r.Context())
+func (o *OIDC) flow(ctx context.Context, callbackURL string) (*oauth2.Config, error) {
+	p, err := o.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	scheme := "http"
-	if isSecure(r) {
-		scheme = "https"
-	}
 	return &oauth2.Config{
-		ClientID: o.options.ClientID, ClientSecret: o.options.ClientSecret, Endpoint: p.endpoint, Scopes: p.scopes,
-		RedirectURL: scheme + "://" + r.Host + Path + "callback", // the provider accepts only registered ones
+		ClientID: o.options.ClientID, ClientSecret: o.options.ClientSecret, Endpoint: p.endpoint, Scopes: p.scopes, RedirectURL: callbackURL,
 	}, nil
 }
 
@@ -169,9 +183,9 @@ func (s *Service) callback(w http.ResponseWriter, r *http.Request) (Identity, er
 	case !isKnown || !time.Now().Before(current.Expires) || !isEqual(query.Get("state"), current.State):
 		failure, err = "expired", errors.New("the state is not that of a sign-in which this browser began")
 	case query.Get("code") == "":
-		failure, err = "denied", fmt.Errorf("the provider answered %q", query.Get("error"))
+		failure, err = "denied", fmt.Errorf("the provider answered %q", event.Redact(query.Get("error"), maxErrorCode))
 	default:
-		identity, err = s.options.OIDC.redeem(r, query.Get("code"), current)
+		identity, err = s.options.OIDC.redeem(r, s.callbackURL(r), query.Get("code"), current)
 		switch {
 		case errors.Is(err, ErrUnauthenticated):
 			failure = "rejected"
@@ -189,18 +203,23 @@ func (s *Service) callback(w http.ResponseWriter, r *http.Request) (Identity, er
 	return identity, nil
 }
 
+const maxErrorCode = 64 // bytes in the log
+
 // redeem exchanges the code of the provider for an identity.
-func (o *OIDC) redeem(r *http.Request, code string, current attempt) (Identity, error) {
-	flow, err := o.flow(r)
+func (o *OIDC) redeem(r *http.Request, callbackURL, code string, current attempt) (Identity, error) {
+	flow, err := o.flow(r.Context(), callbackURL)
 	if err != nil {
 		return Identity{}, err
 	}
 	ctx, cancel := context.WithTimeout(oidc.ClientContext(r.Context(), o.client), providerTimeout)
 	defer cancel()
 	tokens, err := flow.Exchange(ctx, code, oauth2.VerifierOption(current.Verifier))
-	if rejected := new(oauth2.RetrieveError); errors.As(err, &rejected) && rejected.Response.StatusCode < http.StatusInternalServerError {
+	if rejected := new(oauth2.RetrieveError); errors.As(err, &rejected) {
 		// The response could contain the code or the secret.
-		return Identity{}, fmt.Errorf("%w: the provider rejected the code with status %d, %q", ErrUnauthenticated, rejected.Response.StatusCode, rejected.ErrorCode)
+		err = fmt.Errorf("the provider rejected the code with status %d, %q", rejected.Response.StatusCode, event.Redact(rejected.ErrorCode, maxErrorCode))
+		if rejected.Response.StatusCode < http.StatusInternalServerError {
+			err = fmt.Errorf("%w: %w", ErrUnauthenticated, err)
+		}
 	}
 	if err != nil {
 		return Identity{}, err

@@ -26,7 +26,7 @@ type site struct {
 	t *testing.T
 	*httptest.Server
 	service *auth.Service
-	signed  []auth.Identity // who signed in
+	signed  []auth.Identity // who signed in or out
 }
 
 func newSite(t *testing.T, service *auth.Service, start func(http.Handler) *httptest.Server) *site {
@@ -115,12 +115,17 @@ func TestAPersonSignsInWithATokenAndOut(t *testing.T) {
 	require.NotContains(t, first.Header.Get("Set-Cookie"), token)
 	require.Equal(t, auth.Who{Subject: "ann", Tenant: "acme", Roles: ann.Roles, Session: true, SignIn: []string{"token"}, Required: true}, s.who(browser))
 	require.Equal(t, http.StatusOK, s.do(browser, http.MethodGet, "/contexts", "").StatusCode)
-	require.Equal(t, []auth.Identity{ann}, s.signed)
+	signed := ann
+	signed.Token = record.ID
+	require.Equal(t, []auth.Identity{signed}, s.signed)
 
 	second := s.signInWithToken(browser, token)
 	require.NotEqual(t, first.Cookies()[0].Value, second.Cookies()[0].Value, "the session is another one after signing in")
 
 	require.Equal(t, http.StatusNoContent, s.do(browser, http.MethodDelete, "/auth/session", "").StatusCode)
+	require.Equal(t, []auth.Identity{signed, signed, signed}, s.signed, "twice in, and out")
+	require.Equal(t, http.StatusNoContent, s.do(browser, http.MethodDelete, "/auth/session", "").StatusCode)
+	require.Len(t, s.signed, 3, "there was no session")
 	require.Equal(t, http.StatusUnauthorized, s.do(browser, http.MethodGet, "/contexts", "").StatusCode)
 
 	require.Equal(t, http.StatusNoContent, s.signInWithToken(browser, token).StatusCode)
@@ -222,6 +227,21 @@ func TestAPersonSignsInAtTheProvider(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, s.signInWithToken(browser, "chr_x").StatusCode)
 }
 
+func TestAPersonSignsInBelowAPathOfAProxy(t *testing.T) {
+	p := authtest.Start(t, person)
+	proxy := httptest.NewUnstartedServer(nil)
+	public := "http://" + proxy.Listener.Addr().String() + "/chat/"
+	s := newSite(t, newService(t, auth.Options{OIDC: auth.NewOIDC(oidcOptions(p)), PublicURL: public}), func(h http.Handler) *httptest.Server {
+		proxy.Config.Handler = http.StripPrefix("/chat", h)
+		proxy.Start()
+		return proxy
+	})
+	s.URL += "/chat"
+	browser := s.browser()
+	require.Equal(t, public, s.signInAtProvider(browser).Request.URL.String())
+	require.Equal(t, "248289761001", s.who(browser).Subject)
+}
+
 func TestASignInAtTheProviderThatFails(t *testing.T) {
 	p := authtest.Start(t, person)
 	var log bytes.Buffer
@@ -262,8 +282,14 @@ func TestASignInAtTheProviderThatFails(t *testing.T) {
 	p.Down.Store(true)
 	require.Equal(t, "sign-in=unavailable", s.do(victim, http.MethodGet, back.RequestURI(), "").Request.URL.RawQuery)
 	p.Down.Store(false)
+	back = begin(victim)
+	p.Breaks.Store(true)
+	require.Equal(t, "sign-in=unavailable", s.do(victim, http.MethodGet, back.RequestURI(), "").Request.URL.RawQuery)
+	p.Breaks.Store(false)
 	require.Empty(t, s.signed)
-	require.NotContains(t, log.String(), authtest.ClientSecret)
+	require.Contains(t, log.String(), "the provider rejected the code with status 500")
+	require.NotContains(t, log.String(), back.Query().Get("code"))
+	require.NotContains(t, log.String(), "Basic ")
 
 	back = begin(victim)
 	require.Equal(t, s.URL+"/", s.do(victim, http.MethodGet, back.RequestURI(), "").Request.URL.String())

@@ -79,6 +79,10 @@ func (f TokenFile) Revoke(id string) error {
 }
 
 func (f TokenFile) change(edit func([]Token) ([]Token, error)) error {
+	f, err := f.resolve()
+	if err != nil {
+		return fmt.Errorf("write tokens: %w", err)
+	}
 	if err := os.MkdirAll(filepath.Dir(string(f)), 0o700); err != nil {
 		return fmt.Errorf("write tokens: %w", err)
 	}
@@ -101,6 +105,15 @@ func (f TokenFile) change(edit func([]Token) ([]Token, error)) error {
 	return f.write(tokens)
 }
 
+// resolve follows symbolic links, which the rename would replace. A file that does not exist is itself.
+func (f TokenFile) resolve() (TokenFile, error) {
+	if _, err := os.Lstat(string(f)); errors.Is(err, fs.ErrNotExist) {
+		return f, nil
+	}
+	path, err := filepath.EvalSymlinks(string(f))
+	return TokenFile(path), err
+}
+
 func (f TokenFile) write(tokens []Token) error {
 	var content bytes.Buffer
 	for _, token := range tokens {
@@ -115,10 +128,22 @@ func (f TokenFile) write(tokens []Token) error {
 	if err == nil {
 		err = os.Rename(temp.Name(), string(f))
 	}
+	if err == nil {
+		err = syncFolder(filepath.Dir(string(f))) // otherwise a revoked token could return after a power failure
+	}
 	if err != nil {
 		return fmt.Errorf("write tokens: %w", err)
 	}
 	return nil
+}
+
+func syncFolder(path string) error {
+	folder, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	return folder.Sync()
 }
 
 // keepOwner gives a replacement to the owner of the file, so that a gateway still reads it after root has changed it: until it
@@ -165,5 +190,5 @@ func (t Token) check() error {
 	if t.ID == "" || strings.Contains(t.ID, "_") || len(t.Hash) != len(hashOf("")) {
 		return errors.New("id or hash is malformed")
 	}
-	return Identity{t.Subject, t.Tenant, t.Roles}.Validate()
+	return Identity{Subject: t.Subject, Tenant: t.Tenant, Roles: t.Roles}.Validate()
 }

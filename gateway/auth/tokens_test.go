@@ -63,7 +63,9 @@ func TestATokenAuthenticatesUntilItIsRevoked(t *testing.T) {
 
 	got, err := service.Authenticate(withBearer(token))
 	require.NoError(t, err)
-	require.Equal(t, ann, got)
+	want := ann
+	want.Token = record.ID
+	require.Equal(t, want, got)
 	got, err = service.Authenticate(request("Authorization", "bearer   "+other))
 	require.NoError(t, err)
 	require.Equal(t, "bob", got.Subject)
@@ -169,7 +171,7 @@ func TestMalformedLinesAreIgnoredAndKept(t *testing.T) {
 	for range 3 {
 		got, err := service.Authenticate(withBearer(token))
 		require.NoError(t, err)
-		require.Equal(t, ann, got)
+		require.Equal(t, record.ID, got.Token)
 	}
 	require.Equal(t, 1, strings.Count(log.String(), "line 2: want the JSON of a token"), log.String())
 	require.Contains(t, log.String(), `line 4: role \"owner\": want read, write, approve or admin`)
@@ -208,6 +210,25 @@ func TestTwoProcessesChangeTheFileAtOnce(t *testing.T) {
 	listed, err := file.List()
 	require.NoError(t, err)
 	require.Len(t, listed, tokens)
+}
+
+func TestALinkToTheFileIsFollowed(t *testing.T) {
+	dir := t.TempDir()
+	file, link := auth.TokenFile(filepath.Join(dir, "state", "tokens.jsonl")), auth.TokenFile(filepath.Join(dir, "tokens.jsonl"))
+	_, record := create(t, file, ann, 0)
+	require.NoError(t, os.Symlink(filepath.Join("state", "tokens.jsonl"), string(link)))
+	require.NoError(t, link.Revoke(record.ID))
+	info, err := os.Lstat(string(link))
+	require.NoError(t, err)
+	require.Equal(t, os.ModeSymlink, info.Mode().Type())
+	listed, err := file.List()
+	require.NoError(t, err)
+	require.Empty(t, listed, "a gateway that reads the file itself")
+
+	require.NoError(t, os.Remove(string(file)))
+	_, _, err = link.Create(ann, 0)
+	require.ErrorIs(t, err, fs.ErrNotExist, "the file may be on a volume that is not mounted")
+	require.NoFileExists(t, string(file))
 }
 
 func TestAnotherUserLeavesTheFileToItsOwner(t *testing.T) {

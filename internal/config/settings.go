@@ -92,6 +92,7 @@ type Worker struct {
 	AttachmentsDir    string
 	ToolFetch         bool
 	ToolFilesRoot     string
+	Approve           []string
 	MCPFile           string
 	HooksFile         string
 	CachedContexts    int
@@ -132,6 +133,8 @@ func (w *Worker) Table(presets ...string) *Table {
 	t.StringVar(&w.AttachmentsDir, "attachments-dir", "", "`DIRECTORY` from which attachments of type \"file\" are read (default: none)")
 	t.BoolVar(&w.ToolFetch, "tool-fetch", false, "enable the tool fetch, which gets public web pages")
 	t.StringVar(&w.ToolFilesRoot, "tool-files-root", "", "enable the tools list_files and read_file, which read this `DIRECTORY` (default: none)")
+	t.StringArrayVar(&w.Approve, "approve", nil, "require an approval for calls of tools that match this `PATTERN`, like fetch or mcp:files/write_*, in all contexts; may be repeated "+
+		"(default: only those that contexts name)")
 	t.StringVar(&w.MCPFile, "mcp", "", "JSON `FILE` with the MCP servers whose tools contexts may name, like examples/config/mcp.json (default: none)")
 	t.StringVar(&w.HooksFile, "hooks", "", "TOML `FILE` of webhooks that check requests and answers or receive events, like examples/config/hooks.toml (default: none)")
 	t.IntVar(&w.CachedContexts, "cached-contexts", DefaultCachedContexts, "number of `CONTEXTS` in memory, at least 1; others are rebuilt from their history when they receive input")
@@ -165,23 +168,33 @@ func (t *Table) level(level *Level) {
 
 // Gateway is the settings of the gateway, starter serve.
 type Gateway struct {
-	Listen  string
-	Hosts   []string
-	Rate    float64
-	Proxies []string // IP addresses and networks
-	Auth    []string // AuthNone alone, or some of the others
-	Tokens  string
-	OIDC    OIDC
+	Listen string
+	// PublicURL is where browsers reach the page; "": at the host of each request.
+	PublicURL string
+	Hosts     []string
+	Rate      float64
+	Proxies   []string // IP addresses and networks
+	Auth      []string // AuthNone alone, or some of the others
+	Tokens    string
+	OIDC      OIDC
 	// ProxyHeaders and OIDC.Claims have the form subject=NAME, tenant=NAME or roles=NAME.
 	ProxySecretFile string
 	ProxyHeaders    []string
+	Groups          []string // of the form GROUP=ROLE
 	DefaultRoles    []string
 	SessionKeyFile  string
 	TLSCert, TLSKey string
 	Audit           string
+	Tenants         TenantLimits
 	Metrics         string
 	LogLevel        Level
 	JSON            bool
+}
+
+// TenantLimits are the limits of each tenant. 0: the default.
+type TenantLimits struct {
+	Rate                   float64
+	Streams, Contexts, MiB int
 }
 
 // OIDC is the settings of an OpenID Connect provider.
@@ -204,6 +217,8 @@ func (g *Gateway) Table() *Table {
 	t.StringVar(&g.Listen, "listen", "127.0.0.1:8080", "address to serve on, `HOST:PORT`; port 0: any free port")
 	t.StringArrayVar(&g.Hosts, "host", nil,
 		"host `NAME` that clients may use besides localhost and IP addresses; may be repeated")
+	t.StringVar(&g.PublicURL, "public-url", "",
+		"`URL` of the page for browsers, if a proxy serves it below a path, like https://example.com/chat/; its host needs no --host (default: the host of each request)")
 	t.Float64Var(&g.Rate, "rate", 0,
 		"`REQUESTS` per second per client address, with bursts of four times as many; 0: 50; negative: unlimited")
 	t.StringArrayVar(&g.Proxies, "trust-proxy", nil,
@@ -215,10 +230,12 @@ func (g *Gateway) Table() *Table {
 	t.StringVar(&g.OIDC.ClientID, "oidc-client-id", "", "`ID` of the gateway at the provider, and the audience of the JWTs that it accepts")
 	t.StringVar(&g.OIDC.ClientSecretFile, "oidc-client-secret-file", "", "`FILE` with the secret of this client (default: none, a public client)")
 	t.StringArrayVar(&g.OIDC.Claims, "oidc-claim", nil,
-		"`FIELD=CLAIM` with subject, tenant or roles as the field; may be repeated (default: subject=sub, roles=roles, no tenant)")
+		"`FIELD=CLAIM` with subject, tenant or roles, the groups of a person, as the field; may be repeated (default: subject=sub, roles=roles, no tenant)")
 	t.StringVar(&g.ProxySecretFile, "proxy-secret-file", "", "`FILE` with the value of X-Chronicle-Proxy-Secret, by which the proxy proves itself")
 	t.StringArrayVar(&g.ProxyHeaders, "proxy-header", nil,
 		"`FIELD=HEADER` like --oidc-claim; may be repeated (default: subject=X-Forwarded-User, roles=X-Forwarded-Groups, no tenant)")
+	t.StringArrayVar(&g.Groups, "group", nil,
+		"`GROUP=ROLE`, the role of a group of provider or proxy: read, write, approve or admin; may be repeated (default: chronicle-read=read, chronicle-write=write, chronicle-approve=approve, chronicle-admin=admin)")
 	t.StringArrayVar(&g.DefaultRoles, "default-role", nil,
 		"`ROLE` of people for whom provider or proxy name none: read, write, approve or admin; may be repeated (default: none, who may do nothing)")
 	t.StringVar(&g.SessionKeyFile, "session-key-file", "",
@@ -226,6 +243,11 @@ func (g *Gateway) Table() *Table {
 	t.StringVar(&g.TLSCert, "tls-cert", "", "PEM `FILE` with the certificate chain for HTTPS; read again when it changes (default: none, HTTP)")
 	t.StringVar(&g.TLSKey, "tls-key", "", "PEM `FILE` with the private key of the certificate")
 	t.StringVar(&g.Audit, "audit", "", "append a JSON line for each request to `FILE`, a new one when it was renamed (default: none)")
+	t.Float64Var(&g.Tenants.Rate, "tenant-rate", 0,
+		"`REQUESTS` per second of each tenant, with bursts of four times as many; 0: ten times --rate; negative: unlimited")
+	t.IntVar(&g.Tenants.Streams, "tenant-streams", 0, "open `STREAMS` of each tenant; 0: 5,000; negative: unlimited")
+	t.IntVar(&g.Tenants.Contexts, "tenant-contexts", 0, "number of `CONTEXTS` of each tenant, also closed ones; 0: unlimited")
+	t.IntVar(&g.Tenants.MiB, "tenant-storage", 0, "space of each tenant in the blob store in `MIB`; 0: unlimited")
 	t.metrics(&g.Metrics)
 	t.level(&g.LogLevel)
 	t.BoolVar(&g.JSON, "json", false, "print the ready line and the log as JSON")

@@ -85,6 +85,15 @@ func areLocal(urls string) bool {
 	return true
 }
 
+// Dialable returns the address of a listener as a program on this machine reaches it: localhost instead of all addresses.
+func Dialable(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if ip := net.ParseIP(host); err == nil && (host == "" || ip != nil && ip.IsUnspecified()) {
+		return net.JoinHostPort("localhost", port)
+	}
+	return address
+}
+
 // IsLoopback reports whether a host is this machine, by a loopback address or the name localhost.
 func IsLoopback(host string) bool {
 	ip := net.ParseIP(host)

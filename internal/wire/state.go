@@ -82,7 +82,7 @@ type State struct {
 func StateOf(s reducer.Session, updatedAt time.Time) State {
 	messages := []reducer.Message{}
 	config, request := s.Reduced.Config, abridged(s.Request)
-	config.Tools = withoutSchemas(config.Tools)
+	config.Primary, config.Tools = s.Primary(), withoutSchemas(config.Tools)
 	size := settingsSize(config.Request) + toolsSize(config.Tools) + jsonSize(s.Details) // they can be as large as many messages
 	if len(config.Request.Labels) > 0 {
 		size += jsonSize(config.Request.Labels)

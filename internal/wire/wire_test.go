@@ -292,6 +292,14 @@ func TestStateOfANewContext(t *testing.T) {
 	}`, string(text))
 }
 
+func TestTheStateNamesTheDefaultOfTheWorker(t *testing.T) {
+	session, _ := reducer.Step(reducer.NewSession("demo"), reducer.Opened{Options: reducer.Options{DefaultProviderID: "house", DefaultModel: "m1"}})
+	require.Equal(t, reducer.ProviderConfig{ProviderID: "house", Model: "m1", IsDefault: true}, wire.StateOf(session, time.Time{}).Config.Primary)
+
+	session, _ = reducer.Step(session, reducer.Received{Events: []event.Event{event.New(event.SetProviderConfig{ProviderID: "mine", Model: "m2"})}})
+	require.Equal(t, reducer.ProviderConfig{ProviderID: "mine", Model: "m2"}, wire.StateOf(session, time.Time{}).Config.Primary)
+}
+
 func TestJSONRoundTripsWithoutEscapes(t *testing.T) {
 	in := wire.Record{Events: []event.Event{event.New(event.UserMessage{Content: `<b>Tom & "Jerry"</b>`})}}
 	raw, err := wire.JSON(in)

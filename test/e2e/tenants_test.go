@@ -133,6 +133,7 @@ func (ts *tenants) value(operation *openapi3.Operation, p *openapi3.Parameter, n
 	values := map[string]string{
 		"ContextName": name, "EventID": name + ":0003", "Version": ts.version, "Limit": "1", "Status": "waiting", "IdempotencyKey": idempotencyKey,
 		"listContexts.q": name, "listContexts.from": ts.cursor, "closeContext.reason": "attacked", "closeContext.purge": "", "Forks": "delete",
+		"finishSignIn.code": "guessed", "finishSignIn.state": "guessed",
 	}
 	key := operation.OperationID + "." + p.Name
 	if schema := p.Schema.Ref; schema != "" {
@@ -149,6 +150,9 @@ func (ts *tenants) bodies(operation *openapi3.Operation, name string) []string {
 		return []string{""}
 	}
 	file := event.FileAttachment{Source: event.Source{Type: event.SourceBlob, Ref: ts.ref}, MediaType: "image/png", Size: 8 << 10}
+	if operation.OperationID == "signIn" {
+		return []string{`{"token":"chr_guessed_token"}`}
+	}
 	if operation.OperationID == "forkContext" {
 		data, err := event.New(file).MarshalJSON()
 		require.NoError(ts.w.t, err)

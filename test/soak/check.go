@@ -148,6 +148,9 @@ func checkState(p *problems, name string, log []event.Event, state wire.State) {
 		return
 	}
 	folded := reducer.Load(name, reducer.Reduce, log[:state.EventCount]...)
+	if primary := state.Config.Primary; primary.IsDefault { // which the log does not name
+		folded.Options.DefaultProviderID, folded.Options.DefaultModel = primary.ProviderID, primary.Model
+	}
 	if want, got := encode(wire.StateOf(folded, state.UpdatedAt)), encode(state); !bytes.Equal(want, got) {
 		p.add("the session state is not the fold of the log:\n  session %.2000s\n  log     %.2000s", got, want)
 	}

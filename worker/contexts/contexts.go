@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
+	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/hook"
 	"github.com/seed-9ed7edd4/chronicle/internal/backend"
 	"github.com/seed-9ed7edd4/chronicle/internal/tracing/intercept"
@@ -40,12 +41,14 @@ const HandBack = 10 * time.Second
 // fewer history events.
 const MinContinueAfter = 50
 
-// Options configure a [Worker]. Tools, Hooks, Reduce and Budgets must be the same in all workers of a task queue,
+// Options configure a [Worker]. Tools, Approve, Hooks, Reduce and Budgets must be the same in all workers of a task queue,
 // whatever their Part.
 type Options struct {
 	Part   Part
 	Models *llm.Adapter     // required, except for OnlyWorkflows
 	Tools  activities.Tools // nil: none; tools of clients still work
+	// Approve requires an approval of calls of Tools, whatever the settings of a context say. Nil: the contexts decide.
+	Approve event.ApprovalRules
 	// Hooks check all requests and answers, in this order, or receive all events.
 	Hooks []hook.Hook
 	// Reduce must be pure. If it panics, the context waits: Temporal repeats the workflow task until a worker has a
@@ -114,6 +117,7 @@ func (c *Connection) NewWorker(options Options) (*Worker, error) {
 		Temporal:         c.Temporal,
 		Namespace:        c.Namespace,
 		Tools:            options.Tools,
+		Approve:          options.Approve,
 		Hooks:            options.Hooks,
 		Client:           c.Client(),
 		Stream:           c.Stream,

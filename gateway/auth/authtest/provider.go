@@ -34,6 +34,8 @@ type Provider struct {
 	Issuer string
 	// Down makes the provider close connections without a response.
 	Down atomic.Bool
+	// Breaks makes the token endpoint fail with status 500 and repeat the request.
+	Breaks atomic.Bool
 	// KeyRequests counts the requests for the keys.
 	KeyRequests atomic.Int64
 
@@ -149,6 +151,10 @@ func (p *Provider) approve(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
+	if p.Breaks.Load() {
+		http.Error(w, "cannot process "+r.FormValue("code")+" "+r.Header.Get("Authorization"), http.StatusInternalServerError)
+		return
+	}
 	p.mu.Lock()
 	asked, ok := p.codes[r.FormValue("code")]
 	delete(p.codes, r.FormValue("code"))

@@ -16,11 +16,15 @@ import (
 // folderOf returns the prefix of what is kept of a context, like contexts/demo/ or tenants/acme/contexts/demo/.
 func folderOf(kind, contextName string) string {
 	tenant, local := event.CutTenant(contextName)
-	folder := kind + "/" + folderName(local) + "/"
-	if tenant != "" {
-		folder = "tenants/" + folderName(tenant) + "/" + folder
+	return kindOf(kind, tenant) + folderName(local) + "/"
+}
+
+// kindOf returns the prefix of a kind of folders of a tenant.
+func kindOf(kind, tenant string) string {
+	if tenant == "" {
+		return kind + "/"
 	}
-	return folder
+	return "tenants/" + folderName(tenant) + "/" + kind + "/"
 }
 
 // folderName returns a name that is unique on case-insensitive file systems: upper-case letters become lower case, and

@@ -275,22 +275,43 @@ const maxConcurrentDeletes = 32
 // Names yields the names that begin with a prefix, in byte order. An error is the last element.
 func (s *Store) Names(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		ctx, o := begin(ctx, "list", prefix)
-		var failed error
-		defer func() { s.end(o, 0, failed) }()
-		for name, err := range s.names(ctx, prefix) {
-			if failed = err; !yield(name, err) {
+		for o, err := range s.list(ctx, prefix, false) {
+			if !yield(o.Name, err) {
 				return
 			}
 		}
 	}
 }
 
-func (s *Store) names(ctx context.Context, prefix string) iter.Seq2[string, error] {
-	if s.root != "" {
-		return s.files(prefix)
+// Object is a name and the size of what is stored under it.
+type Object struct {
+	Name  string
+	Bytes int64
+}
+
+// Objects is [Store.Names] with sizes.
+func (s *Store) Objects(ctx context.Context, prefix string) iter.Seq2[Object, error] {
+	return s.list(ctx, prefix, true)
+}
+
+func (s *Store) list(ctx context.Context, prefix string, withSizes bool) iter.Seq2[Object, error] {
+	return func(yield func(Object, error) bool) {
+		ctx, operation := begin(ctx, "list", prefix)
+		var failed error
+		defer func() { s.end(operation, 0, failed) }()
+		for o, err := range s.objects(ctx, prefix, withSizes) {
+			if failed = err; !yield(o, err) {
+				return
+			}
+		}
 	}
-	return func(yield func(string, error) bool) {
+}
+
+func (s *Store) objects(ctx context.Context, prefix string, withSizes bool) iter.Seq2[Object, error] {
+	if s.root != "" {
+		return s.files(prefix, withSizes)
+	}
+	return func(yield func(Object, error) bool) {
 		list := s.bucket.List(&blob.ListOptions{Prefix: prefix})
 		for {
 			object, err := list.Next(ctx)
@@ -298,10 +319,10 @@ func (s *Store) names(ctx context.Context, prefix string) iter.Seq2[string, erro
 				return
 			}
 			if err != nil {
-				yield("", explain("list", prefix, err))
+				yield(Object{}, explain("list", prefix, err))
 				return
 			}
-			if !yield(object.Key, nil) {
+			if !yield(Object{object.Key, object.Size}, nil) {
 				return
 			}
 		}
@@ -312,9 +333,9 @@ func (s *Store) names(ctx context.Context, prefix string) iter.Seq2[string, erro
 // and a folder with a common prefix), and fails when a temporary file disappears. No upstream issue is
 // known: https://github.com/google/go-cloud/issues/3089 fixed only listings with a delimiter.
 // Remove this when the driver compares names with the page token in the order of its walk.
-func (s *Store) files(prefix string) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
-		var names []string
+func (s *Store) files(prefix string, withSizes bool) iter.Seq2[Object, error] {
+	return func(yield func(Object, error) bool) {
+		var found []Object
 		below := filepath.Join(s.root, filepath.FromSlash(prefix[:strings.LastIndexByte(prefix, '/')+1]))
 		err := filepath.WalkDir(below, func(file string, entry fs.DirEntry, err error) error {
 			if errors.Is(err, fs.ErrNotExist) {
@@ -326,25 +347,37 @@ func (s *Store) files(prefix string) iter.Seq2[string, error] {
 			relative, err := filepath.Rel(s.root, file)
 			name := filepath.ToSlash(relative)
 			// Temporary files belong to incomplete writes.
-			if strings.HasPrefix(name, prefix) && !strings.HasSuffix(name, ".tmp") && !strings.HasSuffix(name, ".attrs") {
-				names = append(names, name)
+			if !strings.HasPrefix(name, prefix) || strings.HasSuffix(name, ".tmp") || strings.HasSuffix(name, ".attrs") {
+				return err
 			}
+			o := Object{Name: name}
+			if withSizes {
+				info, err := entry.Info()
+				if errors.Is(err, fs.ErrNotExist) {
+					return nil
+				}
+				if err != nil {
+					return err
+				}
+				o.Bytes = info.Size()
+			}
+			found = append(found, o)
 			return err
 		})
 		if err != nil {
-			yield("", explain("list", prefix, err))
+			yield(Object{}, explain("list", prefix, err))
 			return
 		}
-		if len(names) == 0 && s.hasIdentity() {
+		if len(found) == 0 && s.hasIdentity() {
 			// An unmounted volume looks like an empty store.
 			if _, err := os.Lstat(filepath.Join(s.root, identityName)); err != nil {
-				yield("", &storeError{fmt.Sprintf("list blob %s: the store has lost its identity (is the volume mounted?): %s", prefix, redact(err)), err})
+				yield(Object{}, &storeError{fmt.Sprintf("list blob %s: the store has lost its identity (is the volume mounted?): %s", prefix, redact(err)), err})
 				return
 			}
 		}
-		slices.Sort(names)
-		for _, name := range names {
-			if !yield(name, nil) {
+		slices.SortFunc(found, func(a, b Object) int { return strings.Compare(a.Name, b.Name) })
+		for _, o := range found {
+			if !yield(o, nil) {
 				return
 			}
 		}

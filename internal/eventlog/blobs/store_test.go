@@ -153,6 +153,10 @@ func TestNamesAreListedByPrefixInOrder(t *testing.T) {
 		for range store.Names(t.Context(), "contexts/") {
 			break // a reader may stop anywhere
 		}
+		for o, err := range store.Objects(t.Context(), "contexts/") {
+			require.NoError(t, err)
+			require.EqualValues(t, len(o.Name), o.Bytes, "each object has its name as its content")
+		}
 	})
 }
 

@@ -155,7 +155,7 @@ func (d bucketDriver) ListPaged(_ context.Context, options *driver.ListOptions) 
 	page := &driver.ListPage{}
 	for _, key := range slices.Sorted(maps.Keys(d.bucket.blobs)) {
 		if strings.HasPrefix(key, options.Prefix) {
-			page.Objects = append(page.Objects, &driver.ListObject{Key: key})
+			page.Objects = append(page.Objects, &driver.ListObject{Key: key, Size: int64(len(d.bucket.blobs[key]))})
 		}
 	}
 	return page, d.bucket.err
