@@ -73,6 +73,9 @@ func (g *Gateway) send(ctx context.Context, c named, identity auth.Identity, eve
 		return c.Send(ctx, events...)
 	}
 	owns := event.New(event.SetDetails{Owner: owner})
+	if id := events[0].ClientEventID; id != "" {
+		owns.ClientEventID = event.KeyedIDs(id, encode(owns))(0)
+	}
 	if len(events) == event.MaxInputEvents {
 		if _, err := c.Send(ctx, owns); err != nil {
 			return client.Receipt{}, err

@@ -1,10 +1,12 @@
 package gateway
 
 import (
+	"reflect"
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/reducer/usage"
 )
 
@@ -15,7 +17,8 @@ type status struct {
 	since   time.Time
 	request string // the running request
 	budget  spending
-	waiting *waitingView // nil: no work waits for a worker
+	details *reducer.Details // nil: none were set
+	waiting *waitingView     // nil: no work waits for a worker
 }
 
 // spending is the budget of a context and its usage. Zero: it has no budget.
@@ -39,6 +42,13 @@ func (s *status) apply(e event.Event, spent *usage.Table) {
 			set(wire.StatusIdle, "")
 		}
 	}
+	var before reducer.Details
+	if s.details != nil {
+		before = *s.details
+	}
+	if details := before.With(e.Body); !reflect.DeepEqual(details, before) {
+		s.details = &details
+	}
 	limit := s.budget.Limit
 	if body, ok := e.Body.(event.BudgetSet); ok {
 		limit = event.Budget(body)
@@ -54,9 +64,11 @@ type statusChange struct {
 	Status wire.Status `json:"status"`
 	Since  time.Time   `json:"since"`           // the timestamp of the event that caused the status
 	Budget spending    `json:"budget,omitzero"` // the budget of the context and its usage; absent: none
+	// What people know the context by; absent: nothing.
+	Details *reducer.Details `json:"details,omitempty"`
 	*waitingView
 }
 
 func (s status) frame() []byte {
-	return frame("", "status", encode(statusChange{s.status, s.since, s.budget, s.waiting}))
+	return frame("", "status", encode(statusChange{s.status, s.since, s.budget, s.details, s.waiting}))
 }

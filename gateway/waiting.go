@@ -140,8 +140,13 @@ func (r *room) waitingNow() (newest client.Waiting, isAtOnce, isEnded bool) {
 
 func (r *room) showWaiting(ctx context.Context, work client.Waiting, isLong bool) {
 	var stored []storedInput
+	since := work.Since
 	if work.Input != nil {
-		stored = foldStored(work.Input(ctx))
+		events := work.Input(ctx)
+		if since.IsZero() && len(events) > 0 { // no workflow task waits, after a termination
+			since = events[0].Timestamp
+		}
+		stored = foldStored(events)
 	}
 	r.publish(func() {
 		w := &r.waiting
@@ -153,7 +158,7 @@ func (r *room) showWaiting(ctx context.Context, work client.Waiting, isLong bool
 			w.noWorker = work.Since
 		}
 		if w.render(); w.view != nil && r.status.status == "" {
-			r.status.status, r.status.since = wire.StatusIdle, work.Since // the log is empty
+			r.status.status, r.status.since = wire.StatusIdle, since // the log is empty
 		}
 	})
 }

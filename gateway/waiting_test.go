@@ -213,6 +213,31 @@ func TestViewersSeeThatARunWasTerminated(t *testing.T) {
 	})
 }
 
+func TestViewersSeeTheInputOfATerminatedRun(t *testing.T) {
+	inBubble(t, func(ctx context.Context, l *log, g *gateway.Gateway) {
+		viewer := follow(ctx, t, g)
+		work := waitingInput("Hello")
+		work.Since = time.Time{} // no worker is waited for
+		l.Wait(work)
+		time.Sleep(time.Minute)
+		require.Equal(t, "Hello", viewer.newest())
+	})
+}
+
+func TestViewersSeeNewDetails(t *testing.T) {
+	inBubble(t, func(ctx context.Context, l *log, g *gateway.Gateway) {
+		viewer := follow(ctx, t, g)
+		require.Empty(t, viewer.newest())
+		require.NotContains(t, lastStatus(viewer.body.text()), "details")
+		l.record(event.SetDetails{Title: new("Trip"), Archived: new(true)})
+		require.Empty(t, viewer.newest())
+		require.Contains(t, lastStatus(viewer.body.text()), `"details":{"title":"Trip","archived":true}`)
+		l.record(event.UserMessage{Content: "Again", TriggersTurn: new(false)})
+		require.Empty(t, viewer.newest())
+		require.Contains(t, lastStatus(viewer.body.text()), `"details":{"title":"Trip"}`)
+	})
+}
+
 // lastStatus returns the data of the newest status in a stream.
 func lastStatus(stream string) string {
 	_, data, _ := strings.Cut(stream[strings.LastIndex(stream, "event: status"):], "data: ")

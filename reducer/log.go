@@ -36,13 +36,8 @@ func (d *decision) recordEvents(events ...event.Event) {
 	if len(events) == 0 {
 		return
 	}
-	placed := make([]event.Event, len(events))
-	for i, e := range events {
-		e.ParentID = d.LastEventID()
-		e.ID = event.FormatID(d.ContextName, d.EventCount+1)
-		e.ContextName = d.ContextName
-		e.Timestamp = d.at.UTC()
-		placed[i] = e
+	placed := d.placed(events)
+	for _, e := range placed {
 		d.follow(e)
 		d.hash(e)
 	}
@@ -54,6 +49,17 @@ func (d *decision) recordEvents(events ...event.Event) {
 		}
 	}
 	d.perform(Record{Events: placed})
+}
+
+// placed returns events as the next ones of the log.
+func (d *decision) placed(events []event.Event) []event.Event {
+	placed, parent := make([]event.Event, len(events)), d.LastEventID()
+	for i, e := range events {
+		e.ParentID, e.ID = parent, event.FormatID(d.ContextName, d.EventCount+1+i)
+		e.ContextName, e.Timestamp = d.ContextName, d.at.UTC()
+		placed[i], parent = e, e.ID
+	}
+	return placed
 }
 
 // follow updates the session for a recorded event, except for the reduced context. [Load] uses it too.

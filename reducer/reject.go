@@ -25,16 +25,17 @@ func (d *decision) rejection(events []event.Event) string {
 		return problem
 	}
 	in := batch{
-		decision: d, attachments: len(d.Reduced.PendingAttachments), calls: len(d.OpenToolCalls), isQuestion: d.isQuestion(),
+		decision: d, reduced: d.Reduced, attachments: len(d.Reduced.PendingAttachments), calls: len(d.OpenToolCalls),
 		called: map[string]bool{}, answered: map[string]bool{},
 	}
-	for _, e := range events {
+	for i, e := range events {
 		if e.ContextName != "" && e.ContextName != d.ContextName {
 			return fmt.Sprintf("%s.contextName: the event is for another context than %s", e.Tag(), d.ContextName)
 		}
 		if d.reusesKey(e.ClientEventID) {
 			return event.KeyReused
 		}
+		in.checked = events[:i]
 		if problem := in.add(e.Body); problem != "" {
 			return problem
 		}
@@ -45,8 +46,10 @@ func (d *decision) rejection(events []event.Event) string {
 // batch is the part of an input that was checked.
 type batch struct {
 	*decision
-	attachments, calls int  // that wait for a message or a result
-	isQuestion         bool // the newest message is one that a model can answer
+	checked            []event.Event
+	reduced            ReducedContext // after the first folded ones of checked
+	folded             int
+	attachments, calls int // that wait for a message or a result
 	called, answered   map[string]bool
 	decided            []event.ApprovalDecided
 }
@@ -81,20 +84,21 @@ func (b *batch) answerProblem(body event.AnswerRequested) string {
 	switch {
 	case b.Request != nil:
 		return fmt.Sprintf("%s: request %s is running (wait for its end, or interrupt it)", body.Tag(), b.Request.ID)
-	case !b.isQuestion:
+	case !b.isQuestion():
 		return fmt.Sprintf("%s: the newest message is not one of the user or the result of a tool (send a message)", body.Tag())
 	}
 	return ""
 }
 
-// isQuestion reports whether every provider answers the conversation as it stands.
-func (d *decision) isQuestion() bool {
-	n := len(d.Reduced.Messages)
-	return n > 0 && (d.Reduced.Messages[n-1].Role == RoleUser || d.Reduced.Messages[n-1].Role == RoleTool)
+// isQuestion reports whether every provider answers the conversation as it stands after the checked events.
+func (b *batch) isQuestion() bool {
+	b.reduced = b.reduce(b.reduced, b.placed(b.checked)[b.folded:]...)
+	b.folded = len(b.checked)
+	n := len(b.reduced.Messages)
+	return n > 0 && (b.reduced.Messages[n-1].Role == RoleUser || b.reduced.Messages[n-1].Role == RoleTool)
 }
 
 func (b *batch) addAnswer(body event.AssistantMessage) string {
-	b.isQuestion = false
 	switch {
 	case b.Request != nil && body.RequestID == b.Request.ID:
 		return fmt.Sprintf("%s.requestId: request %s is running, and only its worker can answer it (leave requestId out)", body.Tag(), b.Request.ID)
@@ -109,7 +113,6 @@ func (b *batch) addCall(body event.ToolCall) string {
 	number := event.RequestNumber(body.RequestID)
 	b.calls++
 	b.called[body.ToolCallID] = true
-	b.isQuestion = false
 	switch {
 	case number > 0 && body.RequestID == event.FormatRequestID(b.ContextName, number):
 		return fmt.Sprintf("%s.requestId: only the worker of a request can add calls to it (leave requestId out)", body.Tag())
@@ -138,7 +141,7 @@ func (b *batch) addResult(body event.ToolResult) string {
 
 func (b *batch) addMessage(body event.UserMessage) string {
 	isEmpty := strings.TrimSpace(body.Content) == "" && b.attachments == 0
-	b.attachments, b.isQuestion = 0, true
+	b.attachments = 0
 	switch {
 	case isEmpty:
 		return fmt.Sprintf("%s.content: empty, and no attachment waits for it", body.Tag())

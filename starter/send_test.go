@@ -327,7 +327,7 @@ func TestAnAnswerWithoutAWorkerPrintsANotice(t *testing.T) {
 
 // storedInput is the input of a context that no worker has recorded.
 func storedInput() client.Waiting {
-	return client.Waiting{Input: func(context.Context) []event.Event { panic("unexpected read") }}
+	return client.Waiting{Since: time.Unix(1, 0), Input: func(context.Context) []event.Event { panic("unexpected read") }}
 }
 
 func TestALogSaysThatInputWaitsForAWorker(t *testing.T) {
@@ -341,8 +341,13 @@ func TestALogSaysThatInputWaitsForAWorker(t *testing.T) {
 			got := starter(t, f, "", append(args, "-n", "demo")...)
 			require.Equal(t, exit.OK, got.code)
 			require.Equal(t, want, got.errOut, args)
-			f.Wait(client.Waiting{Since: time.Unix(1, 0)}) // a worker does other work
-			require.Empty(t, starter(t, f, "", append(args, "-n", "demo")...).errOut, args)
+			for _, other := range []client.Waiting{
+				{Since: time.Unix(1, 0)},     // a worker does other work
+				{Input: storedInput().Input}, // the run was terminated
+			} {
+				f.Wait(other)
+				require.Empty(t, starter(t, f, "", append(args, "-n", "demo")...).errOut, args)
+			}
 		}
 	}
 	f := newFake(t)

@@ -118,7 +118,7 @@ func (a *app) readLog(ctx context.Context, of conversation, from string) iter.Se
 				return
 			}
 		}
-		if work.Input != nil {
+		if waitsForWorker(work) {
 			a.noteUnrecorded(ctx, of)
 		}
 	}
@@ -130,17 +130,20 @@ func (a *app) followLog(ctx context.Context, of conversation, options client.Fol
 		stop, isStored := func() {}, false
 		defer func() { stop() }()
 		options.Waiting = func(w client.Waiting) {
-			if wasStored := isStored; wasStored == (w.Input != nil) {
+			if isStored == waitsForWorker(w) {
 				return
 			}
 			stop()
-			if isStored = w.Input != nil; isStored {
+			if isStored = !isStored; isStored {
 				stop = a.later(func(ctx context.Context) { a.noteUnrecorded(ctx, of) })
 			}
 		}
 		of.Follow(ctx, options)(yield)
 	}
 }
+
+// waitsForWorker is false for the input of a terminated run, which waits for the next run.
+func waitsForWorker(w client.Waiting) bool { return w.Input != nil && !w.Since.IsZero() }
 
 func (a *app) noteUnrecorded(ctx context.Context, of conversation) {
 	queue := a.taskQueueOf(ctx, of)

@@ -20,7 +20,8 @@ import (
 type Waiting struct {
 	// Since is when the server scheduled the workflow task that no worker has completed; zero: there is none.
 	Since time.Time
-	// Input returns the newest events that no worker has recorded, oldest first, at most [MaxWaiting] of 1 MiB. Their
+	// Input returns the newest events that no worker has recorded, oldest first, at most [MaxWaiting] of 1 MiB. Those of a
+	// run that was terminated wait for the next run. Their
 	// Timestamp is when the server stored them. It omits malformed input. Input in the blob store that is
 	// unreadable, or larger than the rest of the 1 MiB, is a note. Nil: all input is recorded.
 	Input func(ctx context.Context) []event.Event
@@ -78,8 +79,10 @@ func (u *unprocessed) apply(h *historypb.HistoryEvent, events []event.Event) {
 		u.since = h.GetEventTime().AsTime()
 	case h.GetWorkflowTaskCompletedEventAttributes() != nil:
 		u.since, u.started = time.Time{}, h.GetWorkflowTaskCompletedEventAttributes().GetStartedEventId()
-	case isClosing(h):
+	case isEnd(h):
 		u.since, u.signals, u.unread = time.Time{}, nil, 0
+	case isTermination(h):
+		u.since = time.Time{} // the next run records the input
 	}
 	if u.hasRecorded = u.hasRecorded || len(events) > 0; u.hasRecorded && u.unread == 0 {
 		for len(u.signals) > 0 && !u.signals[0].isReference && u.signals[0].entry < u.started {
@@ -133,10 +136,14 @@ func activityEnd(h *historypb.HistoryEvent) int64 {
 		h.GetActivityTaskTimedOutEventAttributes().GetScheduledEventId() + h.GetActivityTaskCanceledEventAttributes().GetScheduledEventId()
 }
 
-func isClosing(h *historypb.HistoryEvent) bool {
-	return h.GetWorkflowExecutionCompletedEventAttributes() != nil || h.GetWorkflowExecutionFailedEventAttributes() != nil ||
-		h.GetWorkflowExecutionTerminatedEventAttributes() != nil || h.GetWorkflowExecutionCanceledEventAttributes() != nil ||
-		h.GetWorkflowExecutionTimedOutEventAttributes() != nil || h.GetWorkflowExecutionContinuedAsNewEventAttributes() != nil
+func isEnd(h *historypb.HistoryEvent) bool {
+	return h.GetWorkflowExecutionCompletedEventAttributes() != nil || h.GetWorkflowExecutionContinuedAsNewEventAttributes() != nil
+}
+
+// isTermination reports whether a run ends without its worker.
+func isTermination(h *historypb.HistoryEvent) bool {
+	return h.GetWorkflowExecutionTerminatedEventAttributes() != nil || h.GetWorkflowExecutionTimedOutEventAttributes() != nil ||
+		h.GetWorkflowExecutionFailedEventAttributes() != nil || h.GetWorkflowExecutionCanceledEventAttributes() != nil
 }
 
 // report calls waiting if the work has changed since the last call.

@@ -129,7 +129,7 @@ func TestTheWorkThatNoWorkerHasDoneIsReported(t *testing.T) {
 		"a duplicate, which is not recorded":     {[]*historypb.HistoryEvent{recorded(1), said(t, "a", 1), scheduled(1), completed(5)}, "nothing"},
 		"the worker died":                        {[]*historypb.HistoryEvent{recorded(1), completed(2), scheduled(7)}, "since 7s:"},
 		"the task timed out and was repeated":    {[]*historypb.HistoryEvent{recorded(1), scheduled(7), scheduled(17)}, "since 7s:"},
-		"the run was terminated":                 {[]*historypb.HistoryEvent{said(t, "a", 1), scheduled(2), terminated()}, "nothing"},
+		"the run was terminated":                 {[]*historypb.HistoryEvent{said(t, "a", 1), scheduled(2), terminated()}, "a@1s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, newRun("A", "", test.history...))
@@ -219,7 +219,7 @@ func TestInputInTheBlobStoreWaitsUntilARunHasLoadedIt(t *testing.T) {
 		"the task began before":       {[]*historypb.HistoryEvent{scheduled(4), loadEnded(7), completed(9)}, "large@1s b@2s"},
 		"another activity ends":       {[]*historypb.HistoryEvent{loadEnded(6), scheduled(4), completed(10)}, "large@1s b@2s"},
 		"another large one is behind": {[]*historypb.HistoryEvent{stored(t, bucket.Store, "two", 4), said(t, "c", 5), loadEnded(7), scheduled(4), completed(12)}, "two@4s c@5s"},
-		"the run ends":                {[]*historypb.HistoryEvent{terminated()}, "nothing"},
+		"the run is terminated":       {[]*historypb.HistoryEvent{terminated()}, "large@1s b@2s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			log, s := withStore(t, bucket, append(slices.Clone(begin), test.history...)...)

@@ -39,6 +39,8 @@ var badSettings = []string{
 	`"_tag":"BudgetSet","costMicros":1`,
 	`"_tag":"SetCompaction","strategies":[]`,
 	`"_tag":"SetCompaction","strategies":["summarise"],"triggerPercent":10,"targetPercent":1`,
+	`"_tag":"SetDetails","title":"WORDS","labels":{"WORDS":"WORDS"},"archived":true`,
+	`"_tag":"SetDetails","title":"","labels":{},"owner":"WORDS"`,
 	`"_tag":"SetRequestSettings","responseFormat":{"type":"json_schema","schema":{"$ref":"#"}}`,
 	`"_tag":"SetRequestSettings","responseFormat":{"type":"json_schema","schema":{"type":"string","pattern":"(a+)+$"}}`,
 	`"_tag":"SetRequestSettings","responseFormat":{"type":"json_object"}`,
