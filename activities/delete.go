@@ -59,6 +59,7 @@ func (a *Activities) DeleteStored(ctx context.Context, in DeleteInput) ([]wire.R
 	ctx, stop := withHeartbeats(ctx)
 	defer stop()
 	deleted, err := a.options.Archive.Delete(ctx, in.ContextName)
+	a.options.Stream.Notice(in.ContextName) // indexes delete what they have
 	return []wire.Removed{
 		{Place: wire.PlaceLog, Count: deleted.Log}, {Place: wire.PlaceBlobs, Count: deleted.Blobs},
 		{Place: wire.PlaceCursors, Count: deleted.Cursors}, {Place: wire.PlaceForks, Count: deleted.Forks},

@@ -78,6 +78,37 @@ func (c *Client) List(ctx context.Context, query string) iter.Seq2[Summary, erro
 	}
 }
 
+// LastActive returns when a context of a list was last active: the time of its newest event but for the start and the end of
+// sessions and details, at least StartedAt. It costs one call of Temporal.
+func (c *Client) LastActive(ctx context.Context, s Summary) (time.Time, error) {
+	opened, err := c.Open(s.ContextName)
+	if err != nil {
+		return time.Time{}, err
+	}
+	at, err := c.log.LastActive(ctx, opened.name)
+	if err != nil {
+		return time.Time{}, unreachable(ctx, err)
+	}
+	if at.Before(s.StartedAt) {
+		at = s.StartedAt
+	}
+	return at, nil
+}
+
+// Summary returns that of a context, which is consistent, unlike List. The error is ErrNoContext if Temporal does not have
+// the context.
+func (c *Client) Summary(ctx context.Context, name string) (Summary, error) {
+	opened, err := c.Open(name)
+	if err != nil {
+		return Summary{}, err
+	}
+	d, err := c.options.Temporal.DescribeWorkflowExecution(ctx, wire.WorkflowID(opened.name), "")
+	if err != nil {
+		return Summary{}, opened.explain(ctx, "look for", err, ErrUnreachable)
+	}
+	return c.summaryOf(name, d.GetWorkflowExecutionInfo()), nil
+}
+
 func (c *Client) summaryOf(name string, x *workflowpb.WorkflowExecutionInfo) Summary {
 	s := Summary{ContextName: name, StartedAt: x.GetStartTime().AsTime()}
 	if root := wire.RootOf(x.GetMemo()); event.ValidateContextName(root) == nil {

@@ -115,6 +115,12 @@ func (t Tag) Class() Class {
 // IsInput reports whether clients may send events with the tag.
 func (t Tag) IsInput() bool { return t.Class() == ClassInput }
 
+// IsActivity reports whether a context is active when it records an event with the tag: any but the start and the end of
+// a session, and its details.
+func (t Tag) IsActivity() bool {
+	return t != TagSessionStarted && t != TagSessionEnded && t != TagSetDetails
+}
+
 // EndsRequest reports whether events with the tag end a request.
 func (t Tag) EndsRequest() bool {
 	_, ok := lookup(t).body.(RequestEnd)

@@ -57,7 +57,6 @@ func (g *Gateway) forkContext(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), answerTimeout)
 	defer cancel()
 	created, err := c.Branch(ctx, options)
-	tenantOf(r).listing.invalidate()
 	if err != nil && created.ContextName != "" {
 		p := *problemOf(err)
 		p.ContextName = created.ContextName

@@ -35,6 +35,9 @@ type TenantClient[C Context] interface {
 	Open(name string) (C, error)
 	List(ctx context.Context, query string) iter.Seq2[client.Summary, error]
 	StoreUsage(ctx context.Context, names ...string) (client.StoreUsage, error)
+	Summary(ctx context.Context, name string) (client.Summary, error)
+	Events(ctx context.Context, name, from string) iter.Seq2[event.Event, error]
+	Watch(ctx context.Context, changed func(contextName string)) error
 }
 
 // Context is the part of [client.Context] that the gateway uses.
@@ -66,7 +69,10 @@ type Options struct {
 	// Audit receives an entry for each operation that is not public, each sign-in and each sign-out: subject, token,
 	// tenant, operation, context, status, client and request_id, and no content. Nil: none.
 	Audit *slog.Logger
-	Hosts []string // accepted besides localhost and IP addresses, without ports
+	// IndexDir has the indexes for the list and the search, which are built from the logs: one folder per tenant. A
+	// folder that another gateway uses is not used. Empty: a temporary one, which Close removes.
+	IndexDir string
+	Hosts    []string // accepted besides localhost and IP addresses, without ports
 	// Rate bounds the average requests per second of one client, which is an IPv4 address or an IPv6 /64;
 	// 0: 50, negative: unlimited. Burst is the number allowed at once; 0: 4 * Rate.
 	Rate  float64
@@ -181,6 +187,7 @@ func (g *Gateway) Serve(ctx context.Context, listener net.Listener) error {
 	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
+	g.openIndexes()
 	defer g.Close()
 	select {
 	case err := <-served:

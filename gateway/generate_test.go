@@ -25,7 +25,7 @@ import (
 
 // TestOpenAPIIsGenerated compares openapi.json with the routes and the types of their JSON; -update writes it.
 func TestOpenAPIIsGenerated(t *testing.T) {
-	source, err := describe.Load("..", "event", "reducer", "reducer/transcript", "internal/wire", "client", "gateway/auth", "gateway")
+	source, err := describe.Load("..", "event", "reducer", "reducer/transcript", "internal/index", "internal/wire", "client", "gateway/auth", "gateway")
 	require.NoError(t, err)
 	api := newAPI(source)
 	golden.File(t, "openapi.json", readable(t, api.document()))

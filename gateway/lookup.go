@@ -133,11 +133,13 @@ func (n *names) wait(name string) (delay time.Duration, stop func()) {
 }
 
 // named is a context whose requests fail without a lookup while its name is unknown. Send is
-// exempt, because it creates the context. Send and Branch require room in the quota.
+// exempt, because it creates the context. Send and Branch require room in the quota. It
+// tells the index of changes.
 type named struct {
 	Context
 	names *names
 	quota *quota
+	index *tenantIndex
 }
 
 // isNew reports whether the context seems to be new. It reads its log if no request has found it.
@@ -170,6 +172,7 @@ func (c named) Events(ctx context.Context, from string) iter.Seq2[event.Event, e
 }
 
 func (c named) Send(ctx context.Context, events ...event.Event) (client.Receipt, error) {
+	defer c.index.changed(c.Name())
 	if err := c.quota.admit(c.Name(), c.quota.contexts > 0 && c.isNew(ctx)); err != nil {
 		return client.Receipt{}, err
 	}
@@ -204,6 +207,7 @@ func (c named) Branch(ctx context.Context, options client.BranchOptions) (create
 	err = c.do(ctx, func() error { created, err = c.Context.Branch(ctx, options); return err })
 	if created.ContextName != "" {
 		c.names.note(created.ContextName, nil)
+		c.index.changed(created.ContextName)
 	}
 	return created, err
 }
@@ -214,14 +218,17 @@ func (c named) Branches(ctx context.Context) (branches client.Branches, err erro
 }
 
 func (c named) Interrupt(ctx context.Context) error {
+	defer c.index.changed(c.Name())
 	return c.do(ctx, func() error { return c.Context.Interrupt(ctx) })
 }
 
 func (c named) Close(ctx context.Context, reason string) error {
+	defer c.index.changed(c.Name())
 	return c.do(ctx, func() error { return c.Context.Close(ctx, reason) })
 }
 
 func (c named) StartDeletion(ctx context.Context, o client.DeleteOptions) error {
+	defer c.index.changed(c.Name())
 	err := c.do(ctx, func() error { return c.Context.StartDeletion(ctx, o) })
 	if err == nil {
 		c.names.forget(c.Name())

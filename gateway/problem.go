@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/index"
 )
 
 // Problem is an error response (RFC 9457).
@@ -85,6 +86,7 @@ var problemTypes = []struct {
 	detail bool
 }{
 	{client.ErrName, problemName, http.StatusBadRequest, "Invalid context name", true},
+	{index.ErrQuery, problemRequest, http.StatusBadRequest, "Invalid request", true},
 	{client.ErrNoContext, problemNoContext, http.StatusNotFound, "Context not found", false},
 	{client.ErrNoEvent, problemNotFound, http.StatusNotFound, "Event not found", true},
 	{client.ErrExists, problemExists, http.StatusConflict, "The context exists", false},

@@ -53,17 +53,30 @@ type parameter struct{ name, in, schema, description string }
 
 var (
 	limitParameter = parameter{"limit", "query", "Limit", "The maximum number of items on a page"}
+	fromParameter  = parameter{"from", "query", "", "The start of the page, from a `next` link"}
+	labelParameter = parameter{"label", "query", "", "Selects contexts with this label, `KEY=VALUE`"}
 
 	routes = []route{
 		{
 			pattern: "GET /contexts", serve: (*Gateway).listContexts, roles: readers,
 			parameters: []parameter{
-				{"q", "query", "", "Selects names that contain this text, ignoring case"},
+				{"q", "query", "", "Selects contexts whose name or title contains this text, ignoring case"},
 				{"status", "query", "Status", "Selects contexts with this status"},
-				{"from", "query", "", "The start of the page, from a `next` link"},
-				limitParameter,
+				labelParameter,
+				{"owner", "query", "", "Selects contexts of this owner"},
+				{"archived", "query", "", "`true` selects archived contexts instead of the others"},
+				fromParameter, limitParameter,
 			},
 			answer: "A page of the list", result: contextPage{},
+		},
+		{
+			pattern: "GET /search", serve: (*Gateway).searchMessages, roles: readers,
+			parameters: []parameter{
+				{"q", "query", "", "Words, which a message must all contain, and phrases in double quotes; at most 400 bytes"},
+				{"context", "query", "ContextName", "Selects messages of this context"},
+				labelParameter, fromParameter, limitParameter,
+			},
+			answer: "A page of the hits", result: hitPage{},
 		},
 		{
 			pattern: "POST /contexts/{name}/events", serve: (*Gateway).sendEvents, roles: senders,

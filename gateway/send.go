@@ -55,7 +55,6 @@ func (g *Gateway) sendEvents(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), answerTimeout)
 	defer cancel()
 	sent, err := g.send(ctx, c, identityOf(r), events)
-	tenantOf(r).listing.invalidate()
 	if err != nil {
 		return &inputError{err, sent.ClientEventIDs}
 	}

@@ -243,6 +243,24 @@ func (c fakeClient) StoreUsage(_ context.Context, names ...string) (client.Store
 	return c.usage(names)
 }
 
+func (c fakeClient) Summary(_ context.Context, name string) (client.Summary, error) {
+	for _, s := range c.list {
+		if s.ContextName == name {
+			return s, nil
+		}
+	}
+	return client.Summary{}, client.ErrNoContext
+}
+
+func (c fakeClient) Events(ctx context.Context, name, from string) iter.Seq2[event.Event, error] {
+	if name == c.log.Name() {
+		return c.log.Log.Events(ctx, from) // not counted
+	}
+	return newLogOf(name).Events(ctx, from)
+}
+
+func (fakeClient) Watch(context.Context, func(string)) error { return nil }
+
 func (c fakeClient) Live() bool { return !c.noDeltas }
 
 func (c fakeClient) Ping(context.Context) error { return c.err }

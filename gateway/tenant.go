@@ -15,7 +15,7 @@ import (
 type tenant struct {
 	name    string // "": the contexts without a tenant
 	open    func(name string) (named, error)
-	listing *listing
+	index   *tenantIndex
 	rooms   rooms
 	rate    *rate.Limiter
 	streams atomic.Int64
@@ -30,13 +30,12 @@ type tenants struct {
 }
 
 func newTenants[T TenantClient[C], C Context](g *Gateway, client Client[T]) *tenants {
-	pace := newListPace()
 	return &tenants{all: map[string]*tenant{}, make: func(name string) (*tenant, error) {
 		of, err := client.Tenant(name)
 		if err != nil {
 			return nil, forbidden("the credential names an invalid tenant: %v", err)
 		}
-		known := newNames()
+		known, contexts := newNames(), g.newIndex(name, of)
 		limits := &quota{
 			contexts: g.options.TenantContexts, bytes: g.options.TenantBytes, measure: of.StoreUsage, ctx: g.closing, log: g.options.Log, created: map[string]time.Time{},
 		}
@@ -44,11 +43,11 @@ func newTenants[T TenantClient[C], C Context](g *Gateway, client Client[T]) *ten
 			name: name,
 			open: func(name string) (named, error) {
 				c, err := of.Open(name)
-				return named{c, known, limits}, err
+				return named{c, known, limits, contexts}, err
 			},
-			listing: newListing(pace, g.probe.check, of.List),
-			rooms:   rooms{ctx: g.closing, linger: g.options.Linger, names: known, open: map[string]*room{}},
-			rate:    newTenantRate(g.options.TenantRate),
+			index: contexts,
+			rooms: rooms{ctx: g.closing, linger: g.options.Linger, names: known, open: map[string]*room{}},
+			rate:  newTenantRate(g.options.TenantRate),
 		}, nil
 	}}
 }
@@ -74,12 +73,13 @@ func (ts *tenants) of(name string) (*tenant, error) {
 	return t, err
 }
 
-// close waits until no context is followed. End the context of the rooms before.
+// close waits until no context is followed, and closes the indexes. End the context of the rooms before.
 func (ts *tenants) close() {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	for _, t := range ts.all {
 		t.rooms.close()
+		t.index.close()
 	}
 }
 

@@ -52,7 +52,7 @@ func TestEachOperationRequiresItsRole(t *testing.T) {
 	w := serve(t, eachTenant{"acme": {log: newLog(event.UserMessage{Content: "Hello"})}}, gateway.Options{Auth: claims{}})
 	everyone := []auth.Role{auth.RoleRead, auth.RoleWrite, auth.RoleApprove, auth.RoleAdmin}
 	admitted := map[string][]auth.Role{
-		"listContexts": everyone, "readEvents": everyone, "readState": everyone, "readTranscript": everyone, "readAttachment": everyone, "readLimits": everyone, "readDeletion": everyone,
+		"listContexts": everyone, "searchMessages": everyone, "readEvents": everyone, "readState": everyone, "readTranscript": everyone, "readAttachment": everyone, "readLimits": everyone, "readDeletion": everyone,
 		"readBranches": everyone, "forkContext": {auth.RoleWrite, auth.RoleAdmin},
 		"sendEvents": everyone[1:], "interrupt": {auth.RoleWrite, auth.RoleAdmin}, "closeContext": {auth.RoleWrite, auth.RoleAdmin},
 		"healthy": nil, "ready": nil, "describe": nil, "readSession": nil, "signIn": nil, "signOut": nil, "startSignIn": nil, "finishSignIn": nil,

@@ -112,22 +112,19 @@ const maxContexts = 20
 
 // contexts prints the first contexts of the list.
 func (o chatOptions) contexts(ctx context.Context, w io.Writer) error {
-	var summaries []client.Summary
-	for summary, err := range o.client.List(ctx, "") {
-		if err != nil {
-			return err
-		}
-		if len(summaries) == maxContexts {
-			defer fmt.Fprintf(w, "… %q lists all\n", o.program()+" list")
-			break
-		}
-		summaries = append(summaries, summary)
+	contexts, err := activeContexts(ctx, o.client, "")
+	if err != nil {
+		return err
 	}
-	if len(summaries) == 0 {
+	if len(contexts) == 0 {
 		_, err := fmt.Fprintln(w, "no contexts")
 		return err
 	}
-	return printContexts(w, summaries)
+	if len(contexts) > maxContexts {
+		defer fmt.Fprintf(w, "… %q lists all\n", o.program()+" list")
+		contexts = contexts[:maxContexts]
+	}
+	return printContexts(w, contexts)
 }
 
 // pastOf returns no events if the context does not exist.

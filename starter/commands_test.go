@@ -279,13 +279,16 @@ func TestState(t *testing.T) {
 }
 
 func TestList(t *testing.T) {
-	c := &fakeClient{list: []client.Summary{{
-		ContextName: "demo", Status: wire.StatusIdle, Turns: 7, Model: "m", StartedAt: time.Now(),
-	}}}
+	at := time.Date(2026, 1, 2, 15, 4, 5, 0, time.Local)
+	c := &fakeClient{list: []client.Summary{
+		{ContextName: "earlier", StartedAt: at.Add(-time.Second)},
+		{ContextName: "demo", Status: wire.StatusIdle, Turns: 7, Model: "m", Title: "Plan of\x1b[31m the trip", StartedAt: at},
+	}}
 	got := starterWith(t, t.Context(), c, nil, "list", "--query", `ContextTurns > 1`)
 	require.Zero(t, got.code)
 	require.Equal(t, `ContextTurns > 1`, c.query)
-	require.Regexp(t, `(?m)^demo +idle +7 +\S+ \S+ +m$`, got.out)
+	require.Regexp(t, `(?m)^demo +idle +7 +2026-01-02 16:04:05 +m +Plan of\S+ the trip$\nearlier `, got.out)
+	require.NotContains(t, got.out, "\x1b")
 
 	got = starterWith(t, t.Context(), c, nil, "list", "--json")
 	require.Contains(t, got.out, `{"contextName":"demo","status":"idle","turns":7,"model":"m",`)

@@ -21,6 +21,10 @@ type contextClient interface {
 	Tenant(tenant string) (contextClient, error)
 	Open(name string) (conversation, error)
 	List(ctx context.Context, query string) iter.Seq2[client.Summary, error]
+	LastActive(ctx context.Context, s client.Summary) (time.Time, error)
+	Summary(ctx context.Context, name string) (client.Summary, error)
+	Events(ctx context.Context, name, from string) iter.Seq2[event.Event, error]
+	Watch(ctx context.Context, changed func(contextName string)) error
 	Schedules(ctx context.Context, contextName string) iter.Seq2[client.Schedule, error]
 	StoreUsage(ctx context.Context, names ...string) (client.StoreUsage, error)
 	LabelBudget(ctx context.Context, label, value string) (wire.BudgetState, error)

@@ -392,6 +392,33 @@ func (c *fakeClient) List(_ context.Context, query string) iter.Seq2[client.Summ
 	}
 }
 
+func (c *fakeClient) Summary(_ context.Context, name string) (client.Summary, error) {
+	for _, s := range c.list {
+		if s.ContextName == name {
+			return s, nil
+		}
+	}
+	return client.Summary{}, client.ErrNoContext
+}
+
+func (c *fakeClient) Events(ctx context.Context, name, from string) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		opened, err := c.Open(name)
+		if err != nil {
+			yield(event.Event{}, client.ErrNoContext)
+			return
+		}
+		opened.Events(ctx, from)(yield)
+	}
+}
+
+// LastActive is an hour after the start.
+func (c *fakeClient) LastActive(_ context.Context, s client.Summary) (time.Time, error) {
+	return s.StartedAt.Add(time.Hour), nil
+}
+
+func (*fakeClient) Watch(context.Context, func(string)) error { return nil }
+
 func (c *fakeClient) Schedules(_ context.Context, contextName string) iter.Seq2[client.Schedule, error] {
 	return func(yield func(client.Schedule, error) bool) {
 		if c.context.err != nil {

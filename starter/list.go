@@ -1,14 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -26,20 +29,24 @@ func newListCommand(a *app) *cobra.Command {
 	o := listOptions{app: a}
 	command := &cobra.Command{
 		Use:   "list [flags]",
-		Short: "List the contexts, open ones first",
-		Long: `List the contexts of the namespace: first the open ones, most recently started
-first, then the closed ones, most recently ended first. The start is that of the
-newest Temporal run. The list is eventually consistent: changes appear after
-about a second.`,
+		Short: "List the contexts by last activity",
+		Long: `List the contexts of the namespace that Temporal lists, by last activity: the
+newest first. The list is eventually consistent: changes appear after about a second.`,
 		Example: `  starter list --query 'ContextStatus = "waiting"'
   starter list --query 'ContextTurns > 10' --json`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return runList(command.Context(), o) },
 	}
 	command.Flags().StringVar(&o.query, "query", "",
-		"Temporal list `FILTER`; it may use ContextStatus, ContextTurns and ContextModel (default: all contexts)")
+		"Temporal list `FILTER`; it may use ContextStatus, ContextTurns, ContextModel, ContextTitle and ContextLabels (default: all contexts)")
 	command.Flags().BoolVar(&o.json, "json", false, "print one JSON object per line")
 	return command
+}
+
+// activeContext is a context in the list.
+type activeContext struct {
+	client.Summary
+	LastActiveAt time.Time `json:"lastActiveAt"`
 }
 
 func runList(ctx context.Context, o listOptions) error {
@@ -47,18 +54,55 @@ func runList(ctx context.Context, o listOptions) error {
 	if err != nil {
 		return err
 	}
+	contexts, err := activeContexts(ctx, c, o.query)
+	if err != nil {
+		return explainFilter("--query", o.query, err)
+	}
 	if o.json {
-		for summary, err := range c.List(ctx, o.query) {
-			if err != nil {
-				return explainFilter("--query", o.query, err)
-			}
-			if err := o.printJSON(summary); err != nil {
+		for _, c := range contexts {
+			if err := o.printJSON(c); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	return o.printTable(ctx, c)
+	if len(contexts) == 0 {
+		o.note("no contexts")
+		return nil
+	}
+	return printContexts(o.out, contexts)
+}
+
+// listReaders is the number of contexts that are looked up at once.
+const listReaders = 16
+
+// activeContexts returns the contexts that match a filter, by last activity.
+func activeContexts(ctx context.Context, c contextClient, query string) (contexts []activeContext, err error) {
+	for s, err := range c.List(ctx, query) {
+		if err != nil {
+			return nil, err
+		}
+		contexts = append(contexts, activeContext{s, s.StartedAt})
+	}
+	group, reading := errgroup.WithContext(ctx)
+	group.SetLimit(listReaders)
+	for i := range contexts {
+		group.Go(func() error {
+			at, err := c.LastActive(reading, contexts[i].Summary)
+			if errors.Is(err, client.ErrNoContext) {
+				return nil // it was deleted in the meantime
+			}
+			contexts[i].LastActiveAt = at
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(contexts, func(a, b activeContext) int {
+		return cmp.Or(b.LastActiveAt.Compare(a.LastActiveAt), cmp.Compare(a.ContextName, b.ContextName))
+	})
+	return contexts, nil
 }
 
 // explainFilter names the flag of a list filter that Temporal rejects.
@@ -74,27 +118,13 @@ func explainFilter(flag, filter string, err error) error {
 	return err
 }
 
-func (o listOptions) printTable(ctx context.Context, c contextClient) error {
-	var summaries []client.Summary
-	for summary, err := range c.List(ctx, o.query) {
-		if err != nil {
-			return explainFilter("--query", o.query, err)
-		}
-		summaries = append(summaries, summary)
-	}
-	if len(summaries) == 0 {
-		o.note("no contexts")
-		return nil
-	}
-	return printContexts(o.out, summaries)
-}
-
-func printContexts(w io.Writer, summaries []client.Summary) error {
+func printContexts(w io.Writer, contexts []activeContext) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "CONTEXT\tSTATUS\tTURNS\tSTARTED\tMODEL")
-	for _, s := range summaries {
-		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\n",
-			terminal.Line(s.ContextName), terminal.Line(string(s.Status)), s.Turns, s.StartedAt.Local().Format(time.DateTime), terminal.Line(s.Model))
+	fmt.Fprintln(table, "CONTEXT\tSTATUS\tTURNS\tACTIVE\tMODEL\tTITLE")
+	for _, c := range contexts {
+		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\t%s\n",
+			terminal.Line(c.ContextName), terminal.Line(string(c.Status)), c.Turns, c.LastActiveAt.Local().Format(time.DateTime),
+			terminal.Line(c.Model), terminal.Line(c.Title))
 	}
 	return table.Flush()
 }

@@ -38,6 +38,6 @@ func TestAWrongBlobStoreIsNamed(t *testing.T) {
 	const withSecret = "file:///srv/blobs?secret_access_key=s3cr3t"
 	require.Contains(t, run("list", "--blob-url", withSecret), "this process uses file:///srv/blobs, which is the value of --blob-url\n")
 	var line struct{ Error string }
-	require.NoError(t, json.Unmarshal([]byte(run("serve", "--listen", "127.0.0.1:0", "--json", "--blob-url", withSecret)), &line))
+	require.NoError(t, json.Unmarshal([]byte(run("serve", "--listen", "127.0.0.1:0", "--index-dir", t.TempDir(), "--json", "--blob-url", withSecret)), &line))
 	require.Contains(t, line.Error, "; this process uses file:///srv/blobs, which is the value of --blob-url")
 }

@@ -186,7 +186,7 @@ overrides the TOML profile of the temporal command.
 	a.config.AddFlags(root.PersistentFlags())
 	root.AddCommand(
 		newChatCommand(a), newSendCommand(a), newScriptCommand(a),
-		newEventsCommand(a), newStateCommand(a), newListCommand(a), newUsageCommand(a), newBudgetCommand(a),
+		newEventsCommand(a), newStateCommand(a), newListCommand(a), newSearchCommand(a), newUsageCommand(a), newBudgetCommand(a),
 		newSetCommand(a), newScheduleCommand(a), newInterruptCommand(a), newCloseCommand(a),
 		newToolsCommand(a), newApproveCommand(a), newDenyCommand(a), newResultCommand(a),
 		newExportCommand(a), newImportCommand(a), newIngestCommand(a), newVerifyCommand(a), newForkCommand(a), newBranchesCommand(a), newDetailsCommand(a), newRerunCommand(a), newEvalCommand(a), newDeleteCommand(a),

@@ -142,7 +142,7 @@ func (a *app) runServe(ctx context.Context, proxies []netip.Prefix) error {
 	}
 	defer listener.Close()
 	options := gateway.Options{
-		Page: page.Handler(), Hosts: a.hosts(), Rate: o.Rate, Proxies: proxies,
+		Page: page.Handler(), IndexDir: o.IndexDir, Hosts: a.hosts(), Rate: o.Rate, Proxies: proxies,
 		TenantRate: o.Tenants.Rate, StreamsPerTenant: o.Tenants.Streams, TenantContexts: o.Tenants.Contexts, TenantBytes: min(int64(o.Tenants.MiB), math.MaxInt64>>20) << 20,
 		Meters: exported.Meters(), Tracers: exported.Tracers(),
 		Log: logging.Structured(log, "", zap.DebugLevel),

@@ -190,7 +190,7 @@ func TestServeStartsWhileItsProviderIsDown(t *testing.T) {
 			dial: func(context.Context, client.Config) (contextClient, error) {
 				return &fakeClient{context: newFake(t)}, nil
 			},
-		}, []string{"serve", "--listen", "127.0.0.1:0", "--auth", "oidc", "--oidc-issuer", p.Issuer, "--oidc-client-id", "c"})
+		}, []string{"serve", "--listen", "127.0.0.1:0", "--index-dir", t.TempDir(), "--auth", "oidc", "--oidc-issuer", p.Issuer, "--oidc-client-id", "c"})
 		_ = written.Close()
 	}()
 	lines := bufio.NewScanner(log)

@@ -44,7 +44,7 @@ func serveOf(t *testing.T, c *fakeClient, flags ...string) (at serving, stop fun
 		code <- execute(ctx, &app{
 			streams: streams{in: strings.NewReader(""), out: line, err: &log},
 			dial:    c.dial,
-		}, append([]string{"serve", "--listen", "127.0.0.1:0", "--json"}, flags...))
+		}, append([]string{"serve", "--listen", "127.0.0.1:0", "--index-dir", t.TempDir(), "--json"}, flags...))
 	}()
 	require.NoError(t, json.NewDecoder(out).Decode(&at))
 	return at, func() (int, string) {
@@ -175,7 +175,7 @@ func TestServeLogsTheConnectionToNATS(t *testing.T) {
 			config = c
 			return &fakeClient{context: newFake(t), dead: true, liveErr: errors.New("refused (do this)")}, nil
 		},
-	}, []string{"serve", "--listen", "127.0.0.1:0", "--json"})
+	}, []string{"serve", "--listen", "127.0.0.1:0", "--index-dir", t.TempDir(), "--json"})
 	require.Contains(t, out.String(), `"deltas":false`)
 	config.Logger.Warn("lost the connection to NATS", "error", io.ErrUnexpectedEOF)
 	config.Logger.Info("connected to NATS")
@@ -221,7 +221,7 @@ func TestServeLogsTheErrorOfItsStartAsJSON(t *testing.T) {
 			code := execute(t.Context(), &app{
 				streams: streams{in: strings.NewReader(""), out: &out, err: &log},
 				dial:    func(context.Context, client.Config) (contextClient, error) { return nil, test.err },
-			}, []string{"serve", "--json", "--listen", test.listen})
+			}, []string{"serve", "--json", "--index-dir", t.TempDir(), "--listen", test.listen})
 			require.Equal(t, test.code, code)
 			var line struct{ Level, Msg, Error string }
 			require.NoError(t, json.Unmarshal(log.Bytes(), &line), log.String())
@@ -245,7 +245,7 @@ func TestServeReloadsItsLogLevel(t *testing.T) {
 			dial: func(context.Context, client.Config) (contextClient, error) {
 				return &fakeClient{context: newFake(t)}, nil
 			},
-		}, []string{"serve", "--config", file})
+		}, []string{"serve", "--index-dir", t.TempDir(), "--config", file})
 		_ = written.Close()
 	}()
 	var at serving

@@ -25,7 +25,7 @@ func TestSendPrintsTheTraceID(t *testing.T) {
 
 func TestAnInvalidVariableOfTelemetryIsAUsageError(t *testing.T) {
 	t.Setenv("OTEL_TRACES_EXPORTER", "zipkin")
-	for _, args := range [][]string{{"list"}, {"serve", "--listen", "127.0.0.1:0"}} {
+	for _, args := range [][]string{{"list"}, {"serve", "--listen", "127.0.0.1:0", "--index-dir", t.TempDir()}} {
 		got := starter(t, newFake(t), "", args...)
 		require.Equal(t, exit.Usage, got.code)
 		require.Contains(t, got.errOut, `OTEL_TRACES_EXPORTER "zipkin": want otlp or none`)

@@ -186,6 +186,7 @@ type Gateway struct {
 	TLSCert, TLSKey string
 	Audit           string
 	Tenants         TenantLimits
+	IndexDir        string
 	Metrics         string
 	LogLevel        Level
 	JSON            bool
@@ -248,6 +249,8 @@ func (g *Gateway) Table() *Table {
 	t.IntVar(&g.Tenants.Streams, "tenant-streams", 0, "open `STREAMS` of each tenant; 0: 5,000; negative: unlimited")
 	t.IntVar(&g.Tenants.Contexts, "tenant-contexts", 0, "number of `CONTEXTS` of each tenant, also closed ones; 0: unlimited")
 	t.IntVar(&g.Tenants.MiB, "tenant-storage", 0, "space of each tenant in the blob store in `MIB`; 0: unlimited")
+	t.StringVar(&g.IndexDir, "index-dir", DefaultDataDir+"/index",
+		"`DIRECTORY` of the index for the list and the search, which is built from the logs; if it cannot be used, a temporary one")
 	t.metrics(&g.Metrics)
 	t.level(&g.LogLevel)
 	t.BoolVar(&g.JSON, "json", false, "print the ready line and the log as JSON")

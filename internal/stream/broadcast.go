@@ -44,6 +44,7 @@ func (c *Conn) Broadcast(attempt Attempt, onStop func(Stop)) *Broadcast {
 		return b
 	}
 	c.inBackgroundIfDown(b.subscribe)
+	c.Notice(attempt.ContextName)
 	if attempt.Number > 1 {
 		b.send("", "", true)
 	}
@@ -161,4 +162,5 @@ func (b *Broadcast) Close() {
 	if hasSubscribed {
 		b.conn.inBackgroundIfDown(b.unsubscribe)
 	}
+	b.conn.Notice(b.attempt.ContextName)
 }

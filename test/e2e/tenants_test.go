@@ -132,7 +132,9 @@ func (ts *tenants) value(operation *openapi3.Operation, p *openapi3.Parameter, n
 	ts.w.t.Helper()
 	values := map[string]string{
 		"ContextName": name, "EventID": name + ":0003", "Version": ts.version, "Limit": "1", "Status": "waiting", "IdempotencyKey": idempotencyKey,
-		"listContexts.q": name, "listContexts.from": ts.cursor, "closeContext.reason": "attacked", "closeContext.purge": "", "Forks": "delete",
+		"listContexts.q": name, "listContexts.from": ts.cursor, "listContexts.label": "team=acme", "listContexts.owner": "someone", "listContexts.archived": "false",
+		"searchMessages.q": "canary", "searchMessages.label": "team=acme", "searchMessages.from": "0",
+		"closeContext.reason": "attacked", "closeContext.purge": "", "Forks": "delete",
 		"finishSignIn.code": "guessed", "finishSignIn.state": "guessed",
 	}
 	key := operation.OperationID + "." + p.Name
@@ -270,6 +272,9 @@ func TestATenantCannotTellAnothersContextsFromNone(t *testing.T) {
 	list := func() string { return ts.do(ts.acme, "read", http.MethodGet, "/contexts", "").body }
 	w.eventually(func() bool { return strings.Contains(list(), `"waiting"`) })
 	ts.cursor = base64.RawURLEncoding.EncodeToString([]byte(`{"at":"2099-01-02T03:04:05Z","name":"` + victim + `"}`)) // before all contexts
+	w.eventually(func() bool {
+		return strings.Contains(ts.do(ts.acme, "read", http.MethodGet, "/search?q=canary", "").body, victim+":")
+	})
 	transcript := ts.do(ts.acme, "read", http.MethodGet, "/contexts/"+victim+"/transcript", "").body
 	require.Contains(t, transcript, "The canary sings")
 	ts.version = regexp.MustCompile(`[A-Z0-9]{10}\.\d+`).FindString(transcript)
