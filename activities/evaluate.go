@@ -77,20 +77,18 @@ func (a *Activities) recordedRequest(ctx context.Context, in wire.Evaluation) (s
 	if err := event.ValidateContextName(in.ContextName); err != nil {
 		return session, nil, invalidEvaluation(err)
 	}
-	var events []event.Event
+	log, err := a.evaluated.through(ctx, a.log, in.ContextName, event.Counter(in.Answer))
+	if err != nil {
+		return session, nil, retried("log", event.Redact(err.Error(), reducer.MaxAttemptError), 0)
+	}
+	events := log
 	var offered event.ToolsOffered // recorded after the request and before the answer
-	for e, err := range a.log.Events(ctx, in.ContextName, "") {
-		if err != nil {
-			return session, nil, retried("log", event.Redact(err.Error(), reducer.MaxAttemptError), 0)
-		}
-		if event.Counter(e.ID) <= event.Counter(in.Through) {
-			events = append(events, e)
+	for i, e := range log {
+		if event.Counter(e.ID) == event.Counter(in.Through) {
+			events = log[:i+1]
 		}
 		if body, ok := e.Body.(event.ToolsOffered); ok {
 			offered = body
-		}
-		if event.Counter(e.ID) >= event.Counter(in.Answer) {
-			break
 		}
 	}
 	session = reducer.Load(in.ContextName, a.options.Reduce, events...)

@@ -2,10 +2,10 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
-	"math/rand/v2"
 	"reflect"
 	"slices"
 
@@ -24,7 +24,10 @@ type BranchOptions struct {
 	Regenerate string
 	// Events are sent to the new context, such as another wording of a message, or another model. Nil: none.
 	Events []event.Event
-	Owner  string // of the new context, as in [event.SetDetails]; "": none
+	// Key identifies the branch: Branch with the same key and the same other options returns the same branch, and completes
+	// it if it was interrupted. With other options, the error is ErrKeyReused. Empty: each Branch creates another one.
+	Key   string
+	Owner string // of the new context, as in [event.SetDetails]; "": none
 }
 
 // Branched is a new context that continues another one.
@@ -39,8 +42,8 @@ type Branched struct {
 // message of a fork is a fork of its origin: settings in between are sent again, and the alternatives to a message are
 // siblings, however they were made.
 //
-// The error is that of [Context.Fork] or [Context.Send], or a *event.FieldError. The result has the name of the new
-// context if it was created, also with an error of Send.
+// The error is that of [Context.Fork] or [Context.Send], ErrKeyReused, or a *event.FieldError. The result has the name of
+// the new context if it was registered, also with an error. The next input starts its session if Branch did not.
 func (c *Context) Branch(ctx context.Context, o BranchOptions) (Branched, error) {
 	if err := o.validate(); err != nil {
 		return Branched{}, err
@@ -59,8 +62,8 @@ func (c *Context) Branch(ctx context.Context, o BranchOptions) (Branched, error)
 	if err != nil {
 		return Branched{}, err
 	}
-	fork, err := c.createFork(ctx, o.Name, origin)
-	if err != nil {
+	fork, err := c.createFork(ctx, o, origin)
+	if fork == nil {
 		return Branched{}, err
 	}
 	created := Branched{ContextName: fork.Name(), ForkedFrom: event.FormatID(origin.ContextName, origin.At)}
@@ -69,8 +72,16 @@ func (c *Context) Branch(ctx context.Context, o BranchOptions) (Branched, error)
 	if o.Owner != "" {
 		events = append(events, event.New(event.SetDetails{Owner: o.Owner}))
 	}
-	if len(events) == 0 {
-		return created, nil
+	if err != nil || len(events) == 0 {
+		return created, err
+	}
+	if o.Key != "" {
+		id := o.ids()
+		for i := range events {
+			if events[i].ClientEventID == "" {
+				events[i].ClientEventID = id(i)
+			}
+		}
 	}
 	sent, err := fork.Send(ctx, events...)
 	if sent = sent.First(count); count > 0 {
@@ -97,11 +108,19 @@ func (o BranchOptions) validate() error {
 	return nil
 }
 
+// ids returns the ClientEventIDs of the events that are sent for the key, by their index.
+func (o BranchOptions) ids() func(index int) string {
+	data, _ := json.Marshal(o) // valid events always encode
+	return event.KeyedIDs("fork "+o.Key, data)
+}
+
 // point returns the counter of the newest shared event, and what requests another answer.
 func (c *Context) point(ctx context.Context, o BranchOptions) (at int, ask []event.Event, err error) {
 	switch {
 	case o.At != "":
-		at, err = c.counter("at", o.At)
+		if at, err = c.counter("at", o.At); err == nil {
+			_, err = c.event(ctx, at)
+		}
 		return at, nil, err
 	case o.Before != "":
 		at, err = c.counter("before", o.Before)
@@ -112,8 +131,12 @@ func (c *Context) point(ctx context.Context, o BranchOptions) (at int, ask []eve
 		return 0, nil, err
 	}
 	if o.Before != "" {
+		_, err = c.event(ctx, at)
 		at--
-	} else if at, ask, err = c.beforeAttempt(ctx, at); err != nil {
+	} else {
+		at, ask, err = c.beforeAttempt(ctx, at)
+	}
+	if err != nil {
 		return 0, nil, err
 	}
 	if at == 0 {
@@ -125,13 +148,13 @@ func (c *Context) point(ctx context.Context, o BranchOptions) (at int, ask []eve
 // beforeAttempt returns the counter of the event before the first attempt to give an answer: after the previous step
 // and the previous compaction. An answer without a request was sent by a client.
 func (c *Context) beforeAttempt(ctx context.Context, answer int) (at int, ask []event.Event, err error) {
-	given, err := between(ctx, c.Events, c.name, answer-1, answer)
+	given, err := c.event(ctx, answer)
 	if err != nil {
 		return 0, nil, err
 	}
-	body, ok := given[0].Body.(event.AssistantMessage)
+	body, ok := given.Body.(event.AssistantMessage)
 	if !ok {
-		return 0, nil, &event.FieldError{Field: "regenerate", Problem: fmt.Sprintf("event %s is no answer (want an AssistantMessageEvent)", given[0].ID)}
+		return 0, nil, &event.FieldError{Field: "regenerate", Problem: fmt.Sprintf("event %s is no answer (want an AssistantMessageEvent)", given.ID)}
 	}
 	at = answer - 1
 	isAttempt := body.RequestID != "" // the event belongs to the attempts to give the answer
@@ -191,6 +214,15 @@ func (c *Context) backwards(ctx context.Context, through int) iter.Seq2[event.Ev
 			through -= size
 		}
 	}
+}
+
+// event returns an event of the context.
+func (c *Context) event(ctx context.Context, counter int) (event.Event, error) {
+	events, err := between(ctx, c.Events, c.name, counter-1, counter)
+	if err != nil {
+		return event.Event{}, err
+	}
+	return events[0], nil
 }
 
 // between returns the events of a log after a counter through another.
@@ -267,54 +299,6 @@ func prologue(events []event.Event) (settings []event.Event, ok bool) {
 		}
 	}
 	return settings, true
-}
-
-// createFork creates a fork with a name, or with a new one if the name is "".
-func (c *Context) createFork(ctx context.Context, name string, origin archive.Origin) (*Context, error) {
-	if name != "" {
-		fork, err := c.client.Open(name)
-		if err == nil {
-			err = c.checkTenant(fork)
-		}
-		if err == nil {
-			err = fork.checkNotExists(ctx, "fork as")
-		}
-		if err == nil {
-			err = fork.resumeFrom(ctx, origin)
-		}
-		return fork, err
-	}
-	root, err := c.root(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for n := 2; ; n += 1 + rand.IntN(max(1, n-denseNames)) {
-		suffix := fmt.Sprintf("-%d", n)
-		fork, err := c.client.Open(root[:min(len(root), event.MaxContextName-len(suffix))] + suffix)
-		if err == nil {
-			err = fork.checkNotExists(ctx, "fork as")
-		}
-		if err == nil {
-			err = fork.startFrom(ctx, origin)
-		}
-		if !errors.Is(err, ErrExists) {
-			return fork, err
-		}
-	}
-}
-
-// denseNames is the number from which generated names skip numbers: thousands of branches cost few lookups.
-const denseNames = 10
-
-// root returns the name of the context from which c descends by forks.
-func (c *Context) root(ctx context.Context) (string, error) {
-	for name := c.name; ; {
-		origin, err := c.client.originOf(ctx, name)
-		if err != nil || origin == nil {
-			return c.client.context(name).Name(), err
-		}
-		name = origin.ContextName
-	}
 }
 
 // context returns a handle for a context that the archive names.

@@ -31,6 +31,11 @@ type Branch struct {
 	// The newest event that it shares with the context that it was forked from; absent for the root.
 	ForkedFrom string    `json:"forkedFrom,omitempty" schema:"is=EventID"`
 	CreatedAt  time.Time `json:"createdAt,omitzero"` // of the fork; absent for the root
+	// Set by a SetDetailsEvent; absent for a branch with the title of the root, and for all but the root and the newest 199.
+	Title string `json:"title,omitempty"`
+	// The beginning of the first message that it does not share, up to 120 characters; absent without one, and for all but
+	// the root and the newest 199.
+	Preview string `json:"preview,omitempty"`
 }
 
 // Choice is a place where the logs of branches part.
@@ -42,7 +47,7 @@ type Choice struct {
 
 const (
 	maxBranches       = 1000
-	concurrentListing = 16
+	concurrentListing = 64
 )
 
 // Branches returns the branches of the conversation that the context belongs to. The error is ErrNoContext,
@@ -66,7 +71,11 @@ func (c *Context) Branches(ctx context.Context) (Branches, error) {
 	if err != nil {
 		return Branches{}, err
 	}
-	return Branches{f.branches(), f.choices(c.name), isIncomplete}, nil
+	names := f.names()
+	slices.Reverse(names)
+	names = slices.Insert(names, 0, f.root)
+	branches := f.branches(names)
+	return Branches{branches, f.choices(c.name), isIncomplete}, f.describe(ctx, names, branches)
 }
 
 // checkExists returns ErrNoContext for a context that neither the archive nor the server has.
@@ -128,14 +137,15 @@ func (f *family) addForks(ctx context.Context) (isIncomplete bool, err error) {
 	return false, nil
 }
 
-func (f *family) branches() []Branch {
-	all := []Branch{{ContextName: f.client.context(f.root).Name()}}
-	for _, name := range f.names() {
-		origin := f.of[name]
-		all = append(all, Branch{f.client.context(name).Name(), event.FormatID(origin.ContextName, origin.At), origin.CreatedAt})
+func (f *family) branches(names []string) []Branch {
+	branches := make([]Branch, len(names))
+	for i, name := range names {
+		branches[i].ContextName = f.client.context(name).Name()
+		if origin, isFork := f.of[name]; isFork {
+			branches[i].ForkedFrom, branches[i].CreatedAt = event.FormatID(origin.ContextName, origin.At), origin.CreatedAt
+		}
 	}
-	slices.Reverse(all[1:])
-	return all
+	return branches
 }
 
 // names returns the names of the forks, the oldest first.

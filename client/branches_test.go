@@ -1,15 +1,22 @@
 package client_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/converter"
 	"pgregory.net/rapid"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 )
 
 // TestChoicesAreThePlacesWhereLogsPart compares choices with the complete logs of all contexts, as lists of unique texts.
@@ -92,7 +99,7 @@ func TestBranchesAreListedNewestFirst(t *testing.T) {
 		got, err := a.open(t, name).Branches(t.Context())
 		require.NoError(t, err)
 		require.Len(t, got.Contexts, 3)
-		require.Equal(t, client.Branch{ContextName: "demo"}, got.Contexts[0])
+		require.Equal(t, client.Branch{ContextName: "demo", Preview: "Hello"}, got.Contexts[0])
 		require.Equal(t, []string{"mine", "demo-2"}, []string{got.Contexts[1].ContextName, got.Contexts[2].ContextName})
 		require.Equal(t, "demo:0001", got.Contexts[1].ForkedFrom)
 		require.True(t, got.Contexts[1].CreatedAt.After(got.Contexts[2].CreatedAt))
@@ -103,6 +110,59 @@ func TestBranchesAreListedNewestFirst(t *testing.T) {
 	require.ErrorIs(t, err, client.ErrNoContext)
 	_, err = archived(t, &temporal{}, nil, "demo").Branches(t.Context())
 	require.ErrorIs(t, err, client.ErrNoArchive)
+}
+
+// titled is a Temporal server whose contexts have titles.
+type titled struct {
+	*archivist
+	titles map[string]string // by workflow
+}
+
+func (f *titled) DescribeWorkflowExecution(_ context.Context, id, _ string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	title, ok := f.titles[id]
+	if !ok {
+		return nil, serviceerror.NewNotFound("no such workflow")
+	}
+	payload, err := converter.GetDefaultDataConverter().ToPayload(title)
+	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
+		Execution:        &commonpb.WorkflowExecution{WorkflowId: id, RunId: "forgotten"},
+		SearchAttributes: &commonpb.SearchAttributes{IndexedFields: map[string]*commonpb.Payload{wire.AttributeTitle: payload}},
+	}}, err
+}
+
+func TestBranchesHaveTitlesAndPreviews(t *testing.T) {
+	a := newArchivist(t)
+	a.begin(t, "demo", 0, "", event.SessionStarted{}, event.UserMessage{Content: "Hello"}, event.AssistantMessage{Content: "Hi"})
+	for range 4 {
+		_, err := a.open(t, "demo").Branch(t.Context(), client.BranchOptions{At: "demo:0002"})
+		require.NoError(t, err)
+	}
+	a.record(t, "demo-2", event.SetTimeout{TimeoutMs: 1}, event.AssistantMessage{Content: "Good\nday"})
+	a.record(t, "demo-3", event.UserMessage{Content: "And?"}, event.UserMessage{Content: "Well?"})
+	f := &titled{a, map[string]string{"context:demo": "Greetings", "context:demo-2": "Greetings", "context:demo-3": "Questions"}}
+	c := client.New(client.Options{Temporal: f, Archive: a.logs})
+	read := func() map[string][2]string {
+		demo, err := c.Open("demo-3")
+		require.NoError(t, err)
+		got, err := demo.Branches(t.Context())
+		require.NoError(t, err)
+		texts := map[string][2]string{}
+		for _, b := range got.Contexts {
+			texts[b.ContextName] = [2]string{b.Title, b.Preview}
+		}
+		return texts
+	}
+	require.Equal(t, map[string][2]string{
+		"demo": {"Greetings", "Hello"}, "demo-2": {"", "Good day"}, "demo-3": {"Questions", "And?"}, "demo-4": {}, "demo-5": {},
+	}, read())
+
+	_, err := a.logs.Delete(t.Context(), "demo-3")
+	require.NoError(t, err)
+	_, err = a.open(t, "demo").Branch(t.Context(), client.BranchOptions{At: "demo:0002", Name: "demo-3"})
+	require.NoError(t, err)
+	a.runs["demo-3"] = nil
+	a.record(t, "demo-3", event.UserMessage{Content: "Another"})
+	require.Equal(t, "Another", read()["demo-3"][1], "a new context with the name")
 }
 
 func TestBranchesAreBounded(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/golang/groupcache/lru"
 	sdkclient "go.temporal.io/sdk/client"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -44,6 +45,7 @@ type shared struct {
 	backpressure backpressure
 	notifier     notifier
 	storeChecks  storeChecks
+	previews     previews
 
 	ownsConnections bool
 	blobs           *blobs.Store // closed by Shutdown; nil: none
@@ -58,6 +60,7 @@ func New(options Options) *Client {
 		stream:       lazyStream{conn: options.Stream},
 		backpressure: newBackpressure(),
 		storeChecks:  newStoreChecks(),
+		previews:     previews{texts: lru.New(maxPreviews)},
 	}}
 }
 

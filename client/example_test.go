@@ -102,11 +102,16 @@ func ExampleContext_Import() {
 	log := func(yield func(event.Event, error) bool) { yield(first, nil) }
 	_, err = demo.Import(ctx, log, client.ImportOptions{})
 	check(err)
-	for e, err := range demo.Events(ctx, "") {
+	for e, err := range demo.Follow(ctx, client.FollowOptions{}) {
 		check(err)
 		fmt.Println(e.ID, e.Tag())
+		if e.Tag() == event.TagSessionStarted {
+			break
+		}
 	}
-	// Output: demo:0001 UserMessageEvent
+	// Output:
+	// demo:0001 UserMessageEvent
+	// demo:0002 SessionStartedEvent
 }
 
 // review is a workflow of a program. It asks a context for each order.

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -36,7 +37,8 @@ func (c *Context) Fork(ctx context.Context, eventID, newName string) error {
 	if err != nil {
 		return err
 	}
-	return fork.resumeFrom(ctx, origin)
+	_, err = fork.resumeFrom(ctx, origin)
+	return err
 }
 
 // checkTenant rejects a fork in another tenant.
@@ -72,25 +74,50 @@ func (c *Context) originAt(ctx context.Context, through int) (archive.Origin, er
 func now() time.Time { return time.Now().UTC().Round(0) }
 
 // resumeFrom is startFrom, and also starts the same fork if it was interrupted after its registration.
-func (c *Context) resumeFrom(ctx context.Context, origin archive.Origin) error {
-	if registered, err := c.client.options.Archive.Origin(ctx, c.name); err == nil && registered != nil {
-		origin.CreatedAt = registered.CreatedAt
+func (c *Context) resumeFrom(ctx context.Context, origin archive.Origin) (*Context, error) {
+	registered, err := c.client.options.Archive.Registered(ctx, c.name)
+	if err == nil && registered != nil && registered.ContextName == origin.ContextName && registered.At == origin.At {
+		origin = *registered
 	}
 	return c.startFrom(ctx, origin)
 }
 
-// startFrom registers a fork and starts its session.
-func (c *Context) startFrom(ctx context.Context, origin archive.Origin) error {
+// completeFrom is startFrom, and has no effect if a request with the same claim has started the fork.
+func (c *Context) completeFrom(ctx context.Context, origin archive.Origin) (*Context, error) {
+	if registered := c.registeredBy(ctx, origin.Claim); registered != nil {
+		origin = *registered
+	}
+	fork, err := (*Context)(nil), c.checkNotExists(ctx, "fork as")
+	if err == nil {
+		fork, err = c.startFrom(ctx, origin)
+	}
+	if errors.Is(err, ErrExists) && c.registeredBy(ctx, origin.Claim) != nil { // perhaps just now
+		return c, nil
+	}
+	return fork, err
+}
+
+// registeredBy returns the origin of a fork that was registered with a claim; nil if it was not, or if it is unknown.
+func (c *Context) registeredBy(ctx context.Context, claim string) *archive.Origin {
+	registered, err := c.client.options.Archive.Registered(ctx, c.name)
+	if err != nil || registered == nil || registered.Claim != claim {
+		return nil
+	}
+	return registered
+}
+
+// startFrom registers a fork and starts its session. It returns nil if the fork was not registered.
+func (c *Context) startFrom(ctx context.Context, origin archive.Origin) (*Context, error) {
 	if err := c.client.checkDepth(ctx, origin); err != nil {
-		return err
+		return nil, err
 	}
 	if err := c.register(ctx, archive.Run{ID: archive.ForkID, Origin: &origin}); err != nil {
-		return fmt.Errorf("fork as context %s: %w", c.name, err)
+		return nil, fmt.Errorf("fork as context %s: %w", c.name, err)
 	}
 	if err := c.checkOrigin(ctx, origin); err != nil {
-		return fmt.Errorf("fork at %s: %w", event.FormatID(origin.ContextName, origin.At), err)
+		return nil, fmt.Errorf("fork at %s: %w", event.FormatID(origin.ContextName, origin.At), err)
 	}
-	return c.start(ctx)
+	return c, c.start(ctx)
 }
 
 // checkDepth rejects a fork whose log could not be read.

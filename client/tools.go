@@ -17,11 +17,20 @@ type Offered = wire.Offered
 // within 5 s, or that of a server of tools.
 func (c *Context) CheckTools(ctx context.Context, tools event.SetTools) (Offered, error) {
 	const operation = "look for the tools of"
+	var asked event.SetTools // without the rest, which may be as large as a payload that is stored as a reference
+	for _, t := range tools.Tools {
+		if !t.IsClient() {
+			asked.Tools = append(asked.Tools, t)
+		}
+	}
+	if len(asked.Tools) == 0 {
+		return Offered{}, nil
+	}
 	limited, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	run, err := c.client.options.Temporal.ExecuteWorkflow(limited, sdkclient.StartWorkflowOptions{
 		ID: wire.OfferID(c.name, rand.Text()), TaskQueue: c.client.options.TaskQueue, WorkflowExecutionTimeout: queryTimeout,
-	}, wire.WorkflowOffer, wire.Offer{ContextName: c.name, Tools: tools})
+	}, wire.WorkflowOffer, wire.Offer{ContextName: c.name, Tools: asked})
 	var out Offered
 	if err == nil {
 		err = run.Get(limited, &out)

@@ -32,10 +32,15 @@ type forkRequest struct {
 // forkContext creates a context that continues this one at an event, and sends events to it.
 //
 // The log is shared, not copied. A request that was running at the event ends as interrupted in the new context, and no
-// tool is called again. If the events are rejected, the problem has the `contextName` of the new context. A request
-// that is repeated without a name creates another context.
+// tool is called again. If the context was created and then something failed, for example because the events are
+// rejected, the problem has the `contextName` of the new context. A client that received no response, or such a problem,
+// can repeat the request with the same `Idempotency-Key`, which continues with the same new context.
 func (g *Gateway) forkContext(w http.ResponseWriter, r *http.Request) error {
 	c, err := g.context(r)
+	if err != nil {
+		return err
+	}
+	key, err := idempotencyKey(r)
 	if err != nil {
 		return err
 	}
@@ -52,6 +57,7 @@ func (g *Gateway) forkContext(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	options.Key = key
 	options.Owner = g.ownerOfNew(identityOf(r))
 	// The request completes even if the client disconnects.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), answerTimeout)

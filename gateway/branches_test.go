@@ -38,6 +38,24 @@ func TestAForkIsCreatedWithEvents(t *testing.T) {
 	}
 }
 
+func TestTheKeyOfAForkIsPassedOn(t *testing.T) {
+	l := newLog(event.UserMessage{Content: "Hello"})
+	var got client.BranchOptions
+	var err error
+	l.branch = func(o client.BranchOptions) (client.Branched, error) {
+		got = o
+		return client.Branched{ContextName: "demo-2", ForkedFrom: "demo:0001"}, err
+	}
+	w := serve(t, fakeClient{log: l}, gateway.Options{})
+	require.Equal(t, http.StatusCreated, w.do(http.MethodPost, "/contexts/demo/fork", `{"at":"demo:0001"}`, "Idempotency-Key", `"a"`).status)
+	require.Equal(t, client.BranchOptions{At: "demo:0001", Key: "a"}, got)
+	err = client.ErrKeyReused
+	reused := w.do(http.MethodPost, "/contexts/demo/fork", `{"at":"demo:0001"}`, "Idempotency-Key", "a")
+	require.Equal(t, http.StatusUnprocessableEntity, reused.status)
+	require.Contains(t, reused.body, "urn:chronicle:problem:key-reused")
+	require.Equal(t, http.StatusBadRequest, w.do(http.MethodPost, "/contexts/demo/fork", `{"at":"demo:0001"}`, "Idempotency-Key", "").status)
+}
+
 func TestForkProblems(t *testing.T) {
 	l := newLog(event.UserMessage{Content: "Hello"})
 	w := serve(t, fakeClient{log: l}, gateway.Options{})

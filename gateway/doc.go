@@ -27,7 +27,7 @@
 //   - The patches of a transcript, applied in order to an earlier document, produce the newest.
 //   - A received write completes, and a running answer continues, even if the client disconnects.
 //   - A request with an Idempotency-Key can be repeated: its events are deduplicated among the
-//     newest thousand. The same key with different events is rejected.
+//     newest thousand, and a fork is created once. The same key with another body is rejected.
 //   - Browsers display images, play audio and download other attachments, and run no code in them.
 //   - Errors and log lines contain no secrets.
 //

@@ -6,12 +6,13 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
-	"strings"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
 // readEvents reads a page of the log, or streams the log and new events.
+//
+// The response is 404 if the log lacks the event of `from` or `Last-Event-ID`, for example because the context was reset.
 //
 // With `Accept: text/event-stream` the response is a stream, which waits for a context that does not exist yet. The id of
 // each server-sent event is the id of the recorded event. `TextDeltaEvent`s and `ReasoningDeltaEvent`s are interleaved and
@@ -27,7 +28,7 @@ func (g *Gateway) readEvents(w http.ResponseWriter, r *http.Request) error {
 	if wantsStream(r) {
 		from = cmp.Or(r.Header.Get("Last-Event-ID"), from)
 	}
-	if from != "" && (event.Counter(from) == 0 || !strings.HasPrefix(from, c.Name()+":")) {
+	if n := event.Counter(from); from != "" && (n == 0 || from != event.FormatID(c.Name(), n)) {
 		return badRequest("from or Last-Event-ID %q: not an event of the context (want an id like %s)", from, event.FormatID(c.Name(), 1))
 	}
 	if wantsStream(r) {
@@ -80,9 +81,30 @@ func (g *Gateway) writeEvents(w http.ResponseWriter, r *http.Request, c Context,
 		page.Events = append(page.Events, data)
 		size, last = size+len(data), e.ID
 	}
+	if from != "" && len(page.Events) == 0 {
+		if err := findEvent(ctx, c, from); err != nil {
+			return err
+		}
+	}
 	w.Header().Set("Vary", "Accept")
 	writeJSON(w, http.StatusOK, page)
 	return nil
+}
+
+// findEvent fails if the log lacks an event.
+func findEvent(ctx context.Context, c Context, id string) error {
+	previous := ""
+	if n := event.Counter(id); n > 1 {
+		previous = event.FormatID(c.Name(), n-1)
+	}
+	for e, err := range c.Events(ctx, previous) {
+		if err != nil || e.ID == id {
+			return err
+		}
+		break
+	}
+	return problem(problemNotFound, http.StatusNotFound, "Event not found",
+		"from or Last-Event-ID %s: not in the log (after a reset, read the log again from its beginning)", id)
 }
 
 func (g *Gateway) streamEvents(w http.ResponseWriter, r *http.Request, c Context, from string) error {
@@ -92,6 +114,7 @@ func (g *Gateway) streamEvents(w http.ResponseWriter, r *http.Request, c Context
 	}
 	defer leave()
 	at := eventPosition{last: event.Counter(from), deltas: noDeltas}
+	isKnown := from == "" // the log has the event from
 	return g.serveStream(w, r, func(ctx context.Context, out *stream) (<-chan struct{}, error) {
 		for {
 			update, err := room.eventsAfter(at)
@@ -105,6 +128,12 @@ func (g *Gateway) streamEvents(w http.ResponseWriter, r *http.Request, c Context
 				at.last = max(at.last, update.at.last)
 				continue
 			}
+			if update.isAhead && !isKnown {
+				if err := findEvent(ctx, c, from); err != nil {
+					return nil, err
+				}
+			}
+			isKnown = isKnown || update.isReady
 			if update.isReady {
 				if err := out.send(update.frames...); err != nil {
 					return nil, err

@@ -266,10 +266,45 @@ func TestShutdownSendsViewersARetryDelay(t *testing.T) {
 	require.Equal(t, http.StatusOK, w.do(http.MethodGet, "/healthz", "").status)
 }
 
+func TestAnEventThatTheLogLacksIsNotFound(t *testing.T) {
+	log := newLog(messages(2)...)
+	w := serve(t, fakeClient{log: log}, gateway.Options{})
+	want := `"detail":"from or Last-Event-ID demo:0003: not in the log (after a reset, read the log again from its beginning)"`
+	page := w.do(http.MethodGet, "/contexts/demo/events?from=demo:0003", "")
+	require.Equal(t, http.StatusNotFound, page.status)
+	require.Contains(t, page.body, want)
+	stream := w.do(http.MethodGet, "/contexts/demo/events", "", "Accept", "text/event-stream", "Last-Event-ID", "demo:0003")
+	require.Equal(t, http.StatusNotFound, stream.status)
+	require.Contains(t, stream.body, want)
+	unknown := w.do(http.MethodGet, "/contexts/unknown/events?from=unknown:0001", "", "Accept", "text/event-stream")
+	require.Equal(t, http.StatusNotFound, unknown.status)
+	require.Contains(t, unknown.body, "urn:chronicle:problem:no-context")
+
+	log.record(messages(1)...)
+	v := w.view("/contexts/demo/events", "Last-Event-ID", "demo:0003")
+	log.record(messages(1)...)
+	require.Equal(t, "demo:0004", v.next().id)
+}
+
+// Another gateway, or the log itself, may have shown an event before the room reads it.
+func TestAViewerMayBeAheadOfTheRoom(t *testing.T) {
+	log := newLog(messages(1)...)
+	isFollowed, read := make(chan struct{}), make(chan struct{})
+	log.beforeFollow = func() { close(isFollowed); <-read }
+	w := serve(t, fakeClient{log: log}, gateway.Options{})
+	w.view("/contexts/demo/events").next()
+	<-isFollowed
+	log.record(messages(1)...)
+	v := w.view("/contexts/demo/events?from=demo:0002")
+	log.record(messages(1)...)
+	close(read)
+	require.Equal(t, "demo:0003", v.next().id)
+}
+
 func TestInvalidFromIsRejected(t *testing.T) {
 	w := serve(t, fakeClient{log: newLog(messages(1)...)}, gateway.Options{})
 	for _, path := range []string{
-		"/contexts/demo/events?from=7", "/contexts/demo/events?from=other:0001", "/contexts/demo/events?limit=0",
+		"/contexts/demo/events?from=7", "/contexts/demo/events?from=other:0001", "/contexts/demo/events?from=demo:1", "/contexts/demo/events?limit=0",
 		"/contexts/demo/events?limit=1001", "/contexts/demo/events?limit=many",
 	} {
 		t.Run(path, func(t *testing.T) {

@@ -192,6 +192,7 @@ type eventUpdate struct {
 	at       eventPosition   // after frames
 	isReady  bool            // the stream can start
 	isBehind bool            // events up to at are no longer buffered; read them from the log
+	isAhead  bool            // the room has not read the event at the position
 	changed  <-chan struct{} // closed when there are further changes
 }
 
@@ -199,7 +200,7 @@ type eventUpdate struct {
 func (r *room) eventsAfter(at eventPosition) (eventUpdate, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	update := eventUpdate{at: at, isReady: r.isLoaded || r.last > 0}
+	update := eventUpdate{at: at, isReady: r.isLoaded || r.last > 0 && r.last >= at.last, isAhead: r.isLoaded && at.last > r.last}
 	if at.last < r.last {
 		if at.last+1 < r.recent.first && !r.isLoaded && r.err == nil {
 			// Otherwise each viewer would read the log that the room is reading.

@@ -55,6 +55,7 @@ var (
 	limitParameter = parameter{"limit", "query", "Limit", "The maximum number of items on a page"}
 	fromParameter  = parameter{"from", "query", "", "The start of the page, from a `next` link"}
 	labelParameter = parameter{"label", "query", "", "Selects contexts with this label, `KEY=VALUE`"}
+	keyParameter   = parameter{"Idempotency-Key", "header", "IdempotencyKey", "Identifies the request"}
 
 	routes = []route{
 		{
@@ -80,7 +81,7 @@ var (
 		},
 		{
 			pattern: "POST /contexts/{name}/events", serve: (*Gateway).sendEvents, roles: senders,
-			parameters: []parameter{{"Idempotency-Key", "header", "IdempotencyKey", "Identifies the request"}},
+			parameters: []parameter{keyParameter},
 			status:     http.StatusAccepted, answer: "The events were accepted. A worker records them now or when it is available", result: client.Receipt{},
 		},
 		{
@@ -109,7 +110,8 @@ var (
 		},
 		{
 			pattern: "POST /contexts/{name}/fork", serve: (*Gateway).forkContext, roles: writers,
-			body: forkRequest{}, status: http.StatusCreated, answer: "The new context", result: client.Branched{},
+			parameters: []parameter{keyParameter},
+			body:       forkRequest{}, status: http.StatusCreated, answer: "The new context", result: client.Branched{},
 		},
 		{pattern: "GET /contexts/{name}/branches", serve: (*Gateway).readBranches, roles: readers, answer: "The branches", result: client.Branches{}},
 		{

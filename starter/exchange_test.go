@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -213,6 +214,21 @@ func TestImportSkipsInvalidConversations(t *testing.T) {
 		starterWith(t, t.Context(), c, strings.NewReader(export), "import", "-", "--all"))
 	require.Equal(t, outcome{0, "", "imported 1 event into context last-3\n"},
 		starterWith(t, t.Context(), c, strings.NewReader(export), "import", "-", "--conversation", "Last"))
+}
+
+func TestAnImportReportsWhereAnExportIsDamaged(t *testing.T) {
+	const message = `"mapping":{"a":{"message":{"author":{"role":"user"},"content":{"parts":["Hi"]}}}}`
+	const first = `[{"title":"First","id":"1",` + message + `}`
+	export := first + `,{"title":"Damaged","id":2,,` + message + `},{"title":"Last","id":"3",` + message + `}]`
+	c := &fakeClient{context: newFakeOf(t, "first-1")}
+	place := fmt.Sprintf("starter: read -: element 2, after byte %d: is not JSON: invalid character ',' looking for beginning of object key string", len(first))
+	require.Equal(t, outcome{exit.Failure, "", "imported 1 event into context first-1\n" +
+		place + " (correct the file there and repeat the command: it skips the contexts that exist)\n"},
+		starterWith(t, t.Context(), c, strings.NewReader(export), "import", "-", "--all"))
+	require.Equal(t, outcome{exit.Failure, "", place + "\n"},
+		starterWith(t, t.Context(), c, strings.NewReader(export), "import", "-", "--conversation", "Last"))
+	require.Equal(t, outcome{0, "", "imported 1 event into context first-1\n"},
+		starterWith(t, t.Context(), c, strings.NewReader(export), "import", "-", "--conversation", "1"))
 }
 
 const exportOfChatGPT = "../internal/formats/chat/testdata/conversations.json"

@@ -72,11 +72,6 @@ func runFork(ctx context.Context, o forkOptions) error {
 	if err != nil {
 		return err
 	}
-	if o.Before != "" { // else the event after the newest one would be accepted
-		if err := o.findPoint(ctx, from); err != nil {
-			return err
-		}
-	}
 	created, err := from.Branch(ctx, o.BranchOptions)
 	if errors.Is(err, client.ErrNoEvent) {
 		if missing := o.findPoint(ctx, from); missing != nil {

@@ -50,7 +50,11 @@ func (o importOptions) importOne(ctx context.Context, c contextClient, conversat
 			return fmt.Errorf("read %s: %w", o.file, err)
 		}
 		read++
-		if conversation.ID == o.conversation || strings.EqualFold(conversation.Title, o.conversation) {
+		if conversation.ID == o.conversation {
+			found = []chat.Conversation{conversation}
+			break
+		}
+		if strings.EqualFold(conversation.Title, o.conversation) {
 			found = append(found, conversation)
 		}
 	}
@@ -73,10 +77,12 @@ func (o importOptions) importOne(ctx context.Context, c contextClient, conversat
 
 // importAll skips contexts that exist, and conversations that are empty or invalid.
 func (o importOptions) importAll(ctx context.Context, c contextClient, conversations iter.Seq2[chat.Conversation, error]) error {
-	exist, empty, failed := 0, 0, 0
+	done, exist, empty, failed := 0, 0, 0, 0
+	var unreadable error
 	for conversation, err := range conversations {
 		if err != nil {
-			return fmt.Errorf("read %s: %w", o.file, err)
+			unreadable = err
+			break
 		}
 		to, err := c.Open(conversation.ContextName())
 		if err != nil {
@@ -84,13 +90,15 @@ func (o importOptions) importAll(ctx context.Context, c contextClient, conversat
 		}
 		err = o.importLog(ctx, to, conversation.Log(to.Name(), time.Now()))
 		switch {
+		case err == nil:
+			done++
 		case errors.Is(err, chat.ErrNoMessages):
 			empty++
 		case errors.Is(err, client.ErrExists):
 			exist++
 		case ctx.Err() != nil || endsImport(err):
 			return err
-		case err != nil:
+		default:
 			failed++
 			fmt.Fprintf(o.err, "starter: %v\n", err)
 		}
@@ -100,6 +108,12 @@ func (o importOptions) importAll(ctx context.Context, c contextClient, conversat
 	}
 	if empty > 0 {
 		o.note("skipped %s", count(empty, "empty conversation"))
+	}
+	if unreadable != nil && done+exist > 0 {
+		unreadable = fmt.Errorf("%w (correct the file there and repeat the command: it skips the contexts that exist)", unreadable)
+	}
+	if unreadable != nil {
+		return fmt.Errorf("read %s: %w", o.file, unreadable)
 	}
 	if failed > 0 {
 		return fmt.Errorf("import %s: %s not imported", o.file, count(failed, "conversation"))

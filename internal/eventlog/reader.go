@@ -111,7 +111,7 @@ func (r *reader) read(ctx context.Context, v view, take func(event.Event) error)
 			return gap
 		}
 		if !isForgotten {
-			return fmt.Errorf("%w: the history of run %s ends at %s, before %s", ErrNoEvent, p.RunID, event.FormatID(p.ContextName, r.last), event.FormatID(p.ContextName, p.Through))
+			return endsBefore(p.ContextName, r.last, p.Through)
 		}
 		r.last = p.Through
 	}

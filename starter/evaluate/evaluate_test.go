@@ -156,7 +156,8 @@ func TestAnEvaluationContinuesWhereItWasCut(t *testing.T) {
 	var a asked
 	var progress []evaluate.Progress
 	note := func(p evaluate.Progress) { progress = append(progress, p) }
-	err := evaluate.Run(t.Context(), questions, open(t, path, settings), 1, a.ask(func(v evaluate.Variant, q evaluate.Question) (client.Evaluated, error) {
+	first := open(t, path, settings)
+	err := evaluate.Run(t.Context(), questions, first, 1, a.ask(func(v evaluate.Variant, q evaluate.Question) (client.Evaluated, error) {
 		switch {
 		case q.Answer == "demo:0013" && v == evaluate.Candidate:
 			return client.Evaluated{}, cut
@@ -174,6 +175,9 @@ func TestAnEvaluationContinuesWhereItWasCut(t *testing.T) {
 	_, err = file.WriteString(`{"key":"demo`) // a line that was cut off
 	require.NoError(t, errors.Join(err, file.Close()))
 	a.ids, progress = nil, nil
+	_, err = evaluate.Open(path, settings)
+	require.EqualError(t, err, "results "+path+": another evaluation uses the file (wait for its end, or name another file)")
+	require.NoError(t, first.Close())
 	results := open(t, path, settings)
 	require.NoError(t, evaluate.Run(t.Context(), questions, results, 2, a.ask(func(evaluate.Variant, evaluate.Question) (client.Evaluated, error) {
 		return client.Evaluated{Model: "m", Text: "Done."}, nil
@@ -184,6 +188,7 @@ func TestAnEvaluationContinuesWhereItWasCut(t *testing.T) {
 	require.Equal(t, "Yes", results.Get(questions[0], evaluate.Baseline).Text)
 	require.Equal(t, "Done.", results.Get(questions[1], evaluate.Candidate).Text)
 
+	require.NoError(t, results.Close())
 	_, err = evaluate.Open(path, evaluate.Settings{})
 	require.EqualError(t, err, "results "+path+": another provider, model or system prompt (name another file)")
 }

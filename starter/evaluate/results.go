@@ -10,6 +10,7 @@ import (
 	"os"
 	"reflect"
 	"sync"
+	"syscall"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -59,14 +60,22 @@ type resultLine struct {
 	Result client.Evaluated `json:"result"`
 }
 
-// Open opens or creates a file of results. The error says that the file has other settings, or is none of results.
+// Open opens or creates a file of results, and locks it. The error says that the file has other settings, that it is none
+// of results, or that another process has locked it.
 func Open(path string, settings Settings) (*Results, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	r := &Results{file: file, all: map[string]client.Evaluated{}, failed: map[string]int{}}
-	if err := r.load(settings); err != nil {
+	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) // until the file is closed
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		err = errors.New("another evaluation uses the file (wait for its end, or name another file)")
+	}
+	if err == nil {
+		err = r.load(settings)
+	}
+	if err != nil {
 		_ = file.Close() // err says more
 		return nil, fmt.Errorf("results %s: %w", path, err)
 	}

@@ -73,7 +73,7 @@ type answer struct {
 	body   string
 }
 
-var random = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z|"requestId":"[^"]*"|"version":"[^"]*"|id: [A-Z0-9]{10}\.\d+|idempotency-[A-Z0-9-]+`)
+var random = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z|"requestId":"[^"]*"|"version":"[^"]*"|id: [A-Z0-9]{10}\.\d+|idempotency-[A-Z0-9-]+|"clientEventId":"[A-Z0-9]{26}"`)
 
 const idempotencyKey = "the key of acme"
 

@@ -29,12 +29,12 @@ func (a *Archive) Blobs(contextName string) *Blobs {
 func (b *Blobs) Get(ctx context.Context, ref blobs.Ref) ([]byte, error) {
 	data, err := b.Folder.Get(ctx, ref)
 	for depth, fork := 0, b.contextName; errors.Is(err, blobs.ErrNotFound) && depth < MaxForkDepth; depth++ {
-		origin, originErr := b.archive.origin(ctx, fork)
+		origin, originErr := b.archive.Registered(ctx, fork)
+		if originErr == nil && origin == nil || errors.Is(originErr, ErrNoRun) {
+			break
+		}
 		if originErr != nil {
 			return nil, fmt.Errorf("look for blob %s: %w", ref, originErr)
-		}
-		if origin == nil {
-			break
 		}
 		fork = origin.ContextName
 		data, err = b.archive.Blobs(fork).Folder.Get(ctx, ref)

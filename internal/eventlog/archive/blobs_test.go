@@ -2,6 +2,7 @@ package archive_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -41,6 +42,21 @@ func TestABlobBelongsToAContextAndItsForks(t *testing.T) {
 	require.NoError(t, err, "contexts share no blobs")
 	_, err = a.Blobs("copy").Get(t.Context(), ref)
 	require.ErrorIs(t, err, blobs.ErrNotFound)
+}
+
+func TestABlobOfADistantOriginTakesTwoReadsPerFork(t *testing.T) {
+	bucket := blobstest.New(t)
+	a := archive.New(bucket.Store)
+	require.NoError(t, register(t.Context(), a, "fork-0", archive.Run{ID: "A"}))
+	for n := 1; n <= 10; n++ {
+		require.NoError(t, fork(t.Context(), a, fmt.Sprint("fork-", n), fmt.Sprint("fork-", n-1), 1))
+	}
+	ref, err := a.Blobs("fork-0").Put(t.Context(), []byte("hello"))
+	require.NoError(t, err)
+	reads := bucket.Reads()
+	_, err = a.Blobs("fork-10").Get(t.Context(), ref)
+	require.NoError(t, err)
+	require.Equal(t, 21, bucket.Reads()-reads)
 }
 
 func TestABlobOfAnUnavailableStoreIsNotMissing(t *testing.T) {

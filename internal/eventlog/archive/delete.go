@@ -33,7 +33,7 @@ func (a *Archive) Delete(ctx context.Context, contextName string) (d Deleted, er
 		err = nil // the list of the origin then has an entry that nobody takes for a fork
 	case err == nil && origin != nil:
 		d.Forks++
-		err = a.store.Delete(ctx, forkEntryName(origin.ContextName, contextName))
+		err = a.unlistFork(ctx, *origin, contextName)
 	}
 	remove := func(folder string, count *int) {
 		if err == nil {
@@ -78,7 +78,7 @@ const (
 var ErrLost = errors.New("are missing or damaged")
 
 // Detach makes a fork independent of its origin: it copies the events that both share, and the blobs that these refer to,
-// to the fork. It is idempotent, and has no effect on a context that is no fork. The error may be an [ErrLost].
+// to the fork, and removes it from the forks of the origin. It is idempotent, and has no effect on a context that is no fork. The error may be an [ErrLost].
 func (a *Archive) Detach(ctx context.Context, fork string) error {
 	if err := a.detach(ctx, fork); err != nil {
 		return fmt.Errorf("detach context %s from its origin: %w", fork, err)
@@ -87,17 +87,27 @@ func (a *Archive) Detach(ctx context.Context, fork string) error {
 }
 
 func (a *Archive) detach(ctx context.Context, fork string) error {
-	origin, err := a.origin(ctx, fork)
+	origin, err := a.Registered(ctx, fork)
+	if errors.Is(err, ErrNoRun) {
+		return nil
+	}
 	if err != nil || origin == nil {
 		return err
 	}
 	folder, err := a.Folder(ctx, fork)
+	if err == nil && !folder.isDetached(*origin) {
+		err = a.copyShared(ctx, fork, folder, *origin)
+	}
 	if err != nil {
 		return err
 	}
+	return a.unlistFork(ctx, *origin, fork)
+}
+
+func (a *Archive) copyShared(ctx context.Context, fork string, folder *Folder, origin Origin) error {
 	parts, err := folder.View(ctx, ForkID, 0)
 	if errors.Is(err, ErrNoRun) || errors.Is(err, blobs.ErrCorrupt) {
-		return lost(1, *origin)
+		return lost(1, origin)
 	}
 	if err != nil {
 		return err
@@ -117,7 +127,7 @@ func (a *Archive) detach(ctx context.Context, fork string) error {
 	for i := range parts {
 		for e, err := range r.Part(i) {
 			if err == nil && event.Counter(e.ID) != last+1 || errors.Is(err, blobs.ErrCorrupt) || errors.Is(err, blobs.ErrNotFound) {
-				return lost(last+1, *origin)
+				return lost(last+1, origin)
 			}
 			if err == nil {
 				err = a.copyBlob(ctx, fork, e)
@@ -139,7 +149,7 @@ func (a *Archive) detach(ctx context.Context, fork string) error {
 		}
 	}
 	if last < origin.At {
-		return lost(last+1, *origin)
+		return lost(last+1, origin)
 	}
 	return write()
 }

@@ -1,3 +1,7 @@
 package archive
 
-var FolderOf = folderOf
+var (
+	FolderOf   = folderOf
+	FolderName = folderName
+	ContextOf  = contextOf
+)

@@ -47,6 +47,19 @@ func folderName(name string) string {
 	return folder
 }
 
+// contextOf returns the name without a tenant of which a folder name was made.
+func contextOf(folder string) string {
+	lower, mask, _ := strings.Cut(folder, "~")
+	upper, ok := new(big.Int).SetString(mask, 16) // not ok without upper-case letters
+	name := []byte(lower)
+	for i := range name {
+		if ok && upper.Bit(i) == 1 {
+			name[i] -= 'a' - 'A'
+		}
+	}
+	return string(name)
+}
+
 // Folders of contexts.
 const (
 	logs    = "contexts"

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
+	"strings"
 	"sync"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -18,7 +20,7 @@ type Fork struct {
 }
 
 // forkEntry lists a fork in the folder of its origin. It is written before the registration of the fork, which has
-// the facts.
+// the facts. Its name alone is read.
 type forkEntry struct {
 	Version     int    `json:"version"`
 	ContextName string `json:"contextName"`
@@ -40,6 +42,14 @@ func (a *Archive) listFork(ctx context.Context, origin, fork string) error {
 	return nil
 }
 
+func (a *Archive) unlistFork(ctx context.Context, origin Origin, fork string) error {
+	err := a.store.Delete(ctx, forkEntryName(origin.ContextName, fork))
+	if err == nil && origin.Claim != "" {
+		err = a.store.Delete(ctx, origin.claimEntry())
+	}
+	return err
+}
+
 // Forks returns the contexts that were forked from a context, without forks of these forks, in the order of their
 // folders. A fork that was never registered, because it was interrupted, is omitted.
 func (a *Archive) Forks(ctx context.Context, contextName string) ([]Fork, error) {
@@ -48,7 +58,9 @@ func (a *Archive) Forks(ctx context.Context, contextName string) ([]Fork, error)
 		if err != nil {
 			return nil, fmt.Errorf("list the forks of context %s: %w", contextName, err)
 		}
-		entries = append(entries, name)
+		if !strings.HasPrefix(name, folderOf(forks, contextName)+claims) {
+			entries = append(entries, name)
+		}
 	}
 	found := make([]*Fork, len(entries))
 	errs := make([]error, len(entries))
@@ -75,25 +87,35 @@ func (a *Archive) Forks(ctx context.Context, contextName string) ([]Fork, error)
 }
 
 // fork returns nil for an entry whose context is not registered as a fork of the origin.
-func (a *Archive) fork(ctx context.Context, origin, name string) (*Fork, error) {
-	var entry forkEntry
-	err := a.readEntry(ctx, name, &entry)
-	if errors.Is(err, blobs.ErrNotFound) {
-		return nil, nil // deleted since it was listed
+func (a *Archive) fork(ctx context.Context, origin, entry string) (*Fork, error) {
+	tenant, _ := event.CutTenant(origin)
+	fork := event.JoinTenant(tenant, contextOf(strings.TrimSuffix(path.Base(entry), ".json")))
+	of, err := a.Registered(ctx, fork)
+	if errors.Is(err, ErrNoRun) {
+		return nil, nil
 	}
-	if err != nil {
-		return nil, fmt.Errorf("entry %s: %w", name, err)
-	}
-	of, err := a.origin(ctx, entry.ContextName)
 	if err != nil || of == nil || of.ContextName != origin {
 		return nil, err
 	}
-	return &Fork{entry.ContextName, *of}, nil
+	return &Fork{fork, *of}, nil
 }
 
 // Origin returns the origin of a fork; nil for any other context, and for a fork that is detached, whose origin is
 // deleted or will be. [ErrNoRun]: the context is not registered.
 func (a *Archive) Origin(ctx context.Context, contextName string) (*Origin, error) {
+	origin, err := a.Registered(ctx, contextName)
+	if err != nil || origin == nil {
+		return nil, err
+	}
+	folder, err := a.Folder(ctx, contextName)
+	if err != nil || folder.isDetached(*origin) {
+		return nil, err
+	}
+	return origin, nil
+}
+
+// Registered is [Archive.Origin], also for a fork that is detached.
+func (a *Archive) Registered(ctx context.Context, contextName string) (*Origin, error) {
 	var first Run // that of a fork has its origin
 	err := a.readEntry(ctx, runEntry(contextName, 1), &first)
 	if errors.Is(err, blobs.ErrNotFound) {
@@ -101,13 +123,6 @@ func (a *Archive) Origin(ctx context.Context, contextName string) (*Origin, erro
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the origin of context %s: %w", contextName, err)
-	}
-	if first.Origin == nil {
-		return nil, nil
-	}
-	folder, err := a.Folder(ctx, contextName)
-	if err != nil || folder.isDetached(*first.Origin) {
-		return nil, err
 	}
 	return first.Origin, nil
 }

@@ -61,12 +61,15 @@ func TestAContextThatBecameNoForkIsNotListed(t *testing.T) {
 }
 
 func TestManyForksAreListed(t *testing.T) {
-	a := archive.New(blobstest.New(t).Store)
+	bucket := blobstest.New(t)
+	a := archive.New(bucket.Store)
 	require.NoError(t, register(t.Context(), a, "demo", archive.Run{ID: "A"}))
 	for i := range 200 {
 		require.NoError(t, fork(t.Context(), a, fmt.Sprintf("fork-%03d", i), "demo", 1))
 	}
+	reads := bucket.Reads()
 	forks, err := a.Forks(t.Context(), "demo")
+	require.Equal(t, 201, bucket.Reads()-reads, "a listing, and the registration of each fork")
 	require.NoError(t, err)
 	require.Len(t, forks, 200)
 	require.True(t, slices.IsSortedFunc(forks, func(a, b archive.Fork) int { return cmp.Compare(a.ContextName, b.ContextName) }))

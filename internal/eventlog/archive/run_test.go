@@ -186,6 +186,13 @@ func TestALongLogIsReadConcurrently(t *testing.T) {
 	})
 }
 
+func TestAFolderNameTellsTheContext(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		_, local := event.CutTenant(eventtest.ContextName().Draw(r, "name"))
+		require.Equal(r, local, archive.ContextOf(archive.FolderName(local)))
+	})
+}
+
 func TestFoldersAreDistinctIgnoringCase(t *testing.T) {
 	name, kind := eventtest.ContextName(), rapid.SampledFrom([]string{"contexts", "cursors"})
 	rapid.Check(t, func(r *rapid.T) {

@@ -93,8 +93,8 @@ func Conversations(r io.Reader) iter.Seq2[Conversation, error] {
 func eachConversation(r io.Reader, take func(json.RawMessage) error) error {
 	in := bufio.NewReader(r)
 	decoder := json.NewDecoder(in)
-	isArray := false
-	for {
+	isArray, skipped := false, int64(0)
+	for ; ; skipped++ {
 		next, err := in.Peek(1)
 		if err != nil {
 			return fmt.Errorf("the input has no conversations: %w", err)
@@ -107,11 +107,19 @@ func eachConversation(r io.Reader, take func(json.RawMessage) error) error {
 	if isArray {
 		_, _ = decoder.Token() // the bracket
 	}
-	for decoder.More() {
+	count, before := 0, decoder.InputOffset()
+	invalid := func(err error) error {
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		return fmt.Errorf("element %d, after byte %d: is not JSON: %w", count+1, skipped+before, err)
+	}
+	for ; decoder.More(); count++ {
 		var raw json.RawMessage
 		if err := decoder.Decode(&raw); err != nil {
-			return fmt.Errorf("is not JSON: %w", err)
+			return invalid(err)
 		}
+		before = decoder.InputOffset()
 		if err := take(raw); err != nil {
 			return err
 		}
@@ -120,7 +128,7 @@ func eachConversation(r io.Reader, take func(json.RawMessage) error) error {
 		return nil
 	}
 	if _, err := decoder.Token(); err != nil {
-		return fmt.Errorf("is not JSON: %w", err)
+		return invalid(err)
 	}
 	return nil
 }

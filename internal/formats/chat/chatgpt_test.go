@@ -69,10 +69,12 @@ func TestAConversationWithoutMessagesIsAnError(t *testing.T) {
 func TestInvalidExportsAreExplained(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                   "the input has no conversations: EOF",
-		"x":                  "is not JSON: invalid character 'x' looking for beginning of value",
-		"[{]":                "is not JSON: invalid character ']' looking for beginning of object key string",
+		"x":                  "element 1, after byte 0: is not JSON: invalid character 'x' looking for beginning of value",
+		" \n[{]":             "element 1, after byte 3: is not JSON: invalid character ']' looking for beginning of object key string",
 		"[]x":                "",
-		`[{"mapping":{}}`:    "is not JSON: EOF",
+		`[{"mapping":{}}`:    "element 2, after byte 15: is not JSON: unexpected EOF",
+		`[{"mapping":{}},{`:  "element 2, after byte 15: is not JSON: unexpected EOF",
+		`[{"mapping":{}} 7]`: "element 2, after byte 15: is not JSON: expected comma after array element",
 		`[7,{"mapping":{}}]`: "conversation 1: mapping: missing (want conversations.json of an export of ChatGPT)",
 		` {"messages":[]}`:   "conversation 1: mapping: missing (want conversations.json of an export of ChatGPT)",
 	} {
