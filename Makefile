@@ -53,9 +53,11 @@ services: build
 	@for module in server s3 prometheus; do (cd build/$$module && go build -tags remove_all_sd,enable_dns_sd -ldflags "-s -w" -o ../../bin/ tool) || exit; done
 	@ln -sf server bin/temporal-server && ln -sf sql bin/temporal-sql-tool
 
-# The reference MCP servers. Without npm or its registry, their tests are skipped.
+# The reference MCP servers, and clients of other protocols. Without npm or its registry, their tests are skipped.
 bin/mcp: build/mcp/package-lock.json
-	@! command -v npm >/dev/null || { mkdir -p $@ && cp build/mcp/package*.json $@ && \
+bin/openai: test/clients/openai/package-lock.json
+bin/mcp bin/openai:
+	@! command -v npm >/dev/null || { mkdir -p $@ && cp $(<D)/package*.json $@ && \
 		npm ci --prefix $@ --ignore-scripts --no-audit --no-fund --loglevel=error && touch $@ || rm -rf $@; }
 
 # Many tests wait for servers, so more run at a time than there are processors. The race detector needs a C compiler. make check vets.
@@ -68,10 +70,10 @@ sequential = ./event ./internal/formats/agent ./internal/formats/chat ./reducer/
 alone = ./llm ./test/e2e
 all = $(filter ./...,$(P))
 
-test: bin/temporal bin/mcp ## Run all tests with the race detector; T=TestName P=./pkg for some, SERVER=stock for default settings
+test: bin/temporal bin/mcp bin/openai ## Run all tests with the race detector; T=TestName P=./pkg for some, SERVER=stock for default settings
 	@$(if $(race),,echo "no C compiler ($$(go env CC)): the race detector is off")
 	@command -v chromium >/dev/null || echo "no chromium on PATH: browser tests are skipped"
-	@test -e bin/mcp || echo "no npm on PATH, or no registry: tests with the MCP reference servers are skipped"
+	@test -e bin/mcp -a -e bin/openai || echo "no npm on PATH, or no registry: tests with the MCP reference servers and with npm clients are skipped"
 ifneq ($(T),)
 	@$(gotest) $(race) -v -run '$(T)' $(P)
 else

@@ -17,7 +17,7 @@ func (g *Gateway) audit(w http.ResponseWriter, r *http.Request, operation string
 		if identity.Token != "" {
 			fields = append(fields, "token", identity.Token)
 		}
-		if name := r.PathValue("name"); name != "" {
+		if name := out.contextOf(r); name != "" {
 			fields = append(fields, "context", name)
 		}
 		fields = append(fields, "status", out.status, "client", out.client, "request_id", requestID(r))

@@ -51,28 +51,33 @@ func (g *Gateway) forkContext(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	options, err := decodeFork(body)
-	if err == nil {
-		err = g.authorize(identityOf(r), options.Events)
-	}
 	if err != nil {
 		return err
 	}
 	options.Key = key
-	options.Owner = g.ownerOfNew(identityOf(r))
-	// The request completes even if the client disconnects.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), answerTimeout)
-	defer cancel()
-	created, err := c.Branch(ctx, options)
-	if err != nil && created.ContextName != "" {
-		p := *problemOf(err)
-		p.ContextName = created.ContextName
-		return &p
-	}
+	created, err := g.branch(r, c, options)
 	if err != nil {
 		return err
 	}
 	writeJSON(w, http.StatusCreated, created)
 	return nil
+}
+
+// branch forks a context, and sends events that the sender may send. It completes even if the client disconnects.
+func (g *Gateway) branch(r *http.Request, c Context, o client.BranchOptions) (client.Branched, error) {
+	if err := g.authorize(identityOf(r), o.Events); err != nil {
+		return client.Branched{}, err
+	}
+	o.Owner = g.ownerOfNew(identityOf(r))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), answerTimeout)
+	defer cancel()
+	created, err := c.Branch(ctx, o)
+	if err != nil && created.ContextName != "" {
+		p := *problemOf(err)
+		p.ContextName = created.ContextName
+		return created, &p
+	}
+	return created, err
 }
 
 func decodeFork(body []byte) (client.BranchOptions, error) {

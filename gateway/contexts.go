@@ -92,13 +92,17 @@ func (g *Gateway) act(w http.ResponseWriter, r *http.Request, action func(Contex
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), answerTimeout)
-	defer cancel()
-	if err := action(c, ctx); err != nil {
+	if err := g.actOn(r, c, action); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusAccepted)
 	return nil
+}
+
+func (g *Gateway) actOn(r *http.Request, c Context, action func(Context, context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), answerTimeout)
+	defer cancel()
+	return action(c, ctx)
 }
 
 type health struct {

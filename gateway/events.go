@@ -108,64 +108,102 @@ func findEvent(ctx context.Context, c Context, id string) error {
 }
 
 func (g *Gateway) streamEvents(w http.ResponseWriter, r *http.Request, c Context, from string) error {
-	room, leave, err := tenantOf(r).rooms.enter(c, true)
+	v, leave, err := g.newEventViewer(r, c, from)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	at := eventPosition{last: event.Counter(from), deltas: noDeltas}
 	isKnown := from == "" // the log has the event from
-	return g.serveStream(w, r, func(ctx context.Context, out *stream) (<-chan struct{}, error) {
-		for {
-			update, err := room.eventsAfter(at)
-			if err != nil {
-				return nil, err
-			}
-			if update.isBehind {
-				if err := g.readLog(ctx, c, &at, out); err != nil {
-					return nil, err
-				}
-				at.last = max(at.last, update.at.last)
-				continue
-			}
+	return g.serveStream(w, r, nil, func(ctx context.Context, out *stream) (<-chan struct{}, error) {
+		return v.advance(ctx, func(update *eventUpdate) error {
 			if update.isAhead && !isKnown {
 				if err := findEvent(ctx, c, from); err != nil {
-					return nil, err
+					return err
 				}
 			}
-			isKnown = isKnown || update.isReady
-			if update.isReady {
-				if err := out.send(update.frames...); err != nil {
-					return nil, err
-				}
-				g.sent(at.deltas, update.at.deltas)
+			if !update.isReady {
+				return nil
 			}
-			at = update.at
-			return update.changed, nil
-		}
+			isKnown = true
+			before := v.at.deltas
+			err := out.send(update.frames()...)
+			g.sent(before, update.at.deltas)
+			return err
+		}, func(ctx context.Context) error { return g.readLog(ctx, c, &v.at, out) })
 	})
 }
 
+// eventViewer reads the events of a context from a position on.
+type eventViewer struct {
+	room *room
+	at   eventPosition
+}
+
+// newEventViewer starts after the event with the id from; "": at the first one. The room waits for a context that does
+// not exist.
+func (g *Gateway) newEventViewer(r *http.Request, c Context, from string) (v *eventViewer, leave func(), err error) {
+	room, leave, err := tenantOf(r).rooms.enter(c, true)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &eventViewer{room, eventPosition{last: event.Counter(from), deltas: noDeltas}}, leave, nil
+}
+
+// advance sends what is new, and returns a channel that is closed when there is more. Events that the room does not
+// buffer any more are read from the log.
+func (v *eventViewer) advance(
+	ctx context.Context, send func(*eventUpdate) error, readLog func(context.Context) error,
+) (changed <-chan struct{}, err error) {
+	for {
+		update, err := v.room.eventsAfter(v.at)
+		if err != nil {
+			return nil, err
+		}
+		if update.isBehind {
+			if err := readLog(ctx); err != nil {
+				return nil, err
+			}
+			v.at.last = max(v.at.last, update.at.last)
+			continue
+		}
+		if err := send(&update); err != nil {
+			return nil, err
+		}
+		v.at = update.at
+		return update.changed, nil
+	}
+}
+
 func (g *Gateway) readLog(ctx context.Context, c Context, at *eventPosition, out *stream) error {
+	err := readLog(ctx, c, at, func(e event.Event) error {
+		data := eventFrame(e)
+		held := share{of: g.answers}
+		defer held.release()
+		if err := held.await(ctx, int64(len(data))); err != nil {
+			return err
+		}
+		return out.write(data)
+	})
+	if err != nil {
+		return err
+	}
+	return out.send()
+}
+
+// readLog passes on the events after a position, which it moves.
+func readLog(ctx context.Context, c Context, at *eventPosition, each func(event.Event) error) error {
 	from := ""
 	if at.last > 0 {
 		from = event.FormatID(c.Name(), at.last)
 	}
 	for e, err := range c.Events(ctx, from) {
-		if err != nil {
-			return err
+		if err == nil {
+			err = each(e)
 		}
-		data := eventFrame(e)
-		held := share{of: g.answers}
-		if err := held.await(ctx, int64(len(data))); err != nil {
-			return err
-		}
-		err := out.write(data)
-		held.release()
 		if err != nil {
 			return err
 		}
 		at.last = event.Counter(e.ID)
 	}
-	return out.send()
+	return nil
 }

@@ -61,6 +61,8 @@ type Context interface {
 type Options struct {
 	// Page serves / and every path without a route, see package page. Nil: no page.
 	Page http.Handler
+	// Protocols are served besides the gateway's own, see package openai. Nil: none.
+	Protocols []Protocol
 	// Auth authenticates requests about contexts. Nil: none, so anyone who can reach the gateway may do everything
 	// with the contexts that have no tenant.
 	Auth auth.Authenticator
@@ -129,6 +131,7 @@ type Gateway struct {
 	bodies  *byteLimit
 	answers *byteLimit
 	tenants *tenants
+	streams *streamLimiter
 	closing context.Context // done on shutdown, ends all streams
 	close   context.CancelFunc
 	handler http.Handler
@@ -162,6 +165,7 @@ func New[T TenantClient[C], C Context](client Client[T], options Options) *Gatew
 	g.answers = newByteLimit("responses", options.AnswerBytes)
 	g.closing, g.close = context.WithCancel(context.Background())
 	g.tenants = newTenants(g, client)
+	g.streams = newStreamLimiter(options)
 	g.handler = g.guard(g.mux())
 	return g
 }

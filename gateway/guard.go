@@ -23,7 +23,6 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 	}))
 	next = crossOrigin.Handler(next)
 	limiter := newRateLimiter(g.options)
-	streams := newStreamLimiter(g.options)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		id := r.Header.Get("X-Request-Id")
@@ -59,19 +58,30 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 		case !isProbe(r) && !limiter.allow(client):
 			g.fail(out, r, problem(problemRate, http.StatusTooManyRequests, "Too many requests", "retry after the delay in Retry-After"))
 		case wantsStream(r):
-			release, err := streams.acquire(client)
+			release, err := g.openStream(client)
 			if err != nil {
 				g.fail(out, r, err)
 				return
 			}
 			defer release()
-			g.metrics.Streams.Add(1)
-			defer g.metrics.Streams.Add(-1)
 			next.ServeHTTP(out, r)
 		default:
 			next.ServeHTTP(out, r)
 		}
 	})
+}
+
+// openStream counts a stream of a client until release is called.
+func (g *Gateway) openStream(client netip.Addr) (release func(), err error) {
+	free, err := g.streams.acquire(client)
+	if err != nil {
+		return nil, err
+	}
+	g.metrics.Streams.Add(1)
+	return func() {
+		g.metrics.Streams.Add(-1)
+		free()
+	}, nil
 }
 
 var requestIDs = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
@@ -112,6 +122,7 @@ type response struct {
 	trace    string // trace id; empty: the request is not traced
 	client   netip.Addr
 	tenant   string // "": none, or the request was not admitted
+	context  string // "": that of the path, if any
 	isBegun  bool   // the status is final
 	audit    func() // adds the entry of the audit log; nil: none, or it was added
 }
@@ -121,6 +132,8 @@ func (a *response) WriteHeader(status int) {
 	a.audited()
 	a.ResponseWriter.WriteHeader(status)
 }
+
+func (a *response) contextOf(r *http.Request) string { return cmp.Or(a.context, r.PathValue("name")) }
 
 // A client has writeTimeout, or at least two thirds of it, to read chunkBytes. It must send chunkBytes within
 // bodyTimeout.
@@ -165,7 +178,7 @@ func (g *Gateway) logRequest(r *http.Request, client netip.Addr, a *response, el
 		"request_id", requestID(r), "client", client, "method", r.Method, "path", r.URL.Path, "status", a.status, "bytes", a.bytes,
 		"duration_ms", elapsed.Milliseconds(),
 	}
-	for _, field := range [][2]string{{"tenant", a.tenant}, {"context", r.PathValue("name")}, {"trace", a.trace}, {"problem", a.problem}} {
+	for _, field := range [][2]string{{"tenant", a.tenant}, {"context", a.contextOf(r)}, {"trace", a.trace}, {"problem", a.problem}} {
 		if field[1] != "" {
 			fields = append(fields, field[0], field[1])
 		}

@@ -55,6 +55,7 @@ const (
 	problemFull            ProblemType = "urn:chronicle:problem:full"
 	problemBusy            ProblemType = "urn:chronicle:problem:busy"
 	problemNoWorker        ProblemType = "urn:chronicle:problem:no-worker"
+	problemUnanswered      ProblemType = "urn:chronicle:problem:unanswered"
 	problemUnreachable     ProblemType = "urn:chronicle:problem:unreachable"
 	problemOtherStore      ProblemType = "urn:chronicle:problem:other-store"
 	problemTimeout         ProblemType = "urn:chronicle:problem:timeout"
@@ -70,6 +71,13 @@ func problem(kind ProblemType, status int, title, format string, args ...any) *P
 
 func badRequest(format string, args ...any) *Problem {
 	return problem(problemRequest, http.StatusBadRequest, "Invalid request", format, args...)
+}
+
+// BadRequest returns a problem with the status 400. The field, "" for none, is that of the request.
+func BadRequest(field, format string, args ...any) *Problem {
+	p := badRequest(format, args...)
+	p.Field = field
+	return p
 }
 
 // After errReset, viewers reconnect and read the log again.
@@ -96,6 +104,7 @@ var problemTypes = []struct {
 	{client.ErrRefused, problemRefused, http.StatusConflict, "The context rejected the events", true},
 	{client.ErrFull, problemFull, http.StatusServiceUnavailable, "The context is full until a worker runs", true},
 	{client.ErrNoWorker, problemNoWorker, http.StatusServiceUnavailable, "No worker responded for the context", false},
+	{client.ErrUnanswered, problemUnanswered, http.StatusServiceUnavailable, "The run was terminated before it answered", false},
 	{client.ErrUnreachable, problemUnreachable, http.StatusServiceUnavailable, "Temporal is unreachable", false},
 	// 503, since the request can succeed when the operator has corrected the configuration.
 	{client.ErrOtherStore, problemOtherStore, http.StatusServiceUnavailable, "The gateway and the workers have different blob stores", false},
@@ -162,6 +171,11 @@ func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	if p.Status == http.StatusServiceUnavailable || p.Status == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", "1")
+	}
+	if protocol := g.protocolOf(r.URL.Path); protocol != nil {
+		w.Header().Set("Cache-Control", "no-store")
+		protocol.Fail(w, &p)
+		return
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	writeJSON(w, p.Status, p)

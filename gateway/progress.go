@@ -15,7 +15,7 @@ type progress struct {
 type callProgress struct {
 	event.ToolProgress
 	number int
-	frame  []byte
+	framed
 }
 
 // add ignores calls that do not run.
@@ -23,13 +23,13 @@ func (p *progress) add(e event.Event, body event.ToolProgress) {
 	i := slices.IndexFunc(p.calls, func(c callProgress) bool {
 		return c.RequestID == body.RequestID && c.ToolCallID == body.ToolCallID
 	})
-	if i < 0 || p.calls[i].frame != nil && body.Index <= p.calls[i].Index {
+	if i < 0 || p.calls[i].number > 0 && body.Index <= p.calls[i].Index {
 		return
 	}
 	p.calls = slices.Delete(p.calls, i, i+1)
 	data, _ := e.MarshalJSON() // progress always encodes
 	p.number++
-	p.calls = append(p.calls, callProgress{body, p.number, frame("", "", data)})
+	p.calls = append(p.calls, callProgress{body, p.number, framed{e, frame("", "", data)}})
 }
 
 // apply adds the calls that a request makes, and removes those that have ended.
@@ -51,11 +51,11 @@ func (p *progress) apply(e event.Event) {
 	})
 }
 
-func (p *progress) since(number int) (frames [][]byte) {
+func (p *progress) since(number int) (newer []framed) {
 	for _, c := range p.calls {
 		if c.number > number {
-			frames = append(frames, c.frame)
+			newer = append(newer, c.framed)
 		}
 	}
-	return frames
+	return newer
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,6 +38,8 @@ type room struct {
 	progress   progress
 	transcript transcriptState
 	status     status
+	unanswered int // counter of the newest event when a probe found that nothing continues the answer
+	setup      Setup
 	spent      *usage.Table
 	waiting    waiting
 	check      func() // calls probe
@@ -124,11 +127,11 @@ func (r *room) nextChange() <-chan struct{} {
 }
 
 func (r *room) apply(e event.Event) {
-	var recorded []byte
+	newest := framed{event: e}
 	delta, isReasoning, isDelta := deltaOf(e.Body)
 	report, isProgress := e.Body.(event.ToolProgress)
 	if !isDelta && !isProgress {
-		recorded = eventFrame(e)
+		newest.frame = eventFrame(e)
 	}
 	r.publish(func() {
 		defer r.heard()
@@ -153,10 +156,11 @@ func (r *room) apply(e event.Event) {
 		r.running = running
 		r.progress.apply(e)
 		r.waiting.apply(e)
+		r.setup.apply(e)
 		r.spent.Add(e)
 		r.status.apply(e, r.spent)
 		r.last = event.Counter(e.ID)
-		r.recent.add(r.last, recorded)
+		r.recent.add(r.last, newest)
 	})
 }
 
@@ -188,12 +192,31 @@ func (g *Gateway) sent(before, after int) {
 }
 
 type eventUpdate struct {
-	frames   [][]byte
-	at       eventPosition   // after frames
+	events   []framed
+	answer   *answerPart // nil: nothing new
+	progress []framed
+	at       eventPosition   // after these
 	isReady  bool            // the stream can start
 	isBehind bool            // events up to at are no longer buffered; read them from the log
 	isAhead  bool            // the room has not read the event at the position
+	isLost   bool            // the run was terminated, and nothing continues its answer
 	changed  <-chan struct{} // closed when there are further changes
+}
+
+func (u *eventUpdate) isEmpty() bool { return len(u.events)+len(u.progress) == 0 && u.answer == nil }
+
+// frames returns the update as server-sent events.
+func (u *eventUpdate) frames() (frames [][]byte) {
+	for _, e := range u.events {
+		frames = append(frames, e.frame)
+	}
+	if u.answer != nil {
+		frames = append(frames, u.answer.frame())
+	}
+	for _, e := range u.progress {
+		frames = append(frames, e.frame)
+	}
+	return frames
 }
 
 // The error is why the room ended.
@@ -211,7 +234,7 @@ func (r *room) eventsAfter(at eventPosition) (eventUpdate, error) {
 			update.isBehind, update.at.last = true, r.recent.first-1
 			return update, nil
 		}
-		update.frames = append(update.frames, r.recent.since(at.last)...)
+		update.events = slices.Clone(r.recent.since(at.last))
 		update.at.last = r.last
 	}
 	// A viewer that read the log may be ahead of the room and have the end of the answer that is
@@ -223,14 +246,15 @@ func (r *room) eventsAfter(at eventPosition) (eventUpdate, error) {
 			update.at.answer, update.at.offset = r.answer.number, 0
 		}
 		if length := r.answer.text.Len(); isNew || update.at.offset < length {
-			update.frames = append(update.frames, r.answer.frameFrom(r.name, update.at.offset))
+			update.answer = r.answer.from(r.name, update.at.offset)
 			update.at.offset = length
 		}
-		update.frames = append(update.frames, r.progress.since(at.progress)...)
+		update.progress = r.progress.since(at.progress)
 		update.at.progress = r.progress.number
 	}
 	update.at.deltas = r.deltas
-	if len(update.frames) == 0 && r.err != nil {
+	update.isLost = r.unanswered > 0 && r.unanswered == r.last
+	if update.isEmpty() && r.err != nil {
 		return update, r.err
 	}
 	update.changed = r.nextChange()

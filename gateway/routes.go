@@ -8,6 +8,7 @@ import (
 	"path"
 	"reflect"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,6 +25,7 @@ var openAPI []byte
 // route is an operation. The name and the doc comment of serve are its id and its description.
 type route struct {
 	pattern    string
+	name       string                                                         // of the operation; "": that of serve
 	serve      func(g *Gateway, w http.ResponseWriter, r *http.Request) error // the error goes to [Gateway.fail]
 	parameters []parameter
 	body       any    // a value of the type of the JSON in the request; nil: none, or that of sendEvents
@@ -37,6 +39,9 @@ type route struct {
 
 // operation returns the operation id in openapi.json.
 func (r route) operation() string {
+	if r.name != "" {
+		return r.name
+	}
 	name := runtime.FuncForPC(reflect.ValueOf(r.serve).Pointer()).Name()
 	return name[strings.LastIndexByte(name, '.')+1:]
 }
@@ -156,8 +161,14 @@ func (*Gateway) describe(w http.ResponseWriter, _ *http.Request) error {
 
 // Paths without a route go to the page. The mux never redirects.
 func (g *Gateway) mux() http.Handler {
+	all := slices.Clone(routes)
+	for _, p := range g.options.Protocols {
+		for _, r := range p.Routes {
+			all = append(all, r.route())
+		}
+	}
 	mux := http.NewServeMux()
-	for _, route := range routes {
+	for _, route := range all {
 		mux.HandleFunc(route.pattern, g.admitted(route, g.traced(route.pattern, func(w http.ResponseWriter, r *http.Request) {
 			_, err := url.ParseQuery(r.URL.RawQuery) // r.URL.Query ignores errors
 			if err != nil {
@@ -191,7 +202,7 @@ func (g *Gateway) unrouted(reject http.Handler, w http.ResponseWriter, r *http.R
 		w.Header().Set("Allow", allowed)
 		return problem(problemMethod, http.StatusMethodNotAllowed, "Method not allowed", "%s is not supported here (allowed: %s)", r.Method, allowed)
 	}
-	if g.options.Page != nil && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+	if g.options.Page != nil && g.protocolOf(r.URL.Path) == nil && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
 		page := &pageResponse{ResponseWriter: w}
 		if g.options.Page.ServeHTTP(page, r); !page.missing {
 			return nil

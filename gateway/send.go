@@ -45,24 +45,33 @@ func (g *Gateway) sendEvents(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := g.authorize(identityOf(r), events); err != nil {
+	sent, err := g.submit(r, c, events, key)
+	if err != nil {
 		return err
+	}
+	writeJSON(w, http.StatusAccepted, sent)
+	return nil
+}
+
+// submit sends events that the sender may send. It completes even if the client disconnects. Without an idempotency key,
+// key is "".
+func (g *Gateway) submit(r *http.Request, c named, events []event.Event, key string) (client.Receipt, error) {
+	if err := g.authorize(identityOf(r), events); err != nil {
+		return client.Receipt{}, err
 	}
 	if key != "" {
 		assignIDs(events, key)
 	}
-	// The request completes even if the client disconnects.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), answerTimeout)
 	defer cancel()
 	sent, err := g.send(ctx, c, identityOf(r), events)
 	if err != nil {
-		return &inputError{err, sent.ClientEventIDs}
+		return sent, &inputError{err, sent.ClientEventIDs}
 	}
 	if len(sent.EventIDs) == 0 {
 		tenantOf(r).rooms.showStored(c.Name())
 	}
-	writeJSON(w, http.StatusAccepted, sent)
-	return nil
+	return sent, nil
 }
 
 // send sends events to a context. One that seems to be new gets an owner with them; if it has one, that one stays.

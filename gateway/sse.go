@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"time"
@@ -92,8 +93,9 @@ func (s *stream) writeDocument(ctx context.Context, d *document, limit *byteLimi
 const retryWithin = 3 * time.Second // spreads reconnections after a shutdown
 
 // serveStream ends when the viewer disconnects, the room ends, or the gateway shuts down. Advance
-// sends the changes and returns a channel that is closed when there are further ones.
-func (g *Gateway) serveStream(w http.ResponseWriter, r *http.Request, advance func(context.Context, *stream) (<-chan struct{}, error)) error {
+// sends the changes and returns a channel that is closed when there are further ones; io.EOF ends the stream. Fail encodes
+// an error; nil: as a problem, or on shutdown as a comment.
+func (g *Gateway) serveStream(w http.ResponseWriter, r *http.Request, fail func(error) []byte, advance func(context.Context, *stream) (<-chan struct{}, error)) error {
 	w.Header().Set("Vary", "Accept")
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -106,15 +108,25 @@ func (g *Gateway) serveStream(w http.ResponseWriter, r *http.Request, advance fu
 		if err == nil {
 			err = g.awaitChange(ctx, out, changed, keepAlive.C, func() error { return g.recheck(w, r) })
 		}
+		isClosing := g.closing.Err() != nil && r.Context().Err() == nil
+		if err != nil && isClosing && fail != nil {
+			err = errClosing
+		}
 		switch {
 		case err == nil:
-		case g.closing.Err() != nil && r.Context().Err() == nil:
+		case errors.Is(err, io.EOF):
+			return nil
+		case isClosing && fail == nil:
 			retry := retryWithin/3 + rand.N(retryWithin*2/3)
 			_ = out.send(fmt.Appendf(nil, ": the gateway is shutting down\nretry: %d\n\n", retry.Milliseconds()))
 			return nil
 		case !out.isOpen:
 			return err
-		case ctx.Err() != nil, errors.Is(err, errGone):
+		case r.Context().Err() != nil, errors.Is(err, errGone):
+			return nil
+		case fail != nil:
+			g.options.Log.Warn("stream failed", "request_id", requestID(r), "path", r.URL.Path, "error", event.Redact(err.Error(), 0))
+			_ = out.send(fail(err))
 			return nil
 		default:
 			p := *problemOf(err)

@@ -16,6 +16,7 @@ type status struct {
 	status  wire.Status
 	since   time.Time
 	request string // the running request
+	began   int    // counter of its first event
 	budget  spending
 	details *reducer.Details // nil: none were set
 	waiting *waitingView     // nil: no work waits for a worker
@@ -32,6 +33,9 @@ func (s *status) apply(e event.Event, spent *usage.Table) {
 	set := func(to wire.Status, request string) { s.status, s.since, s.request = to, e.Timestamp, request }
 	switch body := e.Body.(type) {
 	case event.LLMRequestStarted:
+		if body.RequestID != s.request {
+			s.began = event.Counter(e.ID)
+		}
 		set(wire.StatusAnswering, body.RequestID)
 	case event.SessionEnded:
 		set(wire.StatusClosed, "")

@@ -101,13 +101,44 @@ func (g *Gateway) enter(w http.ResponseWriter, r *http.Request, name string, nex
 		if !t.rate.Allow() {
 			return problem(problemRate, http.StatusTooManyRequests, "Too many requests", "those of the tenant; retry after the delay in Retry-After")
 		}
-		if limit := g.options.StreamsPerTenant; wantsStream(r) && limit >= 0 {
-			defer t.streams.Add(-1)
-			if t.streams.Add(1) > int64(limit) {
-				return problem(problemStreams, http.StatusTooManyRequests, "Too many streams", "a tenant may have %d open streams; close one first", limit)
+		if wantsStream(r) {
+			release, err := g.openTenantStream(t)
+			if err != nil {
+				return err
 			}
+			defer release()
 		}
 	}
 	next(w, r.WithContext(context.WithValue(r.Context(), tenantKey{}, t)))
 	return nil
+}
+
+// openTenantStream counts a stream of a tenant until release is called.
+func (g *Gateway) openTenantStream(t *tenant) (release func(), err error) {
+	limit := g.options.StreamsPerTenant
+	release = func() { t.streams.Add(-1) }
+	if t.streams.Add(1) > int64(limit) && limit >= 0 && g.options.Auth != nil {
+		release()
+		return nil, problem(problemStreams, http.StatusTooManyRequests, "Too many streams", "a tenant may have %d open streams; close one first", limit)
+	}
+	return release, nil
+}
+
+// countStream counts a request whose header does not show that it is a stream.
+func (g *Gateway) countStream(r *http.Request, w http.ResponseWriter) (release func(), err error) {
+	if wantsStream(r) {
+		return func() {}, nil // it is counted already
+	}
+	fromTenant, err := g.openTenantStream(tenantOf(r))
+	if err != nil {
+		return nil, err
+	}
+	fromClient := func() {}
+	if out, ok := w.(*response); ok {
+		if fromClient, err = g.openStream(out.client); err != nil {
+			fromTenant()
+			return nil, err
+		}
+	}
+	return func() { fromClient(); fromTenant() }, nil
 }

@@ -42,7 +42,7 @@ func (g *Gateway) readTranscript(w http.ResponseWriter, r *http.Request) error {
 	}
 	version := room.parseVersion(cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("version")))
 	deltas, sent := noDeltas, status{}
-	return g.serveStream(w, r, func(ctx context.Context, out *stream) (<-chan struct{}, error) {
+	return g.serveStream(w, r, nil, func(ctx context.Context, out *stream) (<-chan struct{}, error) {
 		update, err := room.transcriptAfter(version)
 		if err != nil {
 			return nil, err

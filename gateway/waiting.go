@@ -199,6 +199,7 @@ func (r *room) probe(ctx context.Context, c Context) {
 	if s.began.Equal(began) && errors.Is(err, client.ErrUnanswered) { // nothing continues the answer
 		s.timer, s.noWorker = nil, time.Time{}
 		r.status.status, r.status.since, r.status.request = wire.StatusClosed, time.Now().UTC(), ""
+		r.unanswered = r.last
 		r.waiting.render()
 		r.wakeViewers()
 		return

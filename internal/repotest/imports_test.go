@@ -90,6 +90,8 @@ var bans = []struct {
 		"the gateway serves client, transcript and usage over HTTP and knows no signal"},
 	{"./gateway/auth", []string{"*"}, []string{"std", "./event", "./internal/reload", "github.com/coreos/go-oidc/v3/oidc", "golang.org/x/oauth2"},
 		"what decides who enters is small enough to be reviewed"},
+	{"./gateway/openai", []string{"./*"}, []string{"./event", "./client", "./gateway", "./gateway/auth"},
+		"a protocol reaches contexts through the gateway"},
 	{"./gateway/page", []string{"*"}, []string{"std"},
 		"the page is static files and uses the HTTP API"},
 	{"./starter*", []string{"./workflows", "./activities", "./llm*", "./internal/eventlog", "./worker*", "./tool", "./tool/*", "go.temporal.io/sdk/client", "go.temporal.io/api/*"}, nil,

@@ -1,0 +1,167 @@
+package openai_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	goopenai "github.com/sashabaranov/go-openai"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/gateway"
+	"github.com/seed-9ed7edd4/chronicle/gateway/openai"
+	"github.com/seed-9ed7edd4/chronicle/llm"
+	"github.com/seed-9ed7edd4/chronicle/llm/offline"
+	"github.com/seed-9ed7edd4/chronicle/worker/chronicletest"
+	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
+)
+
+// serve runs all that clients reach, with the offline model, and returns the URL of the gateway.
+func serve(t *testing.T) string {
+	t.Helper()
+	server := chronicletest.Start(t)
+	model := httptest.NewServer(offline.Handler(offline.Options{}))
+	t.Cleanup(model.Close)
+	conn, err := contexts.Connect(t.Context(), server.Config())
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	models := llm.New(llm.Options{Defaults: llm.Defaults{ProviderID: "offline", BaseURL: model.URL + "/v1", Model: "offline-echo"}})
+	worker, err := conn.NewWorker(contexts.Options{Models: models})
+	require.NoError(t, err)
+	require.NoError(t, worker.Start())
+	t.Cleanup(worker.Stop)
+	g := gateway.New(conn.Client(), gateway.Options{Rate: -1, Protocols: []gateway.Protocol{openai.Protocol()}})
+	t.Cleanup(g.Close)
+	web := httptest.NewServer(g)
+	t.Cleanup(web.Close)
+	t.Cleanup(web.CloseClientConnections)
+	return web.URL
+}
+
+// run runs a client, which prints ok at the end.
+func run(t *testing.T, url, dir, name string, arguments ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	command := exec.CommandContext(ctx, name, arguments...)
+	command.Dir = dir
+	command.Env = append(os.Environ(), "URL="+url, "OPENAI_BASE_URL="+url+"/v1", "OPENAI_API_KEY=none", "OPENAI_AGENTS_DISABLE_TRACING=1")
+	out, err := command.CombinedOutput()
+	require.NoError(t, err, "%s %v: %s", name, arguments, out)
+	return string(out)
+}
+
+const (
+	modules = "../../bin/openai" // which make installs
+	goDir   = "../../test/clients/openai-go"
+)
+
+// node runs a program with the npm packages.
+func node(t *testing.T, url, name string, program []byte) string {
+	t.Helper()
+	if _, err := exec.LookPath("node"); err != nil {
+		t.Skip("npm clients, no node on PATH")
+	}
+	packages, err := filepath.Abs(filepath.Join(modules, "node_modules"))
+	require.NoError(t, err)
+	if _, err := os.Stat(packages); err != nil {
+		t.Skip("npm clients, make bin/openai installs them")
+	}
+	dir := t.TempDir()
+	require.NoError(t, os.Symlink(packages, filepath.Join(dir, "node_modules")))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, name), program, 0o600))
+	return run(t, url, dir, "node", name)
+}
+
+func TestUnmodifiedClients(t *testing.T) {
+	url := serve(t)
+	for _, name := range []string{"responses.mjs", "chat.mjs", "agents.mjs"} {
+		t.Run(name, func(t *testing.T) {
+			program, err := os.ReadFile("../../test/clients/openai/" + name)
+			require.NoError(t, err)
+			require.Equal(t, "ok\n", node(t, url, name, program))
+		})
+	}
+	t.Run("openai-go", func(t *testing.T) { require.Equal(t, "ok\n", run(t, url, goDir, "go", "run", ".")) })
+	t.Run("go-openai", func(t *testing.T) { useGoOpenAI(t, url) })
+	t.Run("documentation", func(t *testing.T) { runDocumented(t, url) })
+}
+
+func useGoOpenAI(t *testing.T, url string) {
+	config := goopenai.DefaultConfig("none")
+	config.BaseURL = url + "/v1"
+	client := goopenai.NewClientWithConfig(config)
+	weather := goopenai.Tool{Type: goopenai.ToolTypeFunction, Function: &goopenai.FunctionDefinition{
+		Name: "weather", Parameters: map[string]any{"type": "object", "properties": map[string]any{}},
+	}}
+	request := goopenai.ChatCompletionRequest{
+		Model: "default", Tools: []goopenai.Tool{weather}, Metadata: map[string]string{"context": "go-openai"},
+		Messages: []goopenai.ChatCompletionMessage{{Role: "user", Content: "/call weather"}},
+	}
+	asked, err := client.CreateChatCompletion(t.Context(), request)
+	require.NoError(t, err)
+	require.Equal(t, goopenai.FinishReasonToolCalls, asked.Choices[0].FinishReason)
+	answer := asked.Choices[0].Message
+	require.Equal(t, "weather", answer.ToolCalls[0].Function.Name)
+	request.Messages = append(request.Messages, answer, goopenai.ChatCompletionMessage{Role: "tool", Content: "sunny", ToolCallID: answer.ToolCalls[0].ID})
+	stream, err := client.CreateChatCompletionStream(t.Context(), request)
+	require.NoError(t, err)
+	defer stream.Close()
+	text := ""
+	for {
+		chunk, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		require.NoError(t, err)
+		for _, choice := range chunk.Choices {
+			text += choice.Delta.Content
+		}
+	}
+	require.Contains(t, text, `The tool weather returned: "sunny".`)
+
+	request.Messages = append(request.Messages[:1:1], goopenai.ChatCompletionMessage{Role: "assistant", Content: "No."}, request.Messages[0])
+	_, err = client.CreateChatCompletion(t.Context(), request)
+	var refused *goopenai.APIError
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, http.StatusBadRequest, refused.HTTPStatusCode)
+	require.Contains(t, refused.Message, "contradicts the context")
+}
+
+// runDocumented runs the programs of docs/clients.md, each of which prints an answer.
+func runDocumented(t *testing.T, url string) {
+	text, err := os.ReadFile("../../docs/clients.md")
+	require.NoError(t, err)
+	_, section, ok := strings.Cut(string(text), "\n## OpenAI's API\n")
+	require.True(t, ok)
+	section, _, _ = strings.Cut(section, "\n## ")
+	programs := regexp.MustCompile("(?s)```(js|go)\n(.*?)```").FindAllStringSubmatch(section, -1)
+	require.Len(t, programs, 5)
+	for i, program := range programs {
+		t.Run(program[1]+" "+string(rune('1'+i)), func(t *testing.T) {
+			require.LessOrEqual(t, strings.Count(program[2], "\n"), 20)
+			out := ""
+			if program[1] == "js" {
+				out = node(t, url, "program.mjs", []byte(program[2]))
+			} else {
+				file := filepath.Join(t.TempDir(), "main.go")
+				require.NoError(t, os.WriteFile(file, []byte(program[2]), 0o600))
+				module := goDir
+				if strings.Contains(program[2], "sashabaranov") {
+					module = "."
+				}
+				out = run(t, url, module, "go", "run", file)
+			}
+			require.Contains(t, out, "Hello")
+		})
+	}
+}

@@ -1,0 +1,2 @@
+// Package openai serves contexts to clients of OpenAI's API.
+package openai

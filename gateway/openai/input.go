@@ -1,0 +1,315 @@
+package openai
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"mime"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/gateway"
+)
+
+// script is a list of messages as events.
+type script struct {
+	system  []string
+	events  []event.Event
+	callIDs map[string]bool // of the calls among the events
+}
+
+// inputItem is an item of the input of a response, or a message of a chat.
+type inputItem struct {
+	Type      string          `json:"type"`
+	Role      string          `json:"role"`
+	Content   json.RawMessage `json:"content"`
+	CallID    string          `json:"call_id"`
+	Name      string          `json:"name"`
+	Arguments string          `json:"arguments"`
+	Output    json.RawMessage `json:"output"`
+	Approval  string          `json:"approval_request_id"`
+	Approve   *bool           `json:"approve"`
+	Reason    string          `json:"reason"`
+	Encrypted string          `json:"encrypted_content"`
+
+	ToolCallID string     `json:"tool_call_id"` // of chat completions, as below
+	ToolCalls  []chatCall `json:"tool_calls"`
+}
+
+type chatCall struct {
+	Index    *int   `json:"index,omitempty"`
+	ID       string `json:"id"`
+	Type     string `json:"type"`
+	Function struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	} `json:"function"`
+}
+
+// inputPart is a part of a content.
+type inputPart struct {
+	Type       string          `json:"type"`
+	Text       string          `json:"text"`
+	Refusal    string          `json:"refusal"`
+	ImageURL   json.RawMessage `json:"image_url"` // a URL, or for chat completions an object
+	FileData   string          `json:"file_data"`
+	FileURL    string          `json:"file_url"`
+	FileName   string          `json:"filename"`
+	FileID     string          `json:"file_id"`
+	File       *inputPart      `json:"file"`
+	InputAudio *struct {
+		Data   string `json:"data"`
+		Format string `json:"format"`
+	} `json:"input_audio"`
+}
+
+// readInput reads a text, or a list of items.
+func readInput(raw json.RawMessage, approval func(id string) (toolCallID string, err error)) (*script, error) {
+	s := &script{callIDs: map[string]bool{}}
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return s, s.user(mustJSON(text))
+	}
+	var items []inputItem
+	if err := json.Unmarshal(raw, &items); err != nil || len(items) == 0 {
+		return nil, gateway.BadRequest("input", "input: want a text or a list of items")
+	}
+	for _, i := range items {
+		if err := s.item(i, approval); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// readMessages reads the messages of a chat.
+func readMessages(messages []inputItem) (*script, error) {
+	s := &script{callIDs: map[string]bool{}}
+	for _, m := range messages {
+		if err := s.message(m); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+func (s *script) item(i inputItem, approval func(string) (string, error)) error {
+	switch i.Type {
+	case "", "message":
+		return s.message(i)
+	case "function_call":
+		s.call(i.CallID, i.Name, i.Arguments)
+	case "function_call_output":
+		return s.result(i.CallID, i.Output, "input")
+	case "mcp_approval_response":
+		id, err := approval(i.Approval)
+		if err != nil {
+			return err
+		}
+		decision := event.ApprovalDecided{ToolCallID: id, Decision: event.Deny, Reason: i.Reason}
+		if i.Approve != nil && *i.Approve {
+			decision.Decision, decision.Reason = event.Approve, ""
+		}
+		s.add(decision)
+	case "reasoning":
+		if i.Encrypted != "" {
+			return unsupported("input", "reasoning with encrypted_content is not supported: the context keeps it")
+		}
+	case "mcp_call", "mcp_approval_request", "mcp_list_tools": // the results of a worker's tools are in the context
+		return unsupported("input", "items of type %s are not supported as input (continue the response or the conversation)", i.Type)
+	default:
+		return unsupported("input", "items of type %q are not supported", event.Redact(i.Type, 50))
+	}
+	return nil
+}
+
+func (s *script) message(i inputItem) error {
+	switch i.Role {
+	case "user":
+		return s.user(i.Content)
+	case "system", "developer":
+		text, _, err := readContent(i.Content)
+		s.system = append(s.system, text)
+		if err == nil && len(s.events) > 0 {
+			err = unsupported("input", "a message of the role %s is supported only before all others", i.Role)
+		}
+		return err
+	case "assistant":
+		text, _, err := readContent(i.Content)
+		if err != nil {
+			return err
+		}
+		if text != "" || len(i.ToolCalls) == 0 {
+			s.add(event.AssistantMessage{Content: text})
+		}
+		for _, c := range i.ToolCalls {
+			s.call(c.ID, c.Function.Name, c.Function.Arguments)
+		}
+	case "tool":
+		return s.result(i.ToolCallID, i.Content, "messages")
+	default:
+		return gateway.BadRequest("input", "role %q is invalid (user, assistant, system or developer)", event.Redact(i.Role, 50))
+	}
+	return nil
+}
+
+func (s *script) add(body event.Body) { s.events = append(s.events, event.New(body)) }
+
+func (s *script) user(content json.RawMessage) error {
+	text, files, err := readContent(content)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		s.add(f)
+	}
+	s.add(event.UserMessage{Content: text})
+	return nil
+}
+
+func (s *script) call(id, name, arguments string) {
+	s.callIDs[id] = true
+	body := event.ToolCall{ToolCallID: id, ToolName: name, Parameters: json.RawMessage(arguments)}
+	if !json.Valid(body.Parameters) {
+		body.Parameters = mustJSON(arguments)
+	}
+	s.add(body)
+}
+
+func (s *script) result(id string, output json.RawMessage, field string) error {
+	text, files, err := readContent(output)
+	if err == nil && len(files) > 0 {
+		err = unsupported(field, "files in the result of a function are not supported")
+	}
+	if err != nil {
+		return err
+	}
+	s.add(event.ToolResult{ToolCallID: id, Value: mustJSON(text)})
+	return nil
+}
+
+// instructions returns the system prompt of a request; nil if it states none.
+func (s *script) instructions(given *string) *string {
+	texts := slices.Clone(s.system)
+	if given != nil {
+		texts = append([]string{*given}, texts...)
+	}
+	if texts == nil {
+		return nil
+	}
+	return new(strings.Join(texts, "\n\n"))
+}
+
+// finish makes the newest message the trigger of a turn with the settings. A result that continues a turn needs none.
+func (s *script) finish(settings event.RequestSettings, continues bool) error {
+	var of *event.RequestSettings
+	if !settings.IsZero() {
+		of = &settings
+	}
+	last := len(s.events) - 1
+	for i := range s.events {
+		if body, ok := s.events[i].Body.(event.UserMessage); ok && i < last {
+			body.TriggersTurn = new(false)
+			s.events[i].Body = body
+		}
+	}
+	if last < 0 {
+		return gateway.BadRequest("input", "input: has no message")
+	}
+	switch body := s.events[last].Body.(type) {
+	case event.UserMessage:
+		body.Settings = of
+		s.events[last].Body = body
+	case event.ToolResult:
+		if !continues {
+			s.add(event.AnswerRequested{Settings: of})
+		}
+	case event.ApprovalDecided:
+	default:
+		return gateway.BadRequest("input", "input: the last item must be a message of the user, a result or an approval")
+	}
+	return nil
+}
+
+func (s *script) endsWithResult() bool {
+	return len(s.events) > 0 && s.events[len(s.events)-1].Tag() == event.TagToolResult
+}
+
+// repeats reports whether all results are those of calls in the script.
+func (s *script) repeats() bool {
+	return !slices.ContainsFunc(s.events, func(e event.Event) bool {
+		body, ok := e.Body.(event.ToolResult)
+		return ok && !s.callIDs[body.ToolCallID]
+	})
+}
+
+// readContent reads a text or a list of parts. Texts are separated by line breaks.
+func readContent(raw json.RawMessage) (text string, files []event.FileAttachment, err error) {
+	if len(raw) == 0 || string(raw) == "null" || json.Unmarshal(raw, &text) == nil {
+		return text, nil, nil
+	}
+	var parts []inputPart
+	if json.Unmarshal(raw, &parts) != nil {
+		return "", nil, gateway.BadRequest("content", "content: want a text or a list of parts")
+	}
+	var texts []string
+	for _, p := range parts {
+		switch p.Type {
+		case "text", "input_text", "output_text", "summary_text":
+			texts = append(texts, p.Text)
+		case "refusal":
+			texts = append(texts, p.Refusal)
+		case "image_url", "input_image", "file", "input_file", "input_audio":
+			file, err := p.attachment()
+			if err != nil {
+				return "", nil, err
+			}
+			files = append(files, file)
+		default:
+			return "", nil, unsupported("content", "parts of type %q are not supported", event.Redact(p.Type, 50))
+		}
+	}
+	return strings.Join(texts, "\n"), files, nil
+}
+
+func (p inputPart) attachment() (event.FileAttachment, error) {
+	if p.File != nil {
+		p.File.Type, p = "file", *p.File
+	}
+	if p.InputAudio != nil {
+		p.FileData, p.FileName = "data:audio/"+p.InputAudio.Format+";base64,"+p.InputAudio.Data, "audio."+p.InputAudio.Format
+	}
+	url := p.FileURL + p.FileData
+	if len(p.ImageURL) > 0 && json.Unmarshal(p.ImageURL, &url) != nil {
+		var image struct{ URL string }
+		_ = json.Unmarshal(p.ImageURL, &image) // without a URL, the part is rejected
+		url = image.URL
+	}
+	switch {
+	case p.FileID != "":
+		return event.FileAttachment{}, unsupported("file_id", "files by id are not supported (send the bytes or a URL)")
+	case url == "":
+		return event.FileAttachment{}, gateway.BadRequest("content", "content: a part has no file")
+	case !strings.HasPrefix(url, "data:"):
+		mediaType := mime.TypeByExtension(path.Ext(url))
+		if mediaType == "" {
+			mediaType = map[bool]string{true: "image/jpeg", false: "application/pdf"}[len(p.ImageURL) > 0]
+		}
+		return event.FileAttachment{Source: event.Source{Type: event.SourceURL, URL: url}, MediaType: mediaType, FileName: p.FileName}, nil
+	}
+	head, encoded, _ := strings.Cut(strings.TrimPrefix(url, "data:"), ",")
+	mediaType, isBase64 := strings.CutSuffix(head, ";base64")
+	data, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil || !isBase64 || len(data) == 0 {
+		return event.FileAttachment{}, gateway.BadRequest("content", "content: a data URL is invalid (want base64)")
+	}
+	return event.FileAttachment{
+		Source: event.Source{Type: event.SourceBlob, Data: data}, MediaType: mediaType, FileName: p.FileName, Size: int64(len(data)),
+	}, nil
+}
+
+func mustJSON(text string) json.RawMessage {
+	data, _ := json.Marshal(text) // a string always encodes
+	return data
+}

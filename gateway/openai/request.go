@@ -1,0 +1,304 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/gateway"
+)
+
+// request is the body of a request for a response.
+type request struct {
+	Model             string            `json:"model"`
+	Input             json.RawMessage   `json:"input"`
+	Instructions      *string           `json:"instructions"`
+	Conversation      conversationParam `json:"conversation"`
+	Previous          *string           `json:"previous_response_id"`
+	Background        bool              `json:"background"`
+	Stream            bool              `json:"stream"`
+	Store             *bool             `json:"store"`
+	Metadata          map[string]string `json:"metadata"`
+	Temperature       *float64          `json:"temperature"`
+	TopP              *float64          `json:"top_p"`
+	MaxOutputTokens   *int              `json:"max_output_tokens"`
+	ParallelToolCalls *bool             `json:"parallel_tool_calls"`
+	ToolChoice        json.RawMessage   `json:"tool_choice"`
+	Tools             []tool            `json:"tools"`
+	Text              *textConfig       `json:"text"`
+	Reasoning         *reasoning        `json:"reasoning"`
+	User              string            `json:"user"`
+	SafetyIdentifier  string            `json:"safety_identifier"`
+	Include           []string          `json:"include"`
+	TopLogprobs       int               `json:"top_logprobs"`
+
+	more *chatRequest // nil: the request is not for a chat completion
+}
+
+// ignored are fields that change no answer, or choose what the operator of the worker chooses.
+var ignored = []string{
+	"stream_options", "service_tier", "truncation", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options",
+}
+
+// tool is a function of the client, or a server of the worker.
+type tool struct {
+	Type        string          `json:"type"`
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Parameters  event.Object    `json:"parameters"`
+	Function    *tool           `json:"function"` // of chat completions
+	ServerLabel string          `json:"server_label"`
+	ServerURL   string          `json:"server_url"`
+	Allowed     json.RawMessage `json:"allowed_tools"`
+	Approval    json.RawMessage `json:"require_approval"`
+}
+
+// conversationParam is an id, or an object with one.
+type conversationParam string
+
+func (c *conversationParam) UnmarshalJSON(data []byte) error {
+	var of reference
+	if json.Unmarshal(data, (*string)(c)) != nil {
+		if err := json.Unmarshal(data, &of); err != nil {
+			return err
+		}
+		*c = conversationParam(of.ID)
+	}
+	return nil
+}
+
+func unsupported(field, format string, args ...any) error {
+	p := gateway.BadRequest(field, format, args...)
+	p.Type = "urn:chronicle:problem:unsupported-parameter"
+	return p
+}
+
+// decode decodes the body of a request. It rejects fields that the type of into does not have, unless they are ignored or
+// null.
+func decode(body []byte, into any) error {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(body, &fields); err != nil {
+		return gateway.BadRequest("", "the body is no JSON object")
+	}
+	known := map[string]bool{}
+	for _, name := range ignored {
+		known[name] = true
+	}
+	for field := range reflect.TypeOf(into).Elem().Fields() {
+		known[field.Tag.Get("json")] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if !known[name] && string(fields[name]) != "null" {
+			return unsupported(event.Redact(name, 100), "%s is not supported (leave it out)", event.Redact(name, 100))
+		}
+	}
+	err := json.Unmarshal(body, into)
+	var mismatch *json.UnmarshalTypeError
+	if errors.As(err, &mismatch) {
+		return gateway.BadRequest(mismatch.Field, "%s has the wrong type: %s", mismatch.Field, mismatch.Value)
+	}
+	if err != nil {
+		return gateway.BadRequest("", "the body is invalid: %s", event.Redact(err.Error(), 200))
+	}
+	return nil
+}
+
+// settings returns the settings of the turn.
+func (r *request) settings() (event.RequestSettings, error) {
+	s := event.RequestSettings{
+		Temperature: r.Temperature, TopP: r.TopP, MaxTokens: r.MaxOutputTokens, ParallelToolCalls: r.ParallelToolCalls,
+	}
+	if user := r.User + r.SafetyIdentifier; user != "" {
+		s.Labels = map[string]string{event.LabelUser: user}
+	}
+	for _, name := range r.Include {
+		if name == "message.output_text.logprobs" {
+			return s, unsupported("include", "%s is not supported", name)
+		}
+	}
+	if r.TopLogprobs != 0 {
+		return s, unsupported("top_logprobs", "top_logprobs is not supported")
+	}
+	var err error
+	if s.ToolChoice, err = toolChoice(r.ToolChoice); err != nil {
+		return s, err
+	}
+	if r.Reasoning != nil {
+		if r.Reasoning.Effort != nil {
+			s.ReasoningEffort = event.ReasoningEffort(*r.Reasoning.Effort)
+		}
+		if r.Reasoning.Summary != nil {
+			s.Reasoning = map[string]event.Reasoning{"detailed": event.ReasoningFull}[*r.Reasoning.Summary]
+		}
+	}
+	if r.Text != nil {
+		s.ResponseFormat = r.Text.Format.setting()
+		if r.Text.Verbosity != nil {
+			s.Extra, _ = json.Marshal(map[string]string{"verbosity": *r.Text.Verbosity}) // a string always encodes
+		}
+	}
+	if r.more != nil {
+		err = r.more.extend(&s)
+	}
+	return s, err
+}
+
+func (f format) setting() *event.ResponseFormat {
+	if f.Type == "" || f.Type == event.FormatText {
+		return nil
+	}
+	return &event.ResponseFormat{Type: f.Type, Name: f.Name, Schema: f.Schema, Strict: f.Strict != nil && *f.Strict}
+}
+
+func toolChoice(raw json.RawMessage) (*event.ToolChoice, error) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil, nil
+	}
+	var mode string
+	if json.Unmarshal(raw, &mode) == nil {
+		if !slices.Contains([]string{"auto", "none", "required"}, mode) {
+			return nil, gateway.BadRequest("tool_choice", "tool_choice %q is invalid (auto, none, required or a function)", event.Redact(mode, 50))
+		}
+		return &event.ToolChoice{Mode: mode}, nil
+	}
+	var named tool
+	if json.Unmarshal(raw, &named) != nil || named.Type != "function" {
+		return nil, unsupported("tool_choice", "only a mode or a function is supported as tool_choice")
+	}
+	if named.Function != nil {
+		named = *named.Function
+	}
+	return &event.ToolChoice{Name: named.Name}, nil
+}
+
+// setupTags are those of the events that setup returns.
+var setupTags = []event.Tag{event.TagSetProviderConfig, event.TagSystemPrompt, event.TagSetTools}
+
+// setup returns the events that make the settings of the context those of the request. What the request leaves out stays.
+func (r *request) setup(now gateway.Setup, system *string) ([]event.Event, error) {
+	var events []event.Event
+	if r.Model != "" && r.Model != defaultModel {
+		next := setModel(r.Model)
+		if now.Provider.ProviderID != next.ProviderID || now.Provider.Model != next.Model {
+			events = append(events, event.New(next))
+		}
+	}
+	if system != nil && *system != now.System {
+		events = append(events, event.New(event.SystemPrompt{Content: *system}))
+	}
+	if r.Tools == nil {
+		return events, nil
+	}
+	next := now.Tools
+	functions, servers, rules, err := tools(r.Tools)
+	if err != nil {
+		return nil, err
+	}
+	if servers == nil {
+		servers = slices.DeleteFunc(slices.Clone(now.Tools.Tools), event.Tool.IsClient)
+		rules = now.Tools.Approve
+	}
+	next.Tools, next.Approve = slices.Concat(servers, functions), rules
+	before, _ := json.Marshal(now.Tools) // decoded from JSON
+	after, err := json.Marshal(next)
+	if err != nil {
+		return nil, gateway.BadRequest("tools", "tools are invalid: %s", event.Redact(err.Error(), 200))
+	}
+	if !bytes.Equal(before, after) {
+		events = append(events, event.New(next))
+	}
+	return events, nil
+}
+
+// tools returns the functions of the client, and the tools of servers; nil for the latter: the request names none.
+func tools(declared []tool) (functions, servers event.ToolList, rules event.ApprovalRules, err error) {
+	for _, t := range declared {
+		switch {
+		case t.Type == "function" && t.Function != nil:
+			functions = append(functions, event.Tool{Name: t.Function.Name, Description: t.Function.Description, Parameters: t.Function.Parameters})
+		case t.Type == "function":
+			functions = append(functions, event.Tool{Name: t.Name, Description: t.Description, Parameters: t.Parameters})
+		case t.Type == "mcp" && t.ServerURL == "" && t.ServerLabel != "":
+			var allowed []string
+			if len(t.Allowed) > 0 && json.Unmarshal(t.Allowed, &allowed) != nil {
+				return nil, nil, nil, unsupported("tools.allowed_tools", "want a list of names")
+			}
+			if allowed == nil {
+				allowed = []string{"*"}
+			}
+			approval := ""
+			if json.Unmarshal(t.Approval, &approval); len(t.Approval) > 0 && approval != "always" && approval != "never" {
+				return nil, nil, nil, unsupported("tools.require_approval", "want always or never")
+			}
+			for _, name := range allowed {
+				pattern := "mcp:" + t.ServerLabel + "/" + name
+				if t.ServerLabel == "worker" {
+					pattern = name
+				}
+				servers = append(servers, event.Tool{Pattern: pattern})
+				if approval == "always" {
+					rules = append(rules, event.ApprovalRule{Tool: pattern})
+				}
+			}
+		default:
+			return nil, nil, nil, unsupported("tools", "tools of type %q are not supported here (function, or mcp with the label of a server of the worker)",
+				event.Redact(t.Type, 50))
+		}
+	}
+	return functions, servers, rules, nil
+}
+
+// record is what a response needs besides the log. It is a field of an event of its input, which the model does not see.
+type record struct {
+	Functions  []string          `json:"functions,omitempty"` // the tools that clients execute
+	Metadata   map[string]string `json:"metadata,omitempty"`
+	Previous   string            `json:"previous,omitempty"` // id of the response that it continues
+	Background bool              `json:"background,omitempty"`
+}
+
+const recordField = "openai"
+
+// attach adds the record to the newest event that can have it.
+func (r record) attach(events []event.Event) {
+	data, _ := json.Marshal(r) // strings always encode
+	if string(data) == "{}" {
+		return
+	}
+	for i, e := range slices.Backward(events) {
+		switch e.Body.(type) {
+		case event.UserMessage, event.ToolResult:
+			events[i].Extra = map[string]json.RawMessage{recordField: data}
+			return
+		}
+	}
+}
+
+func recordOf(e event.Event) (r record, ok bool) {
+	data, ok := e.Extra[recordField]
+	return r, ok && json.Unmarshal(data, &r) == nil
+}
+
+func functionsOf(t event.SetTools) []string {
+	var names []string
+	for _, tool := range t.Tools {
+		if tool.IsClient() {
+			names = append(names, tool.Name)
+		}
+	}
+	return names
+}
+
+func setOf(names []string) map[string]bool {
+	set := map[string]bool{}
+	for _, name := range names {
+		set[name] = true
+	}
+	return set
+}
+
+func lower(text string) string { return strings.ToLower(text) }

@@ -1,0 +1,210 @@
+package gateway_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/client"
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/gateway"
+	"github.com/seed-9ed7edd4/chronicle/gateway/auth"
+)
+
+// plain is a small protocol: the body of POST /plain/{name} is a message, the response the text of the answer; with the
+// query "stream", its deltas with their offsets.
+func plain() gateway.Protocol {
+	ends := func(item gateway.Item) error {
+		if item.Event.Tag().EndsRequest() {
+			return io.EOF
+		}
+		return nil
+	}
+	return gateway.Protocol{
+		Path: "/plain/",
+		Fail: func(w http.ResponseWriter, p *gateway.Problem) {
+			w.Header().Set("Content-Type", "text/plain")
+			w.WriteHeader(p.Status)
+			_, _ = fmt.Fprintf(w, "%s (%s)", p.Detail, p.Field)
+		},
+		Routes: []gateway.ProtocolRoute{{
+			Pattern: "POST /plain/{name}", Operation: "plainAsk", Roles: []auth.Role{auth.RoleWrite},
+			Serve: func(x *gateway.Exchange) error {
+				body, err := x.Body()
+				if err != nil {
+					return err
+				}
+				var message string
+				if err := json.Unmarshal(body, &message); err != nil {
+					return gateway.BadRequest("body", "want a string")
+				}
+				h, err := x.Open(x.Request.PathValue("name"))
+				if err != nil {
+					return err
+				}
+				before, err := h.Snapshot()
+				if err != nil {
+					return err
+				}
+				if _, err := h.Send(event.New(event.UserMessage{Content: message})); err != nil {
+					return err
+				}
+				if x.Request.URL.Query().Has("stream") {
+					return x.Stream(h, before.Last, gateway.Stream{
+						Next: func(item gateway.Item) ([]byte, error) {
+							d, ok := item.Event.Body.(event.TextDelta)
+							if !ok {
+								return nil, ends(item)
+							}
+							return gateway.Frame("", "", fmt.Appendf(nil, "%d %s %t", item.Offset, d.Delta, d.Reset)), nil
+						},
+						Fail: func(p *gateway.Problem) []byte { return gateway.Frame("", "bad", []byte(p.Title)) },
+					})
+				}
+				text := ""
+				for item, err := range h.Follow(before.Last) {
+					if err != nil {
+						return err
+					}
+					if body, ok := item.Event.Body.(event.AssistantMessage); ok {
+						text = body.Content
+					}
+					if ends(item) != nil {
+						break
+					}
+				}
+				x.JSON(http.StatusOK, text)
+				return nil
+			},
+		}},
+	}
+}
+
+// thatAnswers makes the context answer each message.
+func thatAnswers(log *log, bodies ...event.Body) {
+	log.send = func(events []event.Event) (client.Receipt, error) {
+		ids := log.Record(events...)
+		log.record(bodies...)
+		return client.Receipt{ClientEventIDs: []string{"c"}, EventIDs: ids}, nil
+	}
+}
+
+func TestAProtocolSendsAndWaits(t *testing.T) {
+	log := newLog()
+	thatAnswers(log, answering("")[1], event.AssistantMessage{RequestID: "demo:r0001", Content: "Hi"}, event.LLMRequestCompleted{RequestID: "demo:r0001"})
+	var audit strings.Builder
+	w := serve(t, eachTenant{"acme": {log: log}}, gateway.Options{
+		Auth: claims{}, Protocols: []gateway.Protocol{plain()}, Audit: slog.New(slog.NewTextHandler(&audit, nil)),
+	})
+	ask := func(path, body string, header ...string) (status int, text string) {
+		t.Helper()
+		response, err := w.server.Client().Do(w.request(http.MethodPost, path, body, header...))
+		require.NoError(t, err)
+		defer response.Body.Close()
+		data, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		return response.StatusCode, strings.TrimSpace(string(data))
+	}
+	status, text := ask("/plain/demo", `"Hello"`, by("acme", auth.RoleWrite)...)
+	require.Equal(t, http.StatusOK, status, text)
+	require.Equal(t, `"Hi"`, text)
+	require.Contains(t, audit.String(), "subject=ann@acme tenant=acme operation=plainAsk context=demo status=200")
+
+	for _, test := range []struct {
+		name, path, body string
+		header           []string
+		status           int
+		text             string
+	}{
+		{"no credential", "/plain/demo", `"Hello"`, nil, 401, ""},
+		{"the wrong role", "/plain/demo", `"Hello"`, by("acme", auth.RoleRead), 403, "lacks the role write"},
+		{"an error of the protocol", "/plain/demo", `7`, by("acme", auth.RoleWrite), 400, "want a string (body)"},
+		{"an invalid name", "/plain/de%20mo", `"Hello"`, by("acme", auth.RoleWrite), 400, "a name has 1-128"},
+		{"no route", "/plain/a/b/c", `"Hello"`, by("acme", auth.RoleWrite), 404, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			status, text := ask(test.path, test.body, test.header...)
+			require.Equal(t, test.status, status, text)
+			require.Contains(t, text, test.text)
+			require.True(t, strings.HasSuffix(text, ")"), "the shape of the protocol: %s", text)
+		})
+	}
+}
+
+func TestAProtocolStreamsDeltasWithTheirOffsets(t *testing.T) {
+	log := newLog()
+	thatAnswers(log, append(answering("")[1:], delta(0, "one "), event.ReasoningDelta(delta(1, "hm")), delta(2, "two"))...)
+	w := serve(t, fakeClient{log: log}, gateway.Options{Protocols: []gateway.Protocol{plain()}})
+	request := w.request(http.MethodPost, "/plain/demo?stream", `"Hello"`)
+	response, err := w.server.Client().Do(request)
+	require.NoError(t, err)
+	v := &viewer{t: t, events: make(chan sse)}
+	go func() {
+		defer response.Body.Close()
+		defer close(v.events)
+		readEvents(request.Context(), response.Body, v.events)
+	}()
+	next := func() (kind, data string) {
+		for {
+			e, ok := <-v.events
+			if !ok || e.kind != "comment" {
+				return e.kind, e.data
+			}
+		}
+	}
+	seen, reset := "", false
+	for len(seen) < len("one two") {
+		_, data := next()
+		var offset int
+		var text string
+		var isReset bool
+		_, err := fmt.Sscanf(data, "%d %s %t", &offset, &text, &isReset)
+		require.NoError(t, err, data)
+		text = data[len(fmt.Sprint(offset))+1 : len(data)-len(fmt.Sprintf(" %t", isReset))]
+		require.Equal(t, len(seen), offset)
+		seen, reset = seen+text, reset || isReset
+	}
+	require.Equal(t, "one two", seen)
+	require.True(t, reset)
+	log.record(event.LLMRequestCompleted{RequestID: "demo:r0001"})
+	_, data := next()
+	require.Empty(t, data, "the stream ends with the request")
+}
+
+func TestAProtocolReportsTheEndOfTheGatewayInItsOwnShape(t *testing.T) {
+	log := newLog()
+	thatAnswers(log, append(answering("")[1:], delta(0, "one"))...)
+	w := serve(t, fakeClient{log: log}, gateway.Options{Protocols: []gateway.Protocol{plain()}})
+	response, err := w.server.Client().Do(w.request(http.MethodPost, "/plain/demo?stream", `"Hello"`))
+	require.NoError(t, err)
+	defer response.Body.Close()
+	start := make([]byte, 200)
+	_, err = io.ReadAtLeast(response.Body, start, len(": the stream begins\n\ndata: 0 one true\n\n"))
+	require.NoError(t, err)
+	w.gateway.Close()
+	rest, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.Contains(t, string(rest), "event: bad\ndata: The gateway is shutting down\n\n")
+}
+
+func TestAProtocolCountsItsStreams(t *testing.T) {
+	log := newLog()
+	thatAnswers(log, append(answering("")[1:], delta(0, "one"))...)
+	w := serve(t, fakeClient{log: log}, gateway.Options{Protocols: []gateway.Protocol{plain()}, StreamsPerAddress: 1})
+	first, err := w.server.Client().Do(w.request(http.MethodPost, "/plain/demo?stream", `"Hello"`))
+	require.NoError(t, err)
+	defer first.Body.Close()
+	second, err := w.server.Client().Do(w.request(http.MethodPost, "/plain/demo", `"Hello"`))
+	require.NoError(t, err)
+	defer second.Body.Close()
+	require.Equal(t, http.StatusTooManyRequests, second.StatusCode)
+	require.NotEmpty(t, second.Header.Get("Retry-After"))
+	sent := len(log.sent)
+	require.Equal(t, 1, sent, "the second request sends nothing")
+}

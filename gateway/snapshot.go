@@ -1,0 +1,102 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/wire"
+)
+
+// Snapshot is what a log shows.
+type Snapshot struct {
+	Last    string      // id of the newest event; "": the context does not exist
+	Status  wire.Status // "": the context does not exist
+	Request string      // id of the running request; "": none
+	// Before is the event before the running request, so that [Handle.Follow] from there shows it from its beginning; "":
+	// none runs, or the log begins with it.
+	Before string
+	Setup  Setup
+}
+
+// Setup is what requests of a context are made with.
+type Setup struct {
+	Provider event.SetProviderConfig // zero: the default of the worker
+	System   string
+	Tools    event.SetTools
+	Settings event.RequestSettings
+	// Turn has the settings of the newest event that requests an answer, which override the others during its turn.
+	Turn event.RequestSettings
+}
+
+func (s *Setup) apply(e event.Event) {
+	turn := func(settings *event.RequestSettings) {
+		if s.Turn = (event.RequestSettings{}); settings != nil {
+			s.Turn = *settings
+		}
+	}
+	switch body := e.Body.(type) {
+	case event.SetProviderConfig:
+		switch {
+		case body.AsFallback:
+		case body.UseDefault:
+			s.Provider = event.SetProviderConfig{}
+		default:
+			s.Provider = body
+		}
+	case event.SystemPrompt:
+		s.System = body.Content
+	case event.SetTools:
+		s.Tools = body
+	case event.SetRequestSettings:
+		s.Settings = event.RequestSettings(body)
+	case event.UserMessage:
+		if body.Triggers() {
+			turn(body.Settings)
+		}
+	case event.AnswerRequested:
+		turn(body.Settings)
+	}
+}
+
+// Snapshot waits until the log has been read. A [Handle.Follow] from its Last misses nothing.
+func (h *Handle) Snapshot() (Snapshot, error) {
+	v, err := h.view("")
+	if err != nil {
+		return Snapshot{}, err
+	}
+	ctx, cancel := context.WithTimeout(h.exchange.Request.Context(), answerTimeout)
+	defer cancel()
+	for {
+		s, changed, err := v.room.snapshot()
+		if err != nil || changed == nil {
+			return s, err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return s, ctx.Err()
+		}
+	}
+}
+
+// snapshot returns a channel until the log has been read.
+func (r *room) snapshot() (s Snapshot, changed <-chan struct{}, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.err != nil:
+		return s, nil, r.err
+	case !r.isLoaded:
+		return s, r.nextChange(), nil
+	case r.last == 0:
+		return s, nil, nil
+	}
+	s = Snapshot{
+		Last: event.FormatID(r.name, r.last), Status: cmp.Or(r.status.status, wire.StatusIdle), Request: r.status.request, Setup: r.setup,
+	}
+	if n := r.status.began - 1; s.Request != "" && n > 0 {
+		s.Before = event.FormatID(r.name, n)
+	}
+	return s, nil, nil
+}
