@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/gateway/auth"
 )
 
 // forkRequest is where a new context continues another one.
@@ -65,10 +66,14 @@ func (g *Gateway) forkContext(w http.ResponseWriter, r *http.Request) error {
 
 // branch forks a context, and sends events that the sender may send. It completes even if the client disconnects.
 func (g *Gateway) branch(r *http.Request, c Context, o client.BranchOptions) (client.Branched, error) {
-	if err := g.authorize(identityOf(r), o.Events); err != nil {
+	identity := identityOf(r)
+	if g.options.Auth != nil && !identity.Has(auth.RoleWrite) {
+		return client.Branched{}, missingRole(auth.RoleWrite)
+	}
+	if err := g.authorize(identity, o.Events); err != nil {
 		return client.Branched{}, err
 	}
-	o.Owner = g.ownerOfNew(identityOf(r))
+	o.Owner = g.ownerOfNew(identity)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), answerTimeout)
 	defer cancel()
 	created, err := c.Branch(ctx, o)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -207,4 +208,86 @@ func TestAProtocolCountsItsStreams(t *testing.T) {
 	require.NotEmpty(t, second.Header.Get("Retry-After"))
 	sent := len(log.sent)
 	require.Equal(t, 1, sent, "the second request sends nothing")
+}
+
+// chats is a protocol whose contexts continue in others: GET /chats/{name} reads the newest, POST continues in a branch.
+func chats() gateway.Protocol {
+	p := plain()
+	p.Path = "/chats/"
+	p.Routes = []gateway.ProtocolRoute{
+		{
+			Pattern: "GET /chats/{name}", Operation: "readChat", Roles: []auth.Role{auth.RoleRead},
+			Serve: func(x *gateway.Exchange) error {
+				h, err := x.Open(x.Request.PathValue("name"))
+				if err != nil {
+					return err
+				}
+				snapshot, err := h.Snapshot()
+				if err == nil {
+					x.JSON(http.StatusOK, snapshot.ContinuedIn)
+				}
+				return err
+			},
+		},
+		{
+			Pattern: "POST /chats/{name}", Operation: "branchChat", Roles: []auth.Role{auth.RoleWrite, auth.RoleApprove},
+			Serve: func(x *gateway.Exchange) error {
+				h, err := x.Open(x.Request.PathValue("name"))
+				if err != nil {
+					return err
+				}
+				created, err := h.Branch(client.BranchOptions{At: "demo:0001"})
+				if err == nil {
+					err = h.ContinueIn(created.ContextName)
+				}
+				if err == nil {
+					x.NoContent()
+				}
+				return err
+			},
+		},
+	}
+	return p
+}
+
+func TestAContextContinuesInItsNewestBranch(t *testing.T) {
+	inherited := event.New(event.Note{Kind: event.NoteSystem, Content: "Continued in other-2"})
+	inherited.Extra = map[string]json.RawMessage{"continuation": toJSON(map[string]string{"from": "other", "in": "other-2"})}
+	log := newLog(event.UserMessage{Content: "Hello"})
+	log.Record(inherited)
+	n := 1
+	log.branch = func(client.BranchOptions) (client.Branched, error) {
+		n++
+		return client.Branched{ContextName: fmt.Sprintf("demo-%d", n)}, nil
+	}
+	log.send = func(events []event.Event) (client.Receipt, error) {
+		return client.Receipt{EventIDs: log.Record(events...)}, nil
+	}
+	w := serve(t, eachTenant{"acme": {log: log}}, gateway.Options{Auth: claims{}, Protocols: []gateway.Protocol{chats()}})
+	do := func(method string, role auth.Role) (status int, text string) {
+		t.Helper()
+		response, err := w.server.Client().Do(w.request(method, "/chats/demo", "", by("acme", role)...))
+		require.NoError(t, err)
+		defer response.Body.Close()
+		data, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		return response.StatusCode, strings.TrimSpace(string(data))
+	}
+	continuedIn := func(want string) {
+		t.Helper()
+		status, text := do(http.MethodGet, auth.RoleRead)
+		require.Equal(t, http.StatusOK, status, text)
+		require.Equal(t, want, text)
+	}
+	continuedIn(`""`)
+	status, text := do(http.MethodPost, auth.RoleApprove)
+	require.Equal(t, http.StatusForbidden, status, text)
+	for _, want := range []string{`"demo-2"`, `"demo-3"`} {
+		status, text := do(http.MethodPost, auth.RoleWrite)
+		require.Equal(t, http.StatusNoContent, status, text)
+		require.Eventually(t, func() bool {
+			_, text := do(http.MethodGet, auth.RoleRead)
+			return text == want
+		}, testTimeout, 5*time.Millisecond)
+	}
 }

@@ -3,6 +3,7 @@ package gateway
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
@@ -16,7 +17,9 @@ type Snapshot struct {
 	// Before is the event before the running request, so that [Handle.Follow] from there shows it from its beginning; "":
 	// none runs, or the log begins with it.
 	Before string
-	Setup  Setup
+	// ContinuedIn is the context that continues this one for clients that keep its name, see [Handle.ContinueIn]; "": none.
+	ContinuedIn string
+	Setup       Setup
 }
 
 // Setup is what requests of a context are made with.
@@ -27,6 +30,8 @@ type Setup struct {
 	Settings event.RequestSettings
 	// Turn has the settings of the newest event that requests an answer, which override the others during its turn.
 	Turn event.RequestSettings
+
+	continuedIn string
 }
 
 func (s *Setup) apply(e event.Event) {
@@ -56,7 +61,29 @@ func (s *Setup) apply(e event.Event) {
 		}
 	case event.AnswerRequested:
 		turn(body.Settings)
+	case event.Note:
+		var to continuation
+		if json.Unmarshal(e.Extra[extraContinuation], &to) == nil && to.From == e.ContextName {
+			s.continuedIn = to.In
+		}
 	}
+}
+
+// continuation is in the extra field of a note. A fork inherits the notes of its origin, which are about another context.
+type continuation struct {
+	From string `json:"from"`
+	In   string `json:"in"`
+}
+
+const extraContinuation = "continuation"
+
+// ContinueIn notes in the log that another context continues this one for clients that keep its name, such as a branch
+// without a message that was edited. The newest note counts, see [Snapshot].
+func (h *Handle) ContinueIn(name string) error {
+	note := event.New(event.Note{Kind: event.NoteSystem, Content: "Continued in " + name})
+	note.Extra = map[string]json.RawMessage{extraContinuation: encode(continuation{h.Name(), name})}
+	_, err := h.Send(note)
+	return err
 }
 
 // Snapshot waits until the log has been read. A [Handle.Follow] from its Last misses nothing.
@@ -93,7 +120,8 @@ func (r *room) snapshot() (s Snapshot, changed <-chan struct{}, err error) {
 		return s, nil, nil
 	}
 	s = Snapshot{
-		Last: event.FormatID(r.name, r.last), Status: cmp.Or(r.status.status, wire.StatusIdle), Request: r.status.request, Setup: r.setup,
+		Last: event.FormatID(r.name, r.last), Status: cmp.Or(r.status.status, wire.StatusIdle), Request: r.status.request,
+		ContinuedIn: r.setup.continuedIn, Setup: r.setup,
 	}
 	if n := r.status.began - 1; s.Request != "" && n > 0 {
 		s.Before = event.FormatID(r.name, n)

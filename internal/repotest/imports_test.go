@@ -92,6 +92,8 @@ var bans = []struct {
 		"what decides who enters is small enough to be reviewed"},
 	{"./gateway/openai", []string{"./*"}, []string{"./event", "./client", "./gateway", "./gateway/auth"},
 		"a protocol reaches contexts through the gateway"},
+	{"./gateway/aisdk", []string{"./*"}, []string{"./event", "./reducer", "./client", "./gateway", "./gateway/auth"},
+		"a protocol reaches contexts through the gateway"},
 	{"./gateway/page", []string{"*"}, []string{"std"},
 		"the page is static files and uses the HTTP API"},
 	{"./starter*", []string{"./workflows", "./activities", "./llm*", "./internal/eventlog", "./worker*", "./tool", "./tool/*", "go.temporal.io/sdk/client", "go.temporal.io/api/*"}, nil,
