@@ -87,8 +87,10 @@ func (x *Exchange) NoContent() { x.w.WriteHeader(http.StatusNoContent) }
 
 // Stream describes a response of server-sent events.
 type Stream struct {
+	// Begin has the first frames, which are sent at once; nil: the stream begins with those of Next.
+	Begin []byte
 	// Next returns the frames ([Frame]) for an item; none for an item that the protocol does not show. The error
-	// [io.EOF] ends the stream after the frames.
+	// [io.EOF] ends the stream after the frames. Nil: the stream ends after Begin.
 	Next func(Item) (frames []byte, err error)
 	// Fail returns the frames for an error after the response began. Before, the error is that of the response.
 	Fail func(*Problem) []byte
@@ -98,7 +100,7 @@ type Stream struct {
 func Frame(id, kind string, data []byte) []byte { return frame(id, kind, data) }
 
 // Stream follows the context from after an event, see [Handle.Follow], and writes what happens as server-sent events. The
-// stream begins with the first frame, and ends when the client disconnects.
+// stream begins with its first frame, and ends when the client disconnects.
 func (x *Exchange) Stream(h *Handle, from string, s Stream) error {
 	v, err := h.view(from)
 	if err != nil {
@@ -106,6 +108,14 @@ func (x *Exchange) Stream(h *Handle, from string, s Stream) error {
 	}
 	fail := func(err error) []byte { return s.Fail(problemOf(err)) }
 	return x.gateway.serveStream(x.w, x.Request, fail, func(ctx context.Context, out *stream) (<-chan struct{}, error) {
+		if len(s.Begin) > 0 && !out.isOpen {
+			if err := out.send(s.Begin); err != nil {
+				return nil, err
+			}
+		}
+		if s.Next == nil {
+			return nil, io.EOF
+		}
 		isEnd := false
 		changed, err := v.each(ctx, h.context, func(item Item) error {
 			frames, err := s.Next(item)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
+	"github.com/seed-9ed7edd4/chronicle/gateway/agui"
 	"github.com/seed-9ed7edd4/chronicle/gateway/aisdk"
 	"github.com/seed-9ed7edd4/chronicle/gateway/openai"
 	"github.com/seed-9ed7edd4/chronicle/gateway/page"
@@ -144,7 +145,7 @@ func (a *app) runServe(ctx context.Context, proxies []netip.Prefix) error {
 	}
 	defer listener.Close()
 	options := gateway.Options{
-		Protocols: []gateway.Protocol{openai.Protocol(), aisdk.Protocol()},
+		Protocols: []gateway.Protocol{openai.Protocol(), aisdk.Protocol(), agui.Protocol()},
 		Page:      page.Handler(), IndexDir: o.IndexDir, Hosts: a.hosts(), Rate: o.Rate, Proxies: proxies,
 		TenantRate: o.Tenants.Rate, StreamsPerTenant: o.Tenants.Streams, TenantContexts: o.Tenants.Contexts, TenantBytes: min(int64(o.Tenants.MiB), math.MaxInt64>>20) << 20,
 		Meters: exported.Meters(), Tracers: exported.Tracers(),

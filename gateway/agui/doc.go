@@ -1,0 +1,34 @@
+// Package agui serves contexts to clients of the Agent-User Interaction protocol, AG-UI 1.0 (https://docs.ag-ui.com), such
+// as HttpAgent of @ag-ui/client.
+//
+//	options.Protocols = append(options.Protocols, agui.Protocol())
+//
+// # A run
+//
+// POST /ag-ui/run takes a RunAgentInput. Its threadId is the name of the context. The input of the run is what the
+// context lacks: user messages after the newest one that it has, results of the tools of the client, and the decisions in
+// `resume`. The run ends when the context has no running request, so it continues when another client sends a message.
+//
+// # Resuming
+//
+// AG-UI leaves open how a client joins a running answer. Here, its list of messages is the cursor: a run whose list has
+// nothing new joins the running request, and continues each text after what the list has of it. If the list lacks messages
+// or has others, a MESSAGES_SNAPSHOT replaces it first. A message keeps its id in each run. If nothing runs, the run ends at
+// once. A client that disconnects stops nothing; POST /ag-ui/threads/{thread}/stop does.
+//
+// # Messages
+//
+//	| event of the context               | event of AG-UI                                             |
+//	|------------------------------------|------------------------------------------------------------|
+//	| UserMessageEvent                   | TEXT_MESSAGE_*, unless the client sent it                  |
+//	| ReasoningDeltaEvent                | REASONING_START, REASONING_MESSAGE_*, REASONING_END        |
+//	| TextDeltaEvent, AssistantMessage…  | TEXT_MESSAGE_*                                             |
+//	| a failed attempt                   | MESSAGES_SNAPSHOT without its text                         |
+//	| ToolCallEvent                      | TOOL_CALL_START, TOOL_CALL_ARGS, TOOL_CALL_END             |
+//	| ToolResultEvent                    | TOOL_CALL_RESULT                                           |
+//	| ToolProgressEvent                  | ACTIVITY_SNAPSHOT of the type TOOL_PROGRESS                |
+//	| the end of the request             | RUN_FINISHED with the usage, or RUN_ERROR                  |
+//	| calls that wait for clients only   | RUN_FINISHED with pendingToolCallIds                       |
+//	| calls that wait for approvals only | RUN_FINISHED with an interrupt for each                    |
+//	| an interrupt, the end of a session | RUN_FINISHED with the outcome cancelled                    |
+package agui

@@ -1,0 +1,289 @@
+package agui
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"mime"
+	"slices"
+	"strings"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/gateway"
+)
+
+// runInput is a RunAgentInput of AG-UI.
+type runInput struct {
+	ThreadID        string          `json:"threadId"`
+	RunID           string          `json:"runId"`
+	ProtocolVersion string          `json:"protocolVersion"`
+	ParentRunID     string          `json:"parentRunId"`
+	State           json.RawMessage `json:"state"`
+	Messages        []message       `json:"messages"`
+	Tools           []struct {
+		Name        string       `json:"name"`
+		Description string       `json:"description"`
+		Parameters  event.Object `json:"parameters"`
+	} `json:"tools"`
+	Context []struct {
+		Description string `json:"description"`
+		Value       string `json:"value"`
+	} `json:"context"`
+	ForwardedProps json.RawMessage `json:"forwardedProps"`
+	Resume         []struct {
+		InterruptID string   `json:"interruptId"`
+		Status      string   `json:"status"`
+		Payload     decision `json:"payload"`
+	} `json:"resume"`
+}
+
+// decision is the payload of a resumed interrupt.
+type decision struct {
+	Approved  *bool           `json:"approved"`
+	Reason    string          `json:"reason"`
+	Arguments json.RawMessage `json:"arguments"`
+}
+
+var decisionSchema = json.RawMessage(`{"type":"object","properties":{` +
+	`"approved":{"type":"boolean"},` +
+	`"reason":{"type":"string","description":"Why the call is not allowed"},` +
+	`"arguments":{"type":"object","description":"Replaces the arguments of an approved call"}},"required":["approved"]}`)
+
+func decode(body []byte) (in runInput, err error) {
+	err = json.Unmarshal(body, &in)
+	var mismatch *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &mismatch):
+		return in, gateway.BadRequest(mismatch.Field, "%s has the wrong type: %s", mismatch.Field, mismatch.Value)
+	case err != nil:
+		return in, gateway.BadRequest("", "the body is no RunAgentInput: %s", event.Redact(err.Error(), 200))
+	case in.ThreadID == "":
+		return in, gateway.BadRequest("threadId", "threadId is missing (want the name of a context)")
+	case in.RunID == "":
+		return in, gateway.BadRequest("runId", "runId is missing")
+	case in.ParentRunID != "":
+		return in, gateway.BadRequest("parentRunId", "runs have no parents here (leave it out; POST /contexts/%s/fork forks a context)", in.ThreadID)
+	case !isEmpty(in.State):
+		return in, gateway.BadRequest("state", "contexts have no state to set (send an empty one)")
+	}
+	return in, nil
+}
+
+func isEmpty(value json.RawMessage) bool {
+	return slices.Contains([]string{"", "null", "{}", "[]", `""`}, string(bytes.TrimSpace(value)))
+}
+
+// known is what the messages of a client have in common with a thread.
+type known struct {
+	texts   map[string]string // of messages that both have, by id
+	calls   map[string]bool
+	results map[string]bool // of calls
+	isSame  bool            // the client lacks no message, and has no other one
+}
+
+// compare returns what the client knows, and its new messages. The error says what contradicts the thread.
+func compare(t *thread, messages []message) (k known, added []message, err error) {
+	k = known{texts: map[string]string{}, calls: map[string]bool{}, results: map[string]bool{}, isSame: true}
+	of := map[string]message{}
+	for _, m := range t.messages {
+		of[m.ID] = m.message
+		if m.Role == roleTool {
+			k.results[m.ToolCallID] = true
+		}
+	}
+	for i, m := range messages {
+		has, isKnown := of[m.ID]
+		switch {
+		case m.Role == roleSystem || m.Role == roleDeveloper || m.Role == roleActivity:
+		case isKnown && m.Role == roleUser:
+			if has.Role != m.Role || has.text() != m.text() {
+				return k, nil, conflict("message %s differs from that of the context (send a message with another id, or fork the context to edit it)", m.ID)
+			}
+			if len(added) > 0 {
+				return k, nil, conflict("message %s precedes message %s, which the context has already (add it at the end)", added[0].ID, m.ID)
+			}
+			k.texts[m.ID] = m.text()
+		case isKnown || m.Role == roleTool && k.results[m.ToolCallID]:
+			k.texts[m.ID] = m.text()
+			for _, c := range m.ToolCalls {
+				k.calls[c.ID] = true
+			}
+		case m.Role == roleUser:
+			added = append(added, m)
+		case m.Role == roleTool:
+			if t.open[m.ToolCallID] == nil {
+				return k, nil, conflict("message %s: call %s does not wait for a result", m.ID, m.ToolCallID)
+			}
+			added = append(added, m)
+		case m.Role == roleAssistant || m.Role == roleReasoning:
+			// Of a run that is gone, or of an answer that runs.
+			k.texts[m.ID], k.isSame = m.text(), false
+			for _, c := range m.ToolCalls {
+				k.calls[c.ID] = true
+			}
+		default:
+			return k, nil, gateway.BadRequest("messages", "message %d has the role %q", i, event.Redact(string(m.Role), 40))
+		}
+	}
+	for id, m := range of {
+		if text, ok := k.texts[id]; m.Role != roleTool && (!ok || text != m.text()) {
+			k.isSame = false
+		}
+	}
+	return k, added, nil
+}
+
+func conflict(format string, args ...any) error {
+	p := gateway.BadRequest("messages", format, args...)
+	p.Status, p.Title = 409, "The messages contradict the context"
+	return p
+}
+
+// events returns the input for a context.
+func (in *runInput) events(t *thread, added []message) ([]event.Event, error) {
+	var events []event.Event
+	if system := in.system(); system != "" && system != t.setup.system {
+		events = append(events, event.New(event.SystemPrompt{Content: system}))
+	}
+	if tools := in.tools(t.setup.tools); tools != nil {
+		events = append(events, event.New(*tools))
+	}
+	for _, r := range in.Resume {
+		d := event.ApprovalDecided{ToolCallID: r.InterruptID, Decision: event.Deny, Reason: r.Payload.Reason}
+		switch c := t.open[r.InterruptID]; {
+		case c == nil || c.approval == nil:
+			return nil, conflict("resume: call %s waits for no approval", event.Redact(r.InterruptID, 80))
+		case r.Status == "cancelled":
+			d.Reason = cmp.Or(d.Reason, "cancelled")
+		case r.Status != "resolved" || r.Payload.Approved == nil:
+			return nil, gateway.BadRequest("resume", `interrupt %s: want the status "cancelled", or "resolved" with a payload like {"approved":true}`, event.Redact(r.InterruptID, 80))
+		case *r.Payload.Approved:
+			d.Decision, d.Parameters = event.Approve, r.Payload.Arguments
+		}
+		events = append(events, event.New(d))
+	}
+	for _, m := range added {
+		if len(m.ID) > event.MaxClientEventID {
+			return nil, gateway.BadRequest("messages", "the id of a message has %d bytes (at most %d)", len(m.ID), event.MaxClientEventID)
+		}
+		ofMessage, err := in.eventsOf(m)
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, ofMessage...)
+	}
+	return events, nil
+}
+
+// system returns the instructions of the client.
+func (in *runInput) system() string {
+	var texts []string
+	for _, m := range in.Messages {
+		if m.Role == roleSystem || m.Role == roleDeveloper {
+			texts = append(texts, m.text())
+		}
+	}
+	for _, c := range in.Context {
+		texts = append(texts, c.Description+":\n"+c.Value)
+	}
+	return strings.Join(texts, "\n\n")
+}
+
+// tools returns the tools of a context with those of the client; nil: it has them, or the client has none.
+func (in *runInput) tools(has event.SetTools) *event.SetTools {
+	if len(in.Tools) == 0 {
+		return nil
+	}
+	want := has
+	want.Tools = slices.DeleteFunc(slices.Clone(has.Tools), event.Tool.IsClient)
+	for _, t := range in.Tools {
+		want.Tools = append(want.Tools, event.Tool{Name: t.Name, Description: t.Description, Parameters: t.Parameters})
+	}
+	before, _ := json.Marshal(has) // as it was decoded
+	after, _ := json.Marshal(want)
+	if bytes.Equal(before, after) {
+		return nil
+	}
+	return &want
+}
+
+// eventsOf returns the events of a message. Their client event id is that of the message, so a repeated run sends none again.
+func (in *runInput) eventsOf(m message) ([]event.Event, error) {
+	if m.Role == roleTool {
+		result := event.ToolResult{ToolCallID: m.ToolCallID, Value: quoted(m.text())}
+		if m.Error != "" {
+			result = event.ToolResult{ToolCallID: m.ToolCallID, IsError: true, Error: quoted(m.Error)}
+		}
+		e := event.New(result)
+		e.ClientEventID = m.ID
+		return []event.Event{e}, nil
+	}
+	var events []event.Event
+	var parts []part
+	_ = json.Unmarshal(m.Content, &parts) // a text has none
+	for i, p := range parts {
+		if p.Type == "text" {
+			continue
+		}
+		file, err := attachment(p)
+		if err != nil {
+			return nil, err
+		}
+		e := event.New(file)
+		e.ClientEventID = fileID(m.ID, i)
+		events = append(events, e)
+	}
+	e := event.New(event.UserMessage{Content: m.text()})
+	e.ClientEventID = m.ID
+	if !isEmpty(in.ForwardedProps) {
+		e.Extra = map[string]json.RawMessage{"forwardedProps": in.ForwardedProps}
+	}
+	return append(events, e), nil
+}
+
+func fileID(messageID string, i int) string {
+	id := messageID + "/" + string(rune('0'+i%10)) + string(rune('a'+i/10%26))
+	return id[max(0, len(id)-event.MaxClientEventID):]
+}
+
+func attachment(p part) (event.FileAttachment, error) {
+	file := event.FileAttachment{}
+	if p.Source == nil || partType(p.Source.MIMEType) == "" && p.Type == "" {
+		return file, gateway.BadRequest("messages", "a part of a message has neither a text nor a source")
+	}
+	file.MediaType = cmp.Or(p.Source.MIMEType, map[string]string{"image": "image/*"}[p.Type], "application/octet-stream")
+	switch p.Source.Type {
+	case "url":
+		file.Source = event.Source{Type: event.SourceURL, URL: p.Source.Value}
+		if p.Source.MIMEType == "" {
+			file.MediaType = cmp.Or(mime.TypeByExtension(extension(p.Source.Value)), file.MediaType)
+		}
+	case "data":
+		data, err := base64.StdEncoding.DecodeString(p.Source.Value)
+		if err != nil {
+			return file, gateway.BadRequest("messages", "the data of a part is no base64")
+		}
+		file.Source, file.Size = event.Source{Type: event.SourceBlob, Data: data}, int64(len(data))
+	default:
+		return file, gateway.BadRequest("messages", "a source of the type %q is not supported (data or url)", event.Redact(p.Source.Type, 40))
+	}
+	return file, nil
+}
+
+func extension(url string) string {
+	url, _, _ = strings.Cut(url, "?")
+	if i := strings.LastIndexByte(url, '.'); i > strings.LastIndexByte(url, '/') {
+		return url[i:]
+	}
+	return ""
+}
+
+func partType(mediaType string) string {
+	kind, _, _ := strings.Cut(mediaType, "/")
+	if slices.Contains([]string{"image", "audio", "video"}, kind) {
+		return kind
+	}
+	return "document"
+}
