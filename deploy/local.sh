@@ -131,7 +131,7 @@ done
 for i in $(seq "$workers"); do
 	await "worker $i" grep -q '"msg":"ready"' "$dir/worker-$i.log"
 done
-program gateway viewer "$bin/starter" serve --json --listen 127.0.0.1:$((port + 14)) --metrics 127.0.0.1:$((port + 16))
+program gateway viewer "$bin/starter" serve --json --index-dir "$dir/index" --listen 127.0.0.1:$((port + 14)) --metrics 127.0.0.1:$((port + 16))
 await gateway "$bin/starter" serve --check --listen 127.0.0.1:$((port + 14))
 
 sed -e "s|alerts.yml|$deploy/prometheus/alerts.yml|" -e "s|gateway:9464|127.0.0.1:$((port + 16))|" \

@@ -159,6 +159,12 @@ func TestRolesOfNATSMayDoWhatTheyNeed(t *testing.T) {
 	b := worker.Broadcast(stream.Attempt{ContextName: "de.mo", RequestID: "de.mo:r0001", Number: 1}, func(s stream.Stop) { stops <- s })
 	b.Publish("Hello")
 	require.NoError(t, worker.Flush(within(t)))
+	notices := make(chan string, 10)
+	_, err = viewer.SubscribeNotices(true, "", func(name string) { notices <- name })
+	require.NoError(t, err)
+	require.NoError(t, viewer.Flush(within(t)))
+	worker.Notice("de.mo")
+	require.Equal(t, "de.mo", <-notices)
 	sub, err := viewer.Subscribe("de.mo")
 	require.NoError(t, err)
 	next := func() event.TextDelta {
@@ -197,6 +203,7 @@ func TestRolesOfNATSMayDoNothingElse(t *testing.T) {
 		"chronicle.default._.demo.delta":    {worker: rights{true, true}, viewer: rights{false, true}},
 		"chronicle.default._.demo.ask":      {worker: rights{true, true}, viewer: rights{true, false}},
 		"chronicle.default._.demo.stop":     {worker: rights{true, true}},
+		"chronicle.default._.demo.notice":   {worker: rights{true, false}, viewer: rights{false, true}},
 		"chronicle.default._.demo.other":    {},
 		"chronicle.default._.demo.delta.x":  {},
 		"chronicle.default.acme.demo.delta": {worker: rights{true, true}, viewer: rights{false, true}},
@@ -243,16 +250,17 @@ func TestAViewerOfATenantReceivesOnlyItsDeltas(t *testing.T) {
 	case <-within(t).Done():
 		t.Fatal("no delta came")
 	}
+	require.True(t, isAllowed(t, n, "acme", func(c *nats.Conn) error { _, err := c.SubscribeSync("chronicle.default.acme.*.notice"); return err }))
 	publish := func(subject string) func(c *nats.Conn) error {
 		return func(c *nats.Conn) error { return c.Publish(subject, nil) }
 	}
 	subscribe := func(subject string) func(c *nats.Conn) error {
 		return func(c *nats.Conn) error { _, err := c.SubscribeSync(subject); return err }
 	}
-	for _, subject := range []string{"_INBOX.>", "_INBOX.viewer.x", "chronicle.*.*.*.delta", "chronicle.default._.demo.delta", "chronicle.default.other.demo.delta"} {
+	for _, subject := range []string{"_INBOX.>", "_INBOX.viewer.x", "chronicle.*.*.*.delta", "chronicle.default._.demo.delta", "chronicle.default.other.demo.delta", "chronicle.default.*.*.notice"} {
 		require.False(t, isAllowed(t, n, "acme", subscribe(subject)), subject)
 	}
-	for _, subject := range []string{"chronicle.default.acme.demo.delta", "chronicle.default.acme.demo.stop", "chronicle.default.other.demo.ask", "_INBOX.viewer.x"} {
+	for _, subject := range []string{"chronicle.default.acme.demo.delta", "chronicle.default.acme.demo.notice", "chronicle.default.acme.demo.stop", "chronicle.default.other.demo.ask", "_INBOX.viewer.x"} {
 		require.False(t, isAllowed(t, n, "acme", publish(subject)), subject)
 	}
 }

@@ -49,7 +49,7 @@ func TestSearch(t *testing.T) {
 	for _, args := range [][]string{{}, {"!"}, {"a", "--limit", "0"}, {"a", "--label", "x"}, {"a", "-n", "de mo"}, {"a", "-n", "demo", "--index-dir", "x"}} {
 		require.Equal(t, exit.Usage, run(args...).code, args)
 	}
-	second.err = errors.New("broken log")
+	second.Fail(errors.New("broken log"))
 	got = run("canary")
 	require.Equal(t, exit.Failure, got.code)
 	require.Contains(t, got.out, "demo:0001", "the others are searched")

@@ -61,11 +61,16 @@ func fragments(text string, clauses []clause) []Fragment {
 		at, before = end, ""
 		i += n
 	}
-	after := text[at:max(at, to)]
-	if max(at, to) < len(text) {
-		after += "…"
+	if to = max(at, to); to == len(text) {
+		add(text[at:], false)
+		return pieces
 	}
-	add(after, false)
+	for _, w := range all[first:] {
+		if w.start > at && w.start < to && w.end > to {
+			to = w.start // do not cut a word
+		}
+	}
+	add(strings.TrimRightFunc(text[at:to], unicode.IsSpace)+"…", false)
 	return pieces
 }
 

@@ -23,5 +23,6 @@
 //
 // The subjects of a context begin with "chronicle.{namespace}.{context}": ".delta" for
 // [event.TextDelta] and [event.ToolProgress] events, ".ask" for requests for the text so far, ".stop" for
-// stop messages. deploy/nats.conf has the permissions of workers and viewers.
+// stop messages, ".notice" for notices that the context may have changed, which broadcasts send when they begin and end.
+// deploy/nats.conf has the permissions of workers and viewers.
 package stream

@@ -27,6 +27,7 @@ var scenarios = []struct {
 	{"actions", "billed actions and history of a turn, a tool call and an opened context", actions},
 	{"viewers", "1,000 viewers of one context", viewers},
 	{"http2", "1,000 viewers over HTTP/2, with a token", viewersOverHTTP2},
+	{"index", "messages of 5 MB that a gateway indexes", indexed},
 	{"memory", "500 contexts at once, and 1,000 contexts of 1 MB each", memory},
 	{"failover", "a worker that is killed during an answer", failover},
 	{"tools", "a turn of 100 tool calls at 200,000 tokens", tools},

@@ -59,6 +59,8 @@ var targets = []target{
 	{metric: "gateway_rss_1000_growth_mb", at: p50, fixed: 20},
 	{metric: "viewers_1000_http2_delta_ms", at: p95, fixed: 20},
 	{metric: "gateway_rss_1000_http2_growth_mb", at: p50, fixed: 20},
+	{metric: "recorded_to_found_ms", at: p95, fixed: 1000},
+	{metric: "index_mb_per_mb", at: p50, fixed: 3},
 	{metric: "interrupt_to_abort_ms", at: p50, fixed: 15},
 	{metric: "interrupt_to_first_chunk_ms", at: p50, fixed: 10, factor: 2.2, of: "bare_signal_to_request_ms", ofAt: p50},
 	{metric: "turns_per_second_50_of_bare", at: p50, atLeast: true, fixed: 0.85},

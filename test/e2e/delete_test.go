@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io/fs"
 	"log/slog"
 	"net/http"
@@ -53,10 +54,16 @@ func (b *syncBuffer) String() string {
 func filesWith(t *testing.T, folder, text string) (found []string) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(folder, func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
+		if err == nil && entry.IsDir() {
+			return nil
 		}
-		data, err := os.ReadFile(name)
+		var data []byte
+		if err == nil {
+			data, err = os.ReadFile(name)
+		}
+		if errors.Is(err, fs.ErrNotExist) { // it was deleted meanwhile
+			return nil
+		}
 		if bytes.Contains(data, []byte(text)) || strings.Contains(entry.Name(), text) {
 			found = append(found, name)
 		}
@@ -142,8 +149,8 @@ func TestADeletedContextIsNowhere_Alone(t *testing.T) {
 	})
 	require.NoError(t, err)
 
-	log := &syncBuffer{}
-	g := gateway.New(w.client, gateway.Options{Log: slog.New(slog.NewJSONHandler(log, nil))})
+	log, index := &syncBuffer{}, t.TempDir()
+	g := gateway.New(w.client, gateway.Options{Log: slog.New(slog.NewJSONHandler(log, nil)), IndexDir: index})
 	defer g.Close()
 	get := func(method, path string) (int, string) {
 		answer := httptest.NewRecorder()
@@ -154,6 +161,11 @@ func TestADeletedContextIsNowhere_Alone(t *testing.T) {
 	require.Equal(t, http.StatusOK, status)
 	require.Contains(t, text, canary, "the room has it")
 
+	w.eventually(func() bool {
+		_, text = get(http.MethodGet, "/search?q="+canary)
+		return strings.Contains(text, c.Name()+":") && strings.Contains(text, `"assistant"`)
+	})
+	w.eventually(func() bool { return len(filesWith(t, index, canary)) > 0 })
 	database, blobs := filepath.Join(own.options.DataDir, "temporal.db"), strings.TrimPrefix(w.blobURL, "file://")
 	require.True(t, rowsWith(t, database, canary))
 	require.NotEmpty(t, filesWith(t, blobs, canary))
@@ -181,6 +193,13 @@ func TestADeletedContextIsNowhere_Alone(t *testing.T) {
 	require.Empty(t, filesWith(t, blobs, canary))
 	require.Empty(t, filesWith(t, blobs, c.Name()))
 	w.eventually(func() bool { return !rowsWith(t, database, canary) })
+	w.eventually(func() bool { return len(filesWith(t, index, canary)) == 0 })
+	require.Empty(t, filesWith(t, index, c.Name()))
+	_, text = get(http.MethodGet, "/search?q=canary")
+	require.JSONEq(t, `{"hits":[]}`, text)
+	_, text = get(http.MethodGet, "/contexts")
+	require.NotContains(t, text, c.Name())
+	require.Contains(t, text, kept.Name())
 	require.NoError(t, second.Stop(30*time.Second))
 	for _, output := range []string{first.output.String(), second.output.String(), log.String()} {
 		require.NotEmpty(t, output)

@@ -34,6 +34,13 @@ func writeCertificate(t *testing.T, certFile, keyFile string) {
 // startServe starts starter serve with flags and returns its URL.
 func (w *world) startServe(flags ...string) string {
 	w.t.Helper()
+	url, _ := w.serveProcess(append([]string{"--index-dir", w.t.TempDir()}, flags...)...)
+	return url
+}
+
+// serveProcess starts starter serve with flags, and returns its URL and a function that kills it.
+func (w *world) serveProcess(flags ...string) (url string, kill func()) {
+	w.t.Helper()
 	file, err := built()
 	require.NoError(w.t, err)
 	cmd := exec.CommandContext(w.ctx, file, w.withAddresses(append([]string{"serve", "--listen", "127.0.0.1:0", "--rate", "-1", "--json"}, flags...))...)
@@ -41,13 +48,20 @@ func (w *world) startServe(flags ...string) string {
 	out, err := cmd.StdoutPipe()
 	require.NoError(w.t, err)
 	require.NoError(w.t, cmd.Start())
+	isKilled := false
 	w.t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM) // an error means that it has ended
-		require.NoError(w.t, cmd.Wait())
+		if !isKilled {
+			_ = cmd.Process.Signal(syscall.SIGTERM) // an error means that it has ended
+			require.NoError(w.t, cmd.Wait())
+		}
 	})
 	var ready struct{ URL string }
 	require.NoError(w.t, json.NewDecoder(out).Decode(&ready))
-	return ready.URL
+	return ready.URL, func() {
+		isKilled = true
+		require.NoError(w.t, cmd.Process.Kill())
+		_ = cmd.Wait() // its error is the signal
+	}
 }
 
 func TestPeopleOfTwoTenantsSignInAtAProviderOverTLS(t *testing.T) {

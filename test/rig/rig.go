@@ -186,7 +186,7 @@ func (r *Rig) StartWorker(ctx context.Context, flags ...string) (*Process, error
 
 // StartGateway starts a gateway with further flags. Ready["url"] is its URL.
 func (r *Rig) StartGateway(ctx context.Context, flags ...string) (*Process, error) {
-	return r.start(ctx, "starter", append([]string{"serve", "--listen", "127.0.0.1:0", "--rate", "-1"}, flags...)...)
+	return r.start(ctx, "starter", append([]string{"serve", "--listen", "127.0.0.1:0", "--rate", "-1", "--index-dir", filepath.Join(r.dir, "index")}, flags...)...)
 }
 
 // ErrNoServer is the error of methods that require a Temporal server that the rig has started.
