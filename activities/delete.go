@@ -34,10 +34,13 @@ type DeleteInput struct {
 	ContextName string `json:"contextName"`
 }
 
-// ListForks returns the names of the forks of a context.
+// MaxListedForks is the maximum number of names that [Activities.ListForks] returns.
+const MaxListedForks = 100
+
+// ListForks returns the names of the first forks of a context that are neither detached nor deleted.
 func (a *Activities) ListForks(ctx context.Context, in DeleteInput) (names []string, err error) {
 	forks, err := a.options.Archive.Forks(ctx, in.ContextName)
-	for _, f := range forks {
+	for _, f := range forks[:min(len(forks), MaxListedForks)] {
 		names = append(names, f.ContextName)
 	}
 	return names, err
@@ -47,9 +50,30 @@ func (a *Activities) ListForks(ctx context.Context, in DeleteInput) (names []str
 func (a *Activities) DetachFork(ctx context.Context, in DeleteInput) error {
 	ctx, stop := withHeartbeats(ctx)
 	defer stop()
-	err := a.options.Archive.Detach(ctx, in.ContextName)
+	err := a.checkIsNotDeleting(ctx, in.ContextName)
+	if err == nil {
+		err = a.options.Archive.Detach(ctx, in.ContextName)
+	}
 	if errors.Is(err, archive.ErrLost) {
-		err = temporal.NewNonRetryableApplicationError(err.Error()+" (delete the forks, too)", "Lost", nil)
+		return temporal.NewNonRetryableApplicationError(err.Error()+" (delete the forks, too)", "Lost", nil)
+	}
+	if err == nil {
+		err = a.checkIsNotDeleting(ctx, in.ContextName)
+	}
+	if err != nil {
+		return err
+	}
+	if _, err = a.options.Archive.Origin(ctx, in.ContextName); errors.Is(err, archive.ErrNoRun) {
+		_, err = a.options.Archive.Delete(ctx, in.ContextName) // what an earlier attempt copied while the fork was deleted
+	}
+	return err
+}
+
+// checkIsNotDeleting makes a deletion wait for that of a fork.
+func (a *Activities) checkIsNotDeleting(ctx context.Context, fork string) error {
+	isDeleting, err := a.log.IsDeleting(ctx, fork)
+	if err == nil && isDeleting {
+		err = fmt.Errorf("detach context %s: it is being deleted", fork)
 	}
 	return err
 }
@@ -83,6 +107,8 @@ func (d DeletedRuns) Count() (n int) {
 
 // DeleteRuns deletes the schedules of a context, and terminates and deletes its runs and those of scheduled messages and
 // evaluations. It returns when the server has deleted their histories. Temporal lists new runs and schedules after about a second.
+//
+// A run that input has started since [Activities.EndSession] is kept: it waits for the end of the deletion.
 func (a *Activities) DeleteRuns(ctx context.Context, in DeleteInput) (DeletedRuns, error) {
 	ctx, stop := withHeartbeats(ctx)
 	defer stop()
@@ -191,11 +217,15 @@ func (d *runDeletion) delete(ctx context.Context, x execution) (previous string,
 	if err != nil {
 		return "", err
 	}
-	d.wasBusy = d.wasBusy || isBusy(run)
 	info := run.GetWorkflowExecutionInfo()
-	if info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
-		err = d.options.Temporal.TerminateWorkflow(ctx, x.workflowID, x.runID, "the context is deleted")
-		if err != nil && !errors.As(err, new(*serviceerror.NotFound)) { // it has ended
+	// A run that continues another one, or is a copy of it, has its content.
+	isFresh := d.placeOf(x) == wire.PlaceRuns && info.GetFirstRunId() == x.runID
+	if isRunning(info) && isFresh {
+		return wire.PreviousRunOf(info.GetMemo()), nil
+	}
+	d.wasBusy = d.wasBusy || isBusy(run)
+	if isRunning(info) {
+		if err := d.terminate(ctx, x); err != nil {
 			return "", err
 		}
 	}

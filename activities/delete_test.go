@@ -1,11 +1,13 @@
 package activities_test
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -18,8 +20,11 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/testsuite"
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/event/eventtest"
 	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/archive"
 	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/blobs/blobstest"
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
@@ -31,7 +36,8 @@ type cluster struct {
 	mu        sync.Mutex
 	runs      []*clusterRun // oldest first
 	schedules []string
-	done      []string // what was terminated and deleted
+	done      []string     // what was terminated and deleted
+	asked     []wire.Close // of running runs
 }
 
 type clusterRun struct {
@@ -40,7 +46,10 @@ type clusterRun struct {
 	isListed  bool
 	previous  string // in its memo
 	isBusy    bool
-	described int // after its deletion, before it is gone
+	first     string                          // run of its chain; "": itself
+	closesAt  int                             // number of its description after a request to close; 0: it does not close
+	status    enumspb.WorkflowExecutionStatus // when it has ended; 0: completed
+	described int                             // after its deletion, before it is gone
 	isDeleted bool
 }
 
@@ -66,8 +75,13 @@ func (c *cluster) DescribeWorkflowExecution(_ context.Context, id, runID string)
 		}
 		return nil, serviceerror.NewInvalidArgument("history not found")
 	}
+	if r.closesAt > 0 && len(c.asked) > 0 {
+		r.closesAt--
+		r.isRunning = r.closesAt > 0
+	}
 	info := &workflowpb.WorkflowExecutionInfo{
-		Execution: &commonpb.WorkflowExecution{WorkflowId: id, RunId: r.runID}, Status: enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, Memo: &commonpb.Memo{},
+		Execution: &commonpb.WorkflowExecution{WorkflowId: id, RunId: r.runID}, Memo: &commonpb.Memo{}, FirstRunId: cmp.Or(r.first, r.runID),
+		Status: cmp.Or(r.status, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED), CloseTime: timestamppb.New(eventtest.Epoch),
 	}
 	if r.isRunning {
 		info.Status = enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
@@ -86,6 +100,16 @@ func (c *cluster) DescribeWorkflowExecution(_ context.Context, id, runID string)
 	}
 	response.PendingActivities = append(response.PendingActivities, &workflowpb.PendingActivityInfo{State: state})
 	return response, nil
+}
+
+func (c *cluster) SignalWorkflow(_ context.Context, id, runID, name string, in any) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if run := c.find(id, runID); name != wire.SignalClose || runID == "" || !run.isRunning {
+		panic(name)
+	}
+	c.asked = append(c.asked, in.(wire.Close))
+	return nil
 }
 
 func (c *cluster) TerminateWorkflow(_ context.Context, id, runID, reason string, _ ...any) error {
@@ -119,6 +143,11 @@ func (s clusterService) DeleteWorkflowExecution(_ context.Context, r *workflowse
 	run.isDeleted, run.isListed, run.described = true, false, 2
 	c.done = append(c.done, "delete "+run.runID)
 	return &workflowservice.DeleteWorkflowExecutionResponse{}, nil
+}
+
+// GetWorkflowExecutionHistory finds none: all events are archived.
+func (s clusterService) GetWorkflowExecutionHistory(context.Context, *workflowservice.GetWorkflowExecutionHistoryRequest, ...grpc.CallOption) (*workflowservice.GetWorkflowExecutionHistoryResponse, error) {
+	return nil, serviceerror.NewNotFound("no history")
 }
 
 func (c *cluster) ListWorkflow(_ context.Context, r *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
@@ -226,7 +255,7 @@ func TestDeleteRunsFindsRunsInRegistrationsMemosAndLists(t *testing.T) {
 			{id: "temporal-sys-scheduler:send:demo/daily", runID: "scheduler", isListed: true},
 			{id: "evaluate:demo:1", runID: "evaluation", isListed: true},
 			{id: "offer:demo:1", runID: "offer", isListed: true},
-			{id: "context:demo", runID: "current", isRunning: true, previous: "named in a memo"},
+			{id: "context:demo", runID: "continuation", first: "current", isRunning: true, previous: "named in a memo"},
 		},
 		schedules: []string{"send:demo/daily", "send:demo/support/daily", "send:demo2/daily", "reports"},
 	}
@@ -237,7 +266,7 @@ func TestDeleteRunsFindsRunsInRegistrationsMemosAndLists(t *testing.T) {
 	require.Equal(t, 8, deleted.Count())
 	require.False(t, deleted.WasBusy)
 	require.Equal(t, []string{
-		"delete registered", "terminate current: the context is deleted", "delete current", "delete named in a memo", "delete listed only",
+		"delete registered", "terminate continuation: the context is deleted", "delete continuation", "delete named in a memo", "delete listed only",
 		"terminate message: the context is deleted", "delete message", "delete scheduler",
 		"delete evaluation", "delete offer",
 	}, c.done)
@@ -264,6 +293,163 @@ func TestDeleteRunsKeepsContextsWhoseNamesDifferInCase(t *testing.T) {
 }
 
 func TestDeleteRunsReportsThatAWorkerIsBusy(t *testing.T) {
-	c := &cluster{runs: []*clusterRun{{id: "context:demo", runID: "current", isRunning: true, isBusy: true}}}
+	c := &cluster{runs: []*clusterRun{{id: "context:demo", runID: "current", isBusy: true}}}
 	require.True(t, deleteRuns(t, c, registered(t)).WasBusy)
+}
+
+func TestDeleteRunsKeepsARunThatBeganDuringTheDeletion(t *testing.T) {
+	c := &cluster{runs: []*clusterRun{
+		{id: "context:demo", runID: "before"},
+		{id: "context:demo", runID: "since", previous: "before", isRunning: true, isListed: true, isBusy: true},
+	}}
+	deleted := deleteRuns(t, c, registered(t))
+	require.Equal(t, []string{"delete before"}, c.done)
+	require.Equal(t, 1, deleted.Count())
+	require.False(t, deleted.WasBusy)
+	require.Zero(t, deleteRuns(t, c, registered(t)).Count())
+}
+
+func endSession(t *testing.T, c *cluster, logs *archive.Archive, inactiveSince time.Time) (ended activities.EndedSession, err error) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
+		env.SetTestTimeout(30 * time.Second)
+		env.RegisterActivity(activities.New(activities.Options{Temporal: c, Archive: logs}))
+		var value converter.EncodedValue
+		value, err = env.ExecuteActivity((*activities.Activities)(nil).EndSession, activities.EndSessionInput{ContextName: "demo", InactiveSince: inactiveSince})
+		if err == nil {
+			err = value.Get(&ended)
+		}
+	})
+	return ended, err
+}
+
+// endedAt is the log of a session whose last message was recorded at a time, and which ended later.
+func endedAt(t *testing.T, at time.Time) *archive.Archive {
+	t.Helper()
+	logs := registered(t, "run")
+	_, err := logs.Write(t.Context(), "demo", "run", []event.Event{
+		{ID: event.FormatID("demo", 1), ContextName: "demo", Timestamp: at, Body: event.UserMessage{Content: "Hi"}},
+		{ID: event.FormatID("demo", 2), ContextName: "demo", ParentID: event.FormatID("demo", 1), Timestamp: at.Add(time.Hour), Body: event.SessionEnded{Reason: "idle"}},
+	})
+	require.NoError(t, err)
+	return logs
+}
+
+func TestEndSessionClosesARunOrTerminatesIt(t *testing.T) {
+	c := &cluster{runs: []*clusterRun{{id: "context:demo", runID: "current", isRunning: true, closesAt: 3}}}
+	ended, err := endSession(t, c, registered(t), time.Time{})
+	require.NoError(t, err)
+	require.Equal(t, activities.EndedSession{}, ended)
+	require.Len(t, c.asked, 1)
+	require.Empty(t, c.done)
+
+	c = &cluster{runs: []*clusterRun{{id: "context:demo", runID: "hangs", isRunning: true}}}
+	ended, err = endSession(t, c, registered(t), time.Time{})
+	require.NoError(t, err)
+	require.Equal(t, activities.EndedSession{WasTerminated: true}, ended)
+	require.Equal(t, []string{"terminate hangs: the context is deleted"}, c.done)
+
+	ended, err = endSession(t, &cluster{}, registered(t), time.Time{})
+	require.NoError(t, err)
+	require.Equal(t, activities.EndedSession{}, ended)
+}
+
+func TestEndSessionFindsActivity(t *testing.T) {
+	since := eventtest.Epoch.Add(time.Minute)
+	before, after := endedAt(t, since), endedAt(t, since.Add(time.Second))
+	for name, test := range map[string]struct {
+		runs     []*clusterRun
+		logs     *archive.Archive
+		isActive bool
+	}{
+		"no event since":                  {[]*clusterRun{{}}, before, false},
+		"the server has no run":           {nil, before, false},
+		"an event since":                  {[]*clusterRun{{}}, after, true},
+		"an event since, without a run":   {nil, after, true},
+		"the session ends":                {[]*clusterRun{{isRunning: true, closesAt: 2}}, before, false},
+		"the session ends after an event": {[]*clusterRun{{isRunning: true, closesAt: 2}}, after, true},
+		"the session stays open":          {[]*clusterRun{{isRunning: true}}, before, true},
+		"another run has started":         {[]*clusterRun{{isRunning: true, closesAt: 2}, {runID: "next", isRunning: true}}, before, true},
+		"terminated before":               {[]*clusterRun{{status: enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED}}, before, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := &cluster{}
+			for _, run := range test.runs {
+				run.id, run.runID = "context:demo", cmp.Or(run.runID, "run")
+				c.runs = append(c.runs, run)
+			}
+			ended, err := endSession(t, c, test.logs, since)
+			require.NoError(t, err)
+			require.Equal(t, activities.EndedSession{IsActive: test.isActive}, ended)
+			require.Empty(t, c.done, "nothing is terminated")
+			for _, asked := range c.asked {
+				require.Equal(t, since, asked.InactiveSince)
+			}
+		})
+	}
+	// Its history may have input that no log has.
+	terminated := &cluster{runs: []*clusterRun{{id: "context:demo", runID: "run", status: enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED}}}
+	ended, err := endSession(t, terminated, endedAt(t, eventtest.Epoch.Add(-time.Hour)), eventtest.Epoch.Add(-time.Second))
+	require.NoError(t, err)
+	require.True(t, ended.IsActive)
+}
+
+func detachFork(t *testing.T, c *cluster, logs *archive.Archive) error {
+	t.Helper()
+	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
+	env.RegisterActivity(activities.New(activities.Options{Temporal: c, Archive: logs}))
+	_, err := env.ExecuteActivity((*activities.Activities)(nil).DetachFork, activities.DeleteInput{ContextName: "copy"})
+	return err
+}
+
+// Otherwise it would copy events to a fork that is gone.
+func TestDetachForkWaitsForTheDeletionOfTheFork(t *testing.T) {
+	bucket := blobstest.New(t)
+	logs := archive.New(bucket.Store)
+	folder, err := logs.Folder(t.Context(), "demo")
+	require.NoError(t, err)
+	require.NoError(t, folder.Register(t.Context(), archive.Run{ID: "run"}))
+	_, err = logs.Write(t.Context(), "demo", "run", []event.Event{
+		{ID: event.FormatID("demo", 1), ContextName: "demo", Timestamp: eventtest.Epoch, Body: event.UserMessage{Content: "Hi"}},
+	})
+	require.NoError(t, err)
+	folder, err = logs.Folder(t.Context(), "copy")
+	require.NoError(t, err)
+	require.NoError(t, folder.Register(t.Context(), archive.Run{ID: archive.ForkID, Origin: &archive.Origin{ContextName: "demo", RunID: "run", At: 1}}))
+	before := bucket.Names()
+	deletion := &clusterRun{id: "delete:copy", runID: "deletion", isRunning: true}
+	c := &cluster{runs: []*clusterRun{deletion}}
+	require.ErrorContains(t, detachFork(t, c, logs), "detach context copy: it is being deleted")
+	require.Equal(t, before, bucket.Names())
+
+	_, err = logs.Delete(t.Context(), "copy")
+	require.NoError(t, err)
+	rest := bucket.Names()
+	bucket.Set("contexts/copy/fork/000000000001-000000000001.json", []byte("{}")) // by an earlier attempt
+	deletion.isRunning = false
+	require.NoError(t, detachFork(t, c, logs))
+	require.Equal(t, rest, bucket.Names())
+}
+
+func TestDetachForkCopiesWhatTheForkShares(t *testing.T) {
+	logs := archive.New(blobstest.New(t).Store)
+	for _, run := range []struct {
+		contextName string
+		archive.Run
+	}{{"demo", archive.Run{ID: "run"}}, {"copy", archive.Run{ID: archive.ForkID, Origin: &archive.Origin{ContextName: "demo", RunID: "run", At: 1}}}} {
+		folder, err := logs.Folder(t.Context(), run.contextName)
+		require.NoError(t, err)
+		require.NoError(t, folder.Register(t.Context(), run.Run))
+	}
+	require.ErrorContains(t, detachFork(t, &cluster{}, logs), "(delete the forks, too)", "the shared event is missing")
+	_, err := logs.Write(t.Context(), "demo", "run", []event.Event{
+		{ID: event.FormatID("demo", 1), ContextName: "demo", Timestamp: eventtest.Epoch, Body: event.UserMessage{Content: "Hi"}},
+	})
+	require.NoError(t, err)
+	require.NoError(t, detachFork(t, &cluster{}, logs))
+	origin, err := logs.Origin(t.Context(), "copy")
+	require.NoError(t, err)
+	require.Nil(t, origin)
 }

@@ -12,7 +12,7 @@
 //	Load      reads a large input from the blob store
 //	Recover   returns the input that a terminated run accepted and did not record
 //
-// The activities of a deletion are DeleteRuns, DeleteStored, ListForks and DetachFork.
+// The activities of a deletion are EndSession, ListForks, DetachFork, DeleteRuns and DeleteStored.
 //
 // Package worker/contexts registers them, so this package has no example of its own. Workflows refer to them through a nil pointer:
 //

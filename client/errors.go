@@ -17,11 +17,15 @@ import (
 var (
 	ErrName      = errors.New("invalid context name")
 	ErrNoContext = eventlog.ErrNoContext
+	// ErrDeleted is an ErrNoContext: the context was deleted while it was followed.
+	ErrDeleted = eventlog.ErrDeleted
 	// ErrMissingBytes: neither the log nor the blob store has bytes that events refer to.
 	ErrMissingBytes = errors.New("the blob store lacks the bytes")
 	ErrExists       = errors.New("context already exists (choose another name)")
-	ErrUnreachable  = connect.ErrUnreachable
-	ErrNoWorker     = errors.New("no worker responds (start a worker)")
+	// ErrDeleting: a deletion of the context with other options runs.
+	ErrDeleting    = errors.New("another deletion runs")
+	ErrUnreachable = connect.ErrUnreachable
+	ErrNoWorker    = errors.New("no worker responds (start a worker)")
 	// ErrFull: the history has no room until a worker processes it. Sending again later is safe.
 	ErrFull = errors.New("full until a worker runs")
 	// ErrRefused: the context rejected the events and recorded why in an InputRejectedEvent.

@@ -138,7 +138,7 @@ func (c *Client) checkDepth(ctx context.Context, origin archive.Origin) error {
 // finds the registration.
 func (c *Context) checkOrigin(ctx context.Context, origin archive.Origin) error {
 	from := c.client.context(origin.ContextName)
-	isDeleting, err := from.isDeleting(ctx)
+	isDeleting, err := c.client.log.IsDeleting(ctx, from.name)
 	archived := origin.At
 	if err == nil && !isDeleting {
 		_, archived, err = c.client.log.Archived(ctx, c.name)

@@ -38,7 +38,8 @@ func (g *Gateway) interrupt(w http.ResponseWriter, r *http.Request) error {
 // The log is kept, and the next event starts a session that continues it. It has no effect on a closed context.
 //
 // With `purge`, which requires the role admin, a worker deletes the histories, schedules, log, files and cursors of the context. `Location` is the path
-// of the receipt. Input that arrives in the meantime is deleted, too. Afterwards the name is free.
+// of the receipt. Afterwards the name is free: input that arrives in the meantime begins a new context. A repeated request
+// joins a running deletion, and resumes one that failed.
 func (g *Gateway) closeContext(w http.ResponseWriter, r *http.Request) error {
 	switch purge := r.URL.Query().Get("purge"); purge {
 	case "":
@@ -70,7 +71,8 @@ func (g *Gateway) purge(w http.ResponseWriter, r *http.Request) error {
 
 // readDeletion reads the receipt of the newest deletion of a context.
 //
-// It has no `endedAt` while the deletion runs. Receipts are kept for the retention period of Temporal.
+// While the deletion runs, it has what was removed so far, and no `endedAt`. If it failed, `error` says why and what to do: a new
+// request to delete resumes it. Receipts are kept for the retention period of Temporal.
 func (g *Gateway) readDeletion(w http.ResponseWriter, r *http.Request) error {
 	c, err := g.context(r)
 	if err != nil {

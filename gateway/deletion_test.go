@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -43,6 +44,17 @@ func TestAnUnclearPurgeDeletesNothing(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, got.status, got.body)
 	require.Empty(t, got.header.Get("Location"))
 	require.Equal(t, http.StatusNotFound, w.do(http.MethodGet, "/contexts/demo/deletion", "").status)
+}
+
+func TestASecondPurgeWithOtherOptionsIsAConflict(t *testing.T) {
+	l := newLog()
+	w := serve(t, fakeClient{log: l}, gateway.Options{})
+	l.Fail(fmt.Errorf("delete context demo: %w: its choice for forks is delete (repeat with this choice)", client.ErrDeleting))
+	got := w.do(http.MethodDelete, "/contexts/demo?purge=true&forks=keep", "")
+	require.Equal(t, http.StatusConflict, got.status, got.body)
+	require.Contains(t, got.body, "urn:chronicle:problem:deleting")
+	require.Contains(t, got.body, "its choice for forks is delete (repeat with this choice)")
+	require.Empty(t, got.header.Get("Location"))
 }
 
 func TestAPurgeRequiresTheRoleAdmin(t *testing.T) {

@@ -37,6 +37,8 @@ const (
 	problemEvent           ProblemType = "urn:chronicle:problem:event"
 	problemNoContext       ProblemType = "urn:chronicle:problem:no-context"
 	problemExists          ProblemType = "urn:chronicle:problem:exists"
+	problemDeleted         ProblemType = "urn:chronicle:problem:deleted"
+	problemDeleting        ProblemType = "urn:chronicle:problem:deleting"
 	problemNoStore         ProblemType = "urn:chronicle:problem:no-store"
 	problemRefused         ProblemType = "urn:chronicle:problem:refused"
 	problemKeyReused       ProblemType = "urn:chronicle:problem:key-reused"
@@ -95,9 +97,11 @@ var problemTypes = []struct {
 }{
 	{client.ErrName, problemName, http.StatusBadRequest, "Invalid context name", true},
 	{index.ErrQuery, problemRequest, http.StatusBadRequest, "Invalid request", true},
+	{client.ErrDeleted, problemDeleted, http.StatusGone, "The context was deleted", false},
 	{client.ErrNoContext, problemNoContext, http.StatusNotFound, "Context not found", false},
 	{client.ErrNoEvent, problemNotFound, http.StatusNotFound, "Event not found", true},
 	{client.ErrExists, problemExists, http.StatusConflict, "The context exists", false},
+	{client.ErrDeleting, problemDeleting, http.StatusConflict, "Another deletion of the context runs", true},
 	{client.ErrNoArchive, problemNoStore, http.StatusNotImplemented, "The gateway has no blob store", false},
 	{client.ErrNoAttachment, problemNotFound, http.StatusNotFound, "Attachment not found", true},
 	{client.ErrKeyReused, problemKeyReused, http.StatusUnprocessableEntity, "The Idempotency-Key or a clientEventId was used for other events", false},

@@ -191,7 +191,7 @@ func (l *log) Deletion(context.Context) (client.Deletion, error) {
 	at := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 	return client.Deletion{
 		ContextName: l.Name(), StartedAt: at, EndedAt: at, Removed: []wire.Removed{{Place: wire.PlaceRuns, Count: 2, At: at}},
-		KeptForks: []string{"kept"}, DeletedForks: []client.Deletion{{ContextName: "copy", StartedAt: at, Removed: []wire.Removed{{Place: wire.PlaceCursors}}}},
+		KeptForks: []string{"kept"}, DeletedForks: []string{"copy"},
 		Remains: wire.Remains,
 	}, l.ask("deletion")
 }

@@ -39,6 +39,7 @@
 //	any               | Woken                      | -                           | same     | -
 //	calling, running  | InterruptAsked             | no attempt, message queued  | running  | Record, StartAttempt, [CancelTools]
 //	calling, running  | InterruptAsked             | no attempt                  | idle     | Record, [CancelTools]
+//	any               | CloseAsked                 | active                      | same     | -
 //	calling, running  | CloseAsked                 | no attempt                  | ended    | Record, [CancelTools]
 //	running           | InterruptAsked, CloseAsked | -                           | stopping | StopAttempt
 //	idle              | CloseAsked                 | -                           | ended    | Record
@@ -59,6 +60,7 @@
 //   - retry waits: the retry is due in more than 5 seconds. It is scheduled when its timer fires.
 //   - retry due: a retry waits, and is due in at most 5 seconds.
 //   - idle for long: the time after which idle sessions end has passed since the last event.
+//   - active: the session is to end only if it is inactive, and has a request or a newer event.
 //   - no attempt: no attempt is scheduled, or the report is about another one.
 //   - message queued: a message arrived after the newest attempt was to be sent, and is answered next.
 //   - calls done: after the input, every call has a result.

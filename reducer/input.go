@@ -87,6 +87,8 @@ type (
 	CloseAsked struct {
 		At     time.Time
 		Reason string // "" means "closed"
+		// InactiveSince keeps a session open that has a request or a newer event; zero: it ends anyway.
+		InactiveSince time.Time
 	}
 )
 

@@ -47,12 +47,13 @@ func (d *decision) continued(in Continued) {
 
 // close ends the session once the request has stopped. Earlier input stays unanswered; later input
 // starts the next session. The first reason wins.
-func (d *decision) close(reason string) {
-	if d.Ended {
+func (d *decision) close(in CloseAsked) {
+	isActive := d.Phase() != PhaseIdle || d.LastEventAt.After(in.InactiveSince)
+	if d.Ended || !in.InactiveSince.IsZero() && isActive {
 		return
 	}
 	d.drop()
-	d.Closing = cmp.Or(d.Closing, reason, "closed")
+	d.Closing = cmp.Or(d.Closing, in.Reason, "closed")
 	if d.Request == nil {
 		d.end()
 		return

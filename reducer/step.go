@@ -55,7 +55,7 @@ func (d *decision) apply(in Input) {
 	case Continued:
 		d.continued(in)
 	case CloseAsked:
-		d.close(in.Reason)
+		d.close(in)
 	}
 }
 

@@ -10,7 +10,7 @@ func (d *decision) wake() {
 	case d.waits():
 		d.startAttempt()
 	case d.Phase() == PhaseIdle && d.Options.IdleCloseMs > 0 && !d.at.Before(d.nextWake()):
-		d.close("idle")
+		d.close(CloseAsked{Reason: "idle"})
 	}
 }
 

@@ -133,6 +133,9 @@ func holds(t *testing.T, condition string, s reducer.Session, in reducer.Input) 
 	case "idle for long":
 		limit := time.Duration(s.Options.IdleCloseMs) * time.Millisecond
 		return limit > 0 && in.(reducer.Woken).At.Sub(s.LastEventAt) >= limit
+	case "active":
+		since := in.(reducer.CloseAsked).InactiveSince
+		return !since.IsZero() && (s.Request != nil || s.LastEventAt.After(since))
 	case "no attempt":
 		return !hasAttempt || ended.RequestID != "" && (ended.RequestID != r.ID || ended.Attempt != r.Attempt)
 	case "message queued":
@@ -363,7 +366,7 @@ func randomInput(r *rand.Rand, s reducer.Session, at time.Time) reducer.Input {
 	if r.IntN(8) == 0 {
 		return reducer.Opened{At: at, Options: s.Options}
 	}
-	return reducer.CloseAsked{At: at}
+	return reducer.CloseAsked{At: at, InactiveSince: []time.Time{{}, {}, s.LastEventAt, s.LastEventAt.Add(-time.Nanosecond)}[r.IntN(4)]}
 }
 
 // randomEnd returns a report of the newest attempt, seldom of another one.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,13 +32,13 @@ func newDeleteCommand(a *app) *cobra.Command {
 		Short: "Delete a context for ever, and print what was removed",
 		Long: `Delete a context for ever: its session, its histories in Temporal, its schedules,
 and its log, files and cursors in the blob store. The command waits for the end
-and prints a receipt. Input that arrives in the meantime is deleted, too.
-Afterwards the name is free.
+and prints a receipt. Afterwards the name is free: input that arrives in the
+meantime begins a new context.
 
 Forks of the context keep what they share with it, unless --forks is "delete".
 
 A worker deletes. Ctrl-C stops the wait, not the deletion, and the same command
-waits again.`,
+waits again. It resumes a deletion that failed.`,
 		Example: `  starter delete -n demo
   starter delete -n demo --forks delete --yes --json`,
 		Args: noArguments,
@@ -71,15 +72,35 @@ func runDelete(ctx context.Context, o deleteOptions) error {
 			return err
 		}
 	}
-	o.note("deleting context %s; if a worker works for it, this takes a minute longer", o.name)
-	receipt, err := of.Delete(ctx, client.DeleteOptions{Forks: forks})
-	if err != nil {
+	o.note("deleting context %s: Temporal deletes histories within half a minute", o.name)
+	options := client.DeleteOptions{Forks: forks}
+	if o.errTerminal {
+		options.Progress = o.drawProgress
+	}
+	receipt, err := of.Delete(ctx, options)
+	if o.errTerminal {
+		fmt.Fprint(terminal.Raw(o.err), "\r\x1b[K")
+	}
+	if receipt.ContextName == "" {
 		return err
 	}
 	if o.json {
-		return o.printJSON(receipt)
+		return cmp.Or(err, o.printJSON(receipt))
 	}
-	return o.printReceipt(receipt)
+	return cmp.Or(err, o.printReceipt(receipt))
+}
+
+func (o deleteOptions) drawProgress(d client.Deletion) {
+	var parts []string
+	for _, r := range d.Removed {
+		if r.Count > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", r.Place, r.Count))
+		}
+	}
+	if forks := len(d.KeptForks) + len(d.DeletedForks); forks > 0 {
+		parts = append(parts, fmt.Sprintf("forks done %d", forks))
+	}
+	fmt.Fprintf(terminal.Raw(o.err), "\rremoved so far: %s\x1b[K", cmp.Or(strings.Join(parts, ", "), "nothing"))
 }
 
 var errNotDeleted = errors.New("nothing was deleted")
@@ -102,29 +123,25 @@ func (o deleteOptions) confirm(forks client.Forks) error {
 
 func (o deleteOptions) printReceipt(receipt client.Deletion) error {
 	table := tabwriter.NewWriter(o.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "CONTEXT\tPLACE\tREMOVED\tAT")
-	printRemoved(table, receipt)
+	fmt.Fprintln(table, "PLACE\tREMOVED\tAT")
+	for _, removed := range receipt.Removed {
+		at := "-"
+		if !removed.At.IsZero() {
+			at = removed.At.Local().Format(time.DateTime)
+		}
+		fmt.Fprintf(table, "%s\t%d\t%s\n", removed.Place, removed.Count, at)
+	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
 	for _, fork := range receipt.KeptForks {
 		o.note("fork %s has its own copy of what it shared", terminal.Line(fork))
 	}
+	for _, fork := range receipt.DeletedForks {
+		o.note("fork %s was deleted, too", terminal.Line(fork))
+	}
 	for _, text := range receipt.Remains {
 		o.note("remains: %s", text)
 	}
 	return nil
-}
-
-func printRemoved(w io.Writer, receipt client.Deletion) {
-	for _, removed := range receipt.Removed {
-		at := "-"
-		if !removed.At.IsZero() {
-			at = removed.At.Local().Format(time.DateTime)
-		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", terminal.Line(receipt.ContextName), removed.Place, removed.Count, at)
-	}
-	for _, fork := range receipt.DeletedForks {
-		printRemoved(w, fork)
-	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -17,15 +18,15 @@ import (
 func (f *fakeContext) Delete(_ context.Context, o client.DeleteOptions) (client.Deletion, error) {
 	f.asked = append(f.asked, "delete "+string(o.Forks))
 	at := time.Date(2026, 1, 2, 15, 4, 5, 0, time.Local)
-	return client.Deletion{
+	done := client.Deletion{
 		ContextName: "demo", StartedAt: at, EndedAt: at,
 		Removed:   []wire.Removed{{Place: wire.PlaceRuns, Count: 2, At: at}, {Place: wire.PlaceCursors}},
-		KeptForks: []string{"kept"},
-		DeletedForks: []client.Deletion{{ContextName: "copy", Removed: []wire.Removed{
-			{Place: wire.PlaceLog, Count: 3, At: at},
-		}}},
-		Remains: []string{"backups"},
-	}, f.err
+		KeptForks: []string{"kept"}, DeletedForks: []string{"copy"}, Remains: []string{"backups"},
+	}
+	if o.Progress != nil {
+		o.Progress(client.Deletion{Removed: done.Removed, DeletedForks: done.DeletedForks})
+	}
+	return done, f.err
 }
 
 func (f *fakeContext) StartDeletion(context.Context, client.DeleteOptions) error { panic("unexpected") }
@@ -33,11 +34,10 @@ func (f *fakeContext) Deletion(context.Context) (client.Deletion, error)        
 
 func TestDeletePrintsAReceipt(t *testing.T) {
 	f := newFake(t)
-	require.Equal(t, outcome{0, `CONTEXT  PLACE    REMOVED  AT
-demo     runs     2        2026-01-02 15:04:05
-demo     cursors  0        -
-copy     log      3        2026-01-02 15:04:05
-`, "deleting context demo; if a worker works for it, this takes a minute longer\nfork kept has its own copy of what it shared\nremains: backups\n"}, starter(t, f, "", "delete", "-n", "demo", "--yes"))
+	require.Equal(t, outcome{0, `PLACE    REMOVED  AT
+runs     2        2026-01-02 15:04:05
+cursors  0        -
+`, "deleting context demo: Temporal deletes histories within half a minute\nfork kept has its own copy of what it shared\nfork copy was deleted, too\nremains: backups\n"}, starter(t, f, "", "delete", "-n", "demo", "--yes"))
 	got := starter(t, f, "", "delete", "-n", "demo", "--yes", "--forks", "delete", "--json")
 	require.Zero(t, got.code)
 	require.Contains(t, got.out, `"removed":[{"place":"runs","count":2,"at":"`)
@@ -46,6 +46,23 @@ copy     log      3        2026-01-02 15:04:05
 	f.err = client.ErrNoContext
 	require.Equal(t, exit.NoContext, starter(t, f, "", "delete", "-n", "demo", "--yes").code)
 	f.err = errors.New("no route")
+	require.Equal(t, exit.Failure, starter(t, f, "", "delete", "-n", "demo", "--yes").code)
+}
+
+func TestDeleteShowsItsProgressOnATerminal(t *testing.T) {
+	got := runStarter(t, t.Context(), &fakeClient{context: newFake(t)}, streams{in: strings.NewReader(""), errTerminal: true}, "delete", "-n", "demo", "--yes")
+	require.Zero(t, got.code)
+	require.Contains(t, got.errOut, "\rremoved so far: runs 2, forks done 1\x1b[K\r\x1b[K")
+}
+
+func TestADeletionThatFailsShowsWhatItRemoved(t *testing.T) {
+	f := newFake(t)
+	f.err = errors.New("delete context demo: a part is lost (delete the forks, too)")
+	got := starter(t, f, "", "delete", "-n", "demo", "--yes")
+	require.Equal(t, exit.Failure, got.code)
+	require.Contains(t, got.out, "runs     2")
+	require.Contains(t, got.errOut, "(delete the forks, too)")
+	f.err = fmt.Errorf("delete context demo: %w: its choice for forks is delete", client.ErrDeleting)
 	require.Equal(t, exit.Failure, starter(t, f, "", "delete", "-n", "demo", "--yes").code)
 }
 

@@ -31,7 +31,7 @@ func (a *app) deployment(at endpoints, r *runningWorker) *doctor.Deployment {
 // registerReport lets `starter doctor` ask this worker for its findings.
 func (a *app) registerReport(w worker.Registry, at endpoints, r *runningWorker) {
 	report := func(ctx context.Context, in doctor.ReportInput) ([]doctor.Finding, error) {
-		checks := slices.Concat(a.deployment(at, r).ConnectionChecks(), providers.Checks(*r.providers.Load(), in.Call), mcpChecks(r.mcp), approvalChecks(a.settings.Approve, r.tools))
+		checks := slices.Concat(a.deployment(at, r).ConnectionChecks(), providers.Checks(*r.providers.Load(), in.Call), mcpChecks(r.mcp), approvalChecks(a.settings.Approve, r.tools), retentionChecks(at.retention))
 		findings := slices.Collect(doctor.Run(ctx, checks))
 		for i := range findings {
 			findings[i].Worker = identity()

@@ -21,6 +21,9 @@ func (a *app) printConfig() error {
 	if _, err := a.readHooks(true); err != nil {
 		return err
 	}
+	if _, err := a.retentionRules(); err != nil {
+		return err
+	}
 	derived, err := a.derived()
 	if err != nil {
 		return err

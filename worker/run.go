@@ -24,6 +24,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/internal/exit"
 	"github.com/seed-9ed7edd4/chronicle/internal/logging"
+	"github.com/seed-9ed7edd4/chronicle/internal/retention"
 	"github.com/seed-9ed7edd4/chronicle/internal/stream"
 	"github.com/seed-9ed7edd4/chronicle/internal/telemetry"
 	"github.com/seed-9ed7edd4/chronicle/internal/version"
@@ -44,6 +45,7 @@ type endpoints struct {
 	budgets   []activities.LabelBudget
 	mcp       []mcp.Server
 	hooks     []hook.Hook
+	retention []retention.Rule
 	telemetry *telemetry.Telemetry
 	// modelURL is the URL of the built-in stand-in for a model; empty without it.
 	modelURL string
@@ -71,6 +73,10 @@ func (a *app) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	rules, err := a.retentionRules()
+	if err != nil {
+		return err
+	}
 	exported, err := telemetry.Start(life, telemetry.Options{
 		Service: "chronicle-worker", Version: version.Build(), Listen: a.settings.Metrics, ListenLabel: a.config.Label("metrics"), Getenv: a.getenv,
 		OnError: func(err error) { log.Warn("cannot export metrics or traces", zap.Error(err)) },
@@ -94,7 +100,7 @@ func (a *app) run(ctx context.Context) (err error) {
 	} else if at, err = a.configured(log); err != nil {
 		return err
 	}
-	at.mcp, at.hooks, at.telemetry = servers, hooks, exported
+	at.mcp, at.hooks, at.retention, at.telemetry = servers, hooks, rules, exported
 	at.taskQueue = a.settings.TaskQueue
 	at.temporal.MetricsHandler = exported.TemporalMetrics()
 	running, err := a.startWorker(life, end, at, log)
@@ -115,6 +121,7 @@ func (a *app) run(ctx context.Context) (err error) {
 		zap.String("task_queue", a.settings.TaskQueue))
 	a.announce(at, dev, running.tools, log)
 	defer a.startChecks(life, at, running, log)()
+	defer running.startRetention(life, at, log)()
 
 	if len(a.settings.command) > 0 {
 		return a.runCommand(life, at)

@@ -30,6 +30,8 @@ func TestUsageErrors(t *testing.T) {
 	t.Parallel()
 	invalidProviders, err := filepath.Abs("testdata/invalid.toml")
 	require.NoError(t, err)
+	invalidRule, err := filepath.Abs("testdata/retention.toml")
+	require.NoError(t, err)
 	tests := []struct {
 		name string
 		args []string
@@ -52,6 +54,7 @@ func TestUsageErrors(t *testing.T) {
 		{name: "an invalid base URL", args: []string{"--allow-base-url", "http://me:s3cr3t@host"}, code: 2, want: "--allow-base-url: contains an @"},
 		{name: "a missing providers file", args: []string{"--providers", "no/such.toml"}, code: 2, want: "--providers: open no/such.toml"},
 		{name: "an invalid providers file", args: []string{"--providers", invalidProviders}, code: 2, want: `invalid.toml: provider "house": base_url: missing`},
+		{name: "an invalid rule of retention", args: []string{"--config", invalidRule}, code: 2, want: `retention.toml: retention 1: after: missing or invalid`},
 		{name: "a missing directory", args: []string{"--attachments-dir", "no/such"}, code: 1, want: "--attachments-dir: open "},
 		{name: "a missing root of files", args: []string{"--tool-files-root", "no/such"}, code: 1, want: "--tool-files-root: open "},
 		{name: "a missing file of MCP servers", args: []string{"--mcp", "no/such.json"}, code: 2, want: "--mcp: open no/such.json"},

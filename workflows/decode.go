@@ -41,7 +41,7 @@ func decode(s signal, now time.Time) reducer.Input {
 	case wire.SignalClose:
 		var in wire.Close // a malformed reason does not prevent closing
 		_ = json.Unmarshal(data, &in)
-		return reducer.CloseAsked{At: now, Reason: event.Redact(in.Reason, 200)}
+		return reducer.CloseAsked{At: now, Reason: event.Redact(in.Reason, 200), InactiveSince: in.InactiveSince}
 	default:
 		return malformed(now, s, data, fmt.Errorf("want one of %s", strings.Join([]string{
 			wire.SignalEvent, wire.SignalInterrupt, wire.SignalClose}, ", ")))

@@ -3,7 +3,10 @@ package workflows_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -11,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
 
@@ -21,9 +25,13 @@ import (
 
 // deleting is what a deletion meets.
 type deleting struct {
-	runs  []activities.DeletedRuns // found by each round; then none
-	forks []string
-	fail  func(step string) error // nil: nothing fails
+	ended  activities.EndedSession
+	active []string                 // contexts that are active
+	runs   []activities.DeletedRuns // found by each round; then none
+	forks  []string
+	fail   func(step string) error // nil: nothing fails
+
+	mu    sync.Mutex
 	steps []string
 	at    []time.Duration // of the steps, since the start
 }
@@ -35,6 +43,14 @@ func found(runs int, wasBusy bool) activities.DeletedRuns {
 // run runs a deletion of the context demo.
 func (d *deleting) run(t *testing.T, in wire.Delete) (receipt wire.Deletion) {
 	t.Helper()
+	env := d.start(t, in)
+	require.NoError(t, env.GetWorkflowError())
+	require.NoError(t, env.GetWorkflowResult(&receipt))
+	return receipt
+}
+
+func (d *deleting) start(t *testing.T, in wire.Delete) *testsuite.TestWorkflowEnvironment {
+	t.Helper()
 	suite := &testsuite.WorkflowTestSuite{}
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := suite.NewTestWorkflowEnvironment()
@@ -44,6 +60,8 @@ func (d *deleting) run(t *testing.T, in wire.Delete) (receipt wire.Deletion) {
 	env.RegisterWorkflowWithOptions(workflows.Delete, workflow.RegisterOptions{Name: wire.WorkflowDelete})
 	began := env.Now()
 	step := func(name string) error {
+		d.mu.Lock()
+		defer d.mu.Unlock()
 		if d.fail != nil {
 			if err := d.fail(name); err != nil {
 				return err
@@ -52,18 +70,27 @@ func (d *deleting) run(t *testing.T, in wire.Delete) (receipt wire.Deletion) {
 		d.steps, d.at = append(d.steps, name), append(d.at, env.Now().Sub(began))
 		return nil
 	}
+	env.OnActivity(acts.EndSession, mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.EndSessionInput) (activities.EndedSession, error) {
+		ended := d.ended
+		ended.IsActive = ended.IsActive || !in.InactiveSince.IsZero() && slices.Contains(d.active, in.ContextName)
+		return ended, step("session of " + in.ContextName)
+	})
 	env.OnActivity(acts.DeleteRuns, mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.DeleteInput) (runs activities.DeletedRuns, err error) {
 		if err := step("runs of " + in.ContextName); err != nil {
 			return runs, err
 		}
+		d.mu.Lock()
+		defer d.mu.Unlock()
 		if in.ContextName == "demo" && len(d.runs) > 0 {
 			runs, d.runs = d.runs[0], d.runs[1:]
 		}
 		return runs, nil
 	})
 	env.OnActivity(acts.ListForks, mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.DeleteInput) (forks []string, err error) {
-		if in.ContextName == "demo" {
-			forks, d.forks = d.forks, nil
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if n := min(len(d.forks), activities.MaxListedForks); in.ContextName == "demo" {
+			forks, d.forks = d.forks[:n], d.forks[n:]
 		}
 		return forks, nil
 	})
@@ -73,19 +100,17 @@ func (d *deleting) run(t *testing.T, in wire.Delete) (receipt wire.Deletion) {
 	env.OnActivity(acts.DeleteStored, mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.DeleteInput) ([]wire.Removed, error) {
 		return []wire.Removed{{Place: wire.PlaceLog, Count: 4}, {Place: wire.PlaceCursors}}, step("store of " + in.ContextName)
 	})
-	env.ExecuteWorkflow(wire.WorkflowDelete, in)
+	env.ExecuteWorkflow(wire.WorkflowDelete, in, wire.Deletion{})
 	require.True(t, env.IsWorkflowCompleted())
-	require.NoError(t, env.GetWorkflowError())
-	require.NoError(t, env.GetWorkflowResult(&receipt))
-	return receipt
+	return env
 }
 
 func TestADeletionEndsWhenNoRunIsLeft(t *testing.T) {
-	// A message arrives twice in the meantime.
+	// Temporal lists a run late, twice.
 	d := deleting{runs: []activities.DeletedRuns{found(3, false), found(1, false), found(1, false)}}
 	receipt := d.run(t, wire.Delete{ContextName: "demo"})
 	round := []string{"runs of demo", "store of demo"}
-	require.Equal(t, append(append(append(round, round...), round...), "runs of demo"), d.steps)
+	require.Equal(t, slices.Concat([]string{"session of demo"}, round, round, round, []string{"runs of demo"}), d.steps)
 	require.Equal(t, "demo", receipt.ContextName)
 	require.False(t, receipt.StartedAt.IsZero())
 	require.False(t, receipt.EndedAt.Before(receipt.StartedAt))
@@ -101,28 +126,125 @@ func TestADeletionEndsWhenNoRunIsLeft(t *testing.T) {
 func TestTheStoreIsDeletedWhenNoWorkerWritesToItAnyMore(t *testing.T) {
 	d := deleting{runs: []activities.DeletedRuns{found(1, true)}}
 	d.run(t, wire.Delete{ContextName: "demo"})
-	require.Equal(t, []string{"runs of demo", "store of demo", "runs of demo"}, d.steps)
-	require.GreaterOrEqual(t, d.at[1]-d.at[0], activities.StrayWrites)
+	require.Equal(t, []string{"session of demo", "runs of demo", "store of demo", "runs of demo"}, d.steps)
+	require.GreaterOrEqual(t, d.at[2]-d.at[1], activities.StrayWrites)
+	terminated := deleting{ended: activities.EndedSession{WasTerminated: true}, runs: []activities.DeletedRuns{found(1, false), found(1, false)}}
+	terminated.run(t, wire.Delete{ContextName: "demo"})
+	require.GreaterOrEqual(t, terminated.at[2]-terminated.at[1], activities.StrayWrites)
+	require.Less(t, terminated.at[4]-terminated.at[3], time.Second, "once is enough")
 	idle := deleting{runs: []activities.DeletedRuns{found(1, false)}}
 	idle.run(t, wire.Delete{ContextName: "demo"})
-	require.Less(t, idle.at[1]-idle.at[0], time.Second)
+	require.Less(t, idle.at[2]-idle.at[1], time.Second)
 }
 
 func TestForksAreDetachedBeforeTheirOriginIsDeleted(t *testing.T) {
 	d := deleting{runs: []activities.DeletedRuns{found(1, false)}, forks: []string{"a", "b"}}
 	receipt := d.run(t, wire.Delete{ContextName: "demo", Forks: wire.KeepForks})
-	require.Equal(t, []string{"detach a", "detach b", "runs of demo", "store of demo", "runs of demo"}, d.steps)
-	require.Equal(t, []string{"a", "b"}, receipt.KeptForks)
+	require.ElementsMatch(t, []string{"detach a", "detach b"}, d.steps[1:3])
+	require.Equal(t, []string{"runs of demo", "store of demo", "runs of demo"}, d.steps[3:])
+	require.ElementsMatch(t, []string{"a", "b"}, receipt.KeptForks)
 	require.Empty(t, receipt.DeletedForks)
 }
 
 func TestForksAreDeletedOnRequest(t *testing.T) {
 	d := deleting{runs: []activities.DeletedRuns{found(1, false)}, forks: []string{"a"}}
 	receipt := d.run(t, wire.Delete{ContextName: "demo", Forks: wire.DeleteForks})
-	require.Equal(t, []string{"runs of a", "store of a", "runs of a", "runs of demo", "store of demo", "runs of demo"}, d.steps)
+	require.Equal(t, []string{
+		"session of demo", "session of a", "runs of a", "store of a", "runs of a", "runs of demo", "store of demo", "runs of demo",
+	}, d.steps)
 	require.Empty(t, receipt.KeptForks)
-	require.Len(t, receipt.DeletedForks, 1)
-	require.Equal(t, "a", receipt.DeletedForks[0].ContextName)
+	require.Equal(t, []string{"a"}, receipt.DeletedForks)
+	require.Equal(t, 8, removedFrom(receipt, wire.PlaceLog), "with that of the fork")
+}
+
+func removedFrom(d wire.Deletion, place wire.Place) (n int) {
+	for _, r := range d.Removed {
+		if r.Place == place {
+			n += r.Count
+		}
+	}
+	return n
+}
+
+func TestForksAreDetachedConcurrentlyAndInParts(t *testing.T) {
+	var forks []string
+	for i := range activities.MaxListedForks + 50 {
+		forks = append(forks, fmt.Sprintf("fork%03d", i))
+	}
+	d := deleting{forks: slices.Clone(forks)}
+	receipt := d.run(t, wire.Delete{ContextName: "demo"})
+	require.ElementsMatch(t, forks, receipt.KeptForks)
+	require.Less(t, slices.Index(d.steps, "detach fork149"), slices.Index(d.steps, "runs of demo"), "all are detached before")
+}
+
+func TestAReceiptNamesALimitedNumberOfForks(t *testing.T) {
+	var receipt wire.Deletion
+	for range 3 {
+		receipt.AddFork(wire.Deletion{ContextName: "a", DeletedForks: make([]string, 600), KeptForks: make([]string, 600)})
+		receipt.Keep("b")
+	}
+	require.Len(t, receipt.DeletedForks, 1000)
+	require.Len(t, receipt.KeptForks, 1000)
+}
+
+func TestADeletionThatRequiresInactivityKeepsAnActiveContext(t *testing.T) {
+	d := deleting{ended: activities.EndedSession{IsActive: true}, forks: []string{"a"}}
+	receipt := d.run(t, wire.Delete{ContextName: "demo", InactiveSince: time.Unix(1, 0)})
+	require.Equal(t, []string{"session of demo"}, d.steps)
+	require.Equal(t, wire.StillActive, receipt.Error)
+	require.False(t, receipt.EndedAt.IsZero())
+	require.Empty(t, receipt.Removed)
+	require.Empty(t, receipt.Remains)
+}
+
+func TestADeletionThatRequiresInactivityKeepsActiveForks(t *testing.T) {
+	d := deleting{forks: []string{"used", "old"}, active: []string{"used"}}
+	receipt := d.run(t, wire.Delete{ContextName: "demo", Forks: wire.DeleteForks, InactiveSince: time.Unix(1, 0)})
+	require.Equal(t, []string{"old"}, receipt.DeletedForks)
+	require.Equal(t, []string{"used"}, receipt.KeptForks)
+	require.Contains(t, d.steps, "detach used")
+	require.NotContains(t, d.steps, "runs of used")
+	require.Contains(t, d.steps, "store of demo")
+}
+
+func TestAFailedDeletionReportsWhatItDid(t *testing.T) {
+	lost := func(step string) error {
+		if step == "detach b" {
+			return temporal.NewNonRetryableApplicationError("events 1 to 3 are missing (delete the forks, too)", "Lost", nil)
+		}
+		return nil
+	}
+	d := deleting{forks: []string{"a", "b"}, fail: lost}
+	var failed *temporal.ApplicationError
+	require.ErrorAs(t, d.start(t, wire.Delete{ContextName: "demo"}).GetWorkflowError(), &failed)
+	require.Equal(t, "events 1 to 3 are missing (delete the forks, too)", failed.Message())
+	var receipt wire.Deletion
+	require.NoError(t, failed.Details(&receipt))
+	require.Equal(t, []string{"a"}, receipt.KeptForks)
+	require.NotContains(t, d.steps, "runs of demo")
+}
+
+func TestARunningDeletionReportsWhatItHasRemoved(t *testing.T) {
+	suite := &testsuite.WorkflowTestSuite{}
+	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	env := suite.NewTestWorkflowEnvironment()
+	env.RegisterActivity(activities.New(activities.Options{}))
+	env.RegisterWorkflowWithOptions(workflows.Delete, workflow.RegisterOptions{Name: wire.WorkflowDelete})
+	env.OnActivity(acts.EndSession, mock.Anything, mock.Anything).Return(activities.EndedSession{}, nil)
+	env.OnActivity(acts.ListForks, mock.Anything, mock.Anything).Return(nil, nil)
+	env.OnActivity(acts.DeleteRuns, mock.Anything, mock.Anything).Return(found(3, true), nil).Once()
+	env.OnActivity(acts.DeleteRuns, mock.Anything, mock.Anything).Return(found(0, false), nil).Once()
+	env.OnActivity(acts.DeleteStored, mock.Anything, mock.Anything).Return(nil, nil)
+	var receipt wire.Deletion
+	env.RegisterDelayedCallback(func() {
+		value, err := env.QueryWorkflow(wire.QueryDeletion)
+		require.NoError(t, err)
+		require.NoError(t, value.Get(&receipt))
+	}, activities.StrayWrites/2)
+	env.ExecuteWorkflow(wire.WorkflowDelete, wire.Delete{ContextName: "demo"}, wire.Deletion{})
+	require.NoError(t, env.GetWorkflowError())
+	require.Equal(t, 3, removedFrom(receipt, wire.PlaceRuns))
+	require.Zero(t, receipt.EndedAt)
 }
 
 func TestADeletionRetriesWhileAPlaceIsUnavailable(t *testing.T) {
@@ -134,6 +256,6 @@ func TestADeletionRetriesWhileAPlaceIsUnavailable(t *testing.T) {
 		return nil
 	}}
 	receipt := d.run(t, wire.Delete{ContextName: "demo"})
-	require.Equal(t, []string{"runs of demo", "store of demo", "runs of demo"}, d.steps)
+	require.Equal(t, []string{"session of demo", "runs of demo", "store of demo", "runs of demo"}, d.steps)
 	require.False(t, receipt.EndedAt.IsZero())
 }

@@ -30,7 +30,7 @@ type Config struct {
 }
 
 // Parts are the top-level keys of a file that workers read from [Config.Text].
-var Parts = []string{"price_version", "providers", "budgets", "hooks"}
+var Parts = []string{"price_version", "providers", "budgets", "hooks", "retention"}
 
 // New returns the configuration of a program with the settings in tables. The file may also have the
 // settings of other programs.

@@ -60,6 +60,7 @@ type Options struct {
 //   - A workflow task whose worker was killed is repeated after its timeout, 10 s. Failed
 //     attempts extend the timeout by up to 20 s, by default by up to ten
 //     minutes: after an outage of the blob store, a killed worker would block its contexts for that long.
+//   - The server deletes the history of a run a second after the run closed, and no longer lists it then, by default 30 s.
 //
 // A test keeps deploy/dynamicconfig.yaml in sync.
 var Tuning = map[string]string{
@@ -70,6 +71,9 @@ var Tuning = map[string]string{
 	"system.enableActivityEagerExecution":    `true`,
 	"history.workflowIdReuseMinimalInterval": `"1ms"`,
 	"history.workflowTaskRetryMaxInterval":   `"20s"`,
+
+	"history.transferProcessorUpdateAckInterval":   `"1s"`,
+	"history.visibilityProcessorUpdateAckInterval": `"1s"`,
 }
 
 type Server struct {

@@ -94,8 +94,8 @@ func (l *Log) events(ctx context.Context, contextName, from string, waiting func
 	}
 }
 
-// errDeleted is the error of followers of a context that neither the server nor the archive has any more.
-var errDeleted = fmt.Errorf("it was deleted: %w", ErrNoContext)
+// ErrDeleted is the [ErrNoContext] of followers of a context that neither the server nor the archive has any more.
+var ErrDeleted = fmt.Errorf("it was deleted: %w", ErrNoContext)
 
 var errStopped = errors.New("stopped")
 
@@ -116,7 +116,7 @@ type FollowOptions struct {
 
 // Follow yields the events of a context like Events, then new ones across runs and sessions until
 // ctx is done. It waits for a context that does not exist yet, and while the server or the archive
-// is unavailable. Any other error is the last element, such as [ErrNoContext] when the context is deleted.
+// is unavailable. Any other error is the last element, such as [ErrDeleted].
 //
 // After `temporal workflow reset`, it yields the events of the new branch from the reset point. An
 // event whose id was yielded before replaces that event and all later ones.
@@ -200,7 +200,7 @@ func (b *backoff) wait(ctx context.Context, wake <-chan struct{}, isMissing bool
 }
 
 func isTransient(err error) bool {
-	if errors.Is(err, errDeleted) {
+	if errors.Is(err, ErrDeleted) {
 		return false
 	}
 	return errors.Is(err, ErrNoContext) || errors.Is(err, blobs.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) ||

@@ -59,7 +59,11 @@ func (l *Log) Continue(ctx context.Context, contextName string, run archive.Run,
 // registering calls register again if another run registers at the same time.
 func (l *Log) registering(ctx context.Context, contextName string, register func(*archive.Folder) error) error {
 	for {
-		folder, err := l.archive.Folder(ctx, contextName)
+		err := l.checkIsNotDeleting(ctx, contextName)
+		var folder *archive.Folder
+		if err == nil {
+			folder, err = l.archive.Folder(ctx, contextName)
+		}
 		if err == nil {
 			err = register(folder)
 		}

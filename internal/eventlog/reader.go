@@ -35,7 +35,7 @@ func (r *reader) next(ctx context.Context, done string) (v view, isMissing bool,
 		isKnown := done != "" || r.run != ""
 		switch {
 		case errors.Is(err, archive.ErrNoRun) && isKnown:
-			err = fmt.Errorf("follow context %s: %w", r.contextName, errDeleted)
+			err = fmt.Errorf("follow context %s: %w", r.contextName, ErrDeleted)
 		case errors.Is(err, archive.ErrNoRun):
 			err = nil
 		case done != "":

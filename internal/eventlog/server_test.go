@@ -76,6 +76,8 @@ type server struct {
 	// tokens are the valid page tokens, and given counts those created.
 	tokens map[string]token
 	given  int
+	// deletion is the status of that of the context; 0: there is none.
+	deletion enumspb.WorkflowExecutionStatus
 	// isRaw sends encoded histories.
 	isRaw bool
 }
@@ -128,6 +130,9 @@ func (s *server) find(runID string) *run {
 }
 
 func (s *server) DescribeWorkflowExecution(_ context.Context, workflowID, runID string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	if workflowID == "delete:demo" {
+		return s.describeDeletion()
+	}
 	require.Equal(s.t, "context:demo", workflowID)
 	if strings.Contains(runID, " ") {
 		return nil, serviceerror.NewInvalidArgument("Invalid RunId.")
@@ -140,6 +145,13 @@ func (s *server) DescribeWorkflowExecution(_ context.Context, workflowID, runID 
 		Execution: &commonpb.WorkflowExecution{RunId: r.id}, HistoryLength: int64(len(r.history)), Status: r.status,
 		StartTime: timestamppb.New(r.startedAt),
 	}}, nil
+}
+
+func (s *server) describeDeletion() (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	if s.deletion == 0 {
+		return nil, serviceerror.NewNotFound("no such workflow")
+	}
+	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{Status: s.deletion}}, nil
 }
 
 func (s *server) WorkflowService() workflowservice.WorkflowServiceClient { return service{server: s} }

@@ -43,8 +43,8 @@ func (l *Log) Unrecorded(ctx context.Context, contextName string, o Opening, pre
 			return w.unrecorded(), err
 		}
 		isDone, err = w.visit(ctx, runID, isRegistered)
-		if errors.Is(err, ErrNoContext) { // the retention period has expired
-			if runID != o.Run.Behind || !isClosed {
+		if errors.Is(err, ErrNoContext) { // the retention period has expired, or, without registrations, it was deleted
+			if o.Run.Behind != "" && (runID != o.Run.Behind || !isClosed) {
 				w.found = append(w.found, wire.Taken{RunID: runID})
 			}
 			isDone, err = isRegistered, nil // it may have recorded input of the runs before

@@ -15,6 +15,9 @@ func PreviousRunOf(memo *commonpb.Memo) string { return idIn(memo, MemoPreviousR
 // RootOf returns the context that [MemoRoot] of a workflow memo names; "" for a context that is no fork.
 func RootOf(memo *commonpb.Memo) string { return idIn(memo, MemoRoot) }
 
+// ForksOf returns the choice for forks that [MemoForks] of the memo of a deletion names.
+func ForksOf(memo *commonpb.Memo) Forks { return Forks(idIn(memo, MemoForks)) }
+
 func idIn(memo *commonpb.Memo, key string) string {
 	var id string
 	if err := converter.GetDefaultDataConverter().FromPayload(memo.GetFields()[key], &id); err != nil {

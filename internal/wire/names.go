@@ -20,7 +20,7 @@ const (
 	// Its input is the [reducer.Ledger] of the run before; none at first.
 	WorkflowBudget = "Budget"
 	// WorkflowDelete is the type of the workflows that delete a context ([DeletionID]). Its input is a [Delete], its
-	// result a [Deletion].
+	// result a [Deletion]. If it fails, the Deletion so far is in the details of its error.
 	WorkflowDelete = "Delete"
 	TaskQueue      = "contexts" // default task queue of contexts
 	// ActivityLoad is the type of the activities that read the oldest signal which the blob store keeps.
@@ -43,6 +43,8 @@ const (
 	UpdateReserve = "reserve" // of a [WorkflowBudget]; takes a [Reserve], returns a [Reserved]
 	SignalSettle  = "settle"  // of a [WorkflowBudget]; carries a [Settle]
 	QueryBudget   = "budget"  // of a [WorkflowBudget]; returns a [BudgetState]
+
+	QueryDeletion = "deletion" // of a [WorkflowDelete]; returns the [Deletion] so far
 
 	QueryState = "state" // returns a [State], for people and tools
 	// QuerySnapshot takes the id of a request and the number of its running attempt, and returns the
@@ -69,6 +71,9 @@ const MemoPreviousRun = "chronicle-previous-run"
 
 // MemoRoot is the key of the context from which a fork descends, in the memos of its runs. Lists read it.
 const MemoRoot = "chronicle-root"
+
+// MemoForks is the key of the [Forks] of a deletion in its memo; "" for one that requires inactivity.
+const MemoForks = "chronicle-forks"
 
 const workflowIDPrefix = "context:"
 

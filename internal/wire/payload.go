@@ -32,6 +32,8 @@ type Taken struct {
 // Close is the optional input of [SignalClose].
 type Close struct {
 	Reason string `json:"reason,omitempty"` // of the SessionEndedEvent; default "closed"
+	// InactiveSince keeps a session open that was active later, is answering or waits; zero: it is closed anyway.
+	InactiveSince time.Time `json:"inactiveSince,omitzero"`
 }
 
 // Scheduled is the input of [WorkflowSend].

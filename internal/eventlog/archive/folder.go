@@ -24,7 +24,7 @@ func kindOf(kind, tenant string) string {
 	if tenant == "" {
 		return kind + "/"
 	}
-	return "tenants/" + folderName(tenant) + "/" + kind + "/"
+	return tenants + folderName(tenant) + "/" + kind + "/"
 }
 
 // folderName returns a name that is unique on case-insensitive file systems: upper-case letters become lower case, and
@@ -59,6 +59,8 @@ func contextOf(folder string) string {
 	}
 	return string(name)
 }
+
+const tenants = "tenants/" // folder of folders of tenants
 
 // Folders of contexts.
 const (

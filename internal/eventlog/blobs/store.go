@@ -283,23 +283,24 @@ func (s *Store) Names(ctx context.Context, prefix string) iter.Seq2[string, erro
 	}
 }
 
-// Object is a name and the size of what is stored under it.
+// Object is a name, and the size and the time of what is stored under it.
 type Object struct {
-	Name  string
-	Bytes int64
+	Name     string
+	Bytes    int64
+	StoredAt time.Time
 }
 
-// Objects is [Store.Names] with sizes.
+// Objects is [Store.Names] with sizes and times.
 func (s *Store) Objects(ctx context.Context, prefix string) iter.Seq2[Object, error] {
 	return s.list(ctx, prefix, true)
 }
 
-func (s *Store) list(ctx context.Context, prefix string, withSizes bool) iter.Seq2[Object, error] {
+func (s *Store) list(ctx context.Context, prefix string, detailed bool) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
 		ctx, operation := begin(ctx, "list", prefix)
 		var failed error
 		defer func() { s.end(operation, 0, failed) }()
-		for o, err := range s.objects(ctx, prefix, withSizes) {
+		for o, err := range s.objects(ctx, prefix, detailed) {
 			if failed = err; !yield(o, err) {
 				return
 			}
@@ -307,9 +308,9 @@ func (s *Store) list(ctx context.Context, prefix string, withSizes bool) iter.Se
 	}
 }
 
-func (s *Store) objects(ctx context.Context, prefix string, withSizes bool) iter.Seq2[Object, error] {
+func (s *Store) objects(ctx context.Context, prefix string, detailed bool) iter.Seq2[Object, error] {
 	if s.root != "" {
-		return s.files(prefix, withSizes)
+		return s.files(prefix, detailed)
 	}
 	return func(yield func(Object, error) bool) {
 		list := s.bucket.List(&blob.ListOptions{Prefix: prefix})
@@ -322,7 +323,45 @@ func (s *Store) objects(ctx context.Context, prefix string, withSizes bool) iter
 				yield(Object{}, explain("list", prefix, err))
 				return
 			}
-			if !yield(Object{object.Key, object.Size}, nil) {
+			if !yield(Object{object.Key, object.Size, object.ModTime}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Folders yields the names of the folders in a folder, whose name ends with a slash, without slashes.
+func (s *Store) Folders(ctx context.Context, folder string) iter.Seq2[string, error] {
+	if s.root != "" {
+		return s.subfolders(folder)
+	}
+	return func(yield func(string, error) bool) {
+		list := s.bucket.List(&blob.ListOptions{Prefix: folder, Delimiter: "/"})
+		for {
+			object, err := list.Next(ctx)
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if err != nil {
+				yield("", explain("list", folder, err))
+				return
+			}
+			if object.IsDir && !yield(strings.TrimSuffix(strings.TrimPrefix(object.Key, folder), "/"), nil) {
+				return
+			}
+		}
+	}
+}
+
+func (s *Store) subfolders(folder string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		entries, err := os.ReadDir(filepath.Join(s.root, filepath.FromSlash(folder)))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			yield("", explain("list", folder, err))
+			return
+		}
+		for _, entry := range entries {
+			if entry.IsDir() && !yield(entry.Name(), nil) {
 				return
 			}
 		}
@@ -333,7 +372,7 @@ func (s *Store) objects(ctx context.Context, prefix string, withSizes bool) iter
 // and a folder with a common prefix), and fails when a temporary file disappears. No upstream issue is
 // known: https://github.com/google/go-cloud/issues/3089 fixed only listings with a delimiter.
 // Remove this when the driver compares names with the page token in the order of its walk.
-func (s *Store) files(prefix string, withSizes bool) iter.Seq2[Object, error] {
+func (s *Store) files(prefix string, detailed bool) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
 		var found []Object
 		below := filepath.Join(s.root, filepath.FromSlash(prefix[:strings.LastIndexByte(prefix, '/')+1]))
@@ -351,7 +390,7 @@ func (s *Store) files(prefix string, withSizes bool) iter.Seq2[Object, error] {
 				return err
 			}
 			o := Object{Name: name}
-			if withSizes {
+			if detailed {
 				info, err := entry.Info()
 				if errors.Is(err, fs.ErrNotExist) {
 					return nil
@@ -359,7 +398,7 @@ func (s *Store) files(prefix string, withSizes bool) iter.Seq2[Object, error] {
 				if err != nil {
 					return err
 				}
-				o.Bytes = info.Size()
+				o.Bytes, o.StoredAt = info.Size(), info.ModTime()
 			}
 			found = append(found, o)
 			return err
