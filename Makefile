@@ -53,12 +53,13 @@ services: build
 	@for module in server s3 prometheus; do (cd build/$$module && go build -tags remove_all_sd,enable_dns_sd -ldflags "-s -w" -o ../../bin/ tool) || exit; done
 	@ln -sf server bin/temporal-server && ln -sf sql bin/temporal-sql-tool
 
-# The reference MCP servers, and clients of other protocols. Without npm or its registry, their tests are skipped.
+# The reference MCP servers, clients of other protocols, and accessibility checks. Without npm or its registry, their tests are skipped.
 bin/mcp: build/mcp/package-lock.json
+bin/axe: build/axe/package-lock.json
 bin/openai: test/clients/openai/package-lock.json
 bin/aisdk: test/clients/aisdk/package-lock.json
 bin/agui: test/clients/agui/package-lock.json
-bin/mcp bin/openai bin/aisdk bin/agui:
+bin/mcp bin/axe bin/openai bin/aisdk bin/agui:
 	@! command -v npm >/dev/null || { mkdir -p $@ && cp $(<D)/package*.json $@ && \
 		npm ci --prefix $@ --ignore-scripts --no-audit --no-fund --loglevel=error && touch $@ || rm -rf $@; }
 
@@ -72,10 +73,10 @@ sequential = ./event ./internal/formats/agent ./internal/formats/chat ./reducer/
 alone = ./llm ./test/e2e
 all = $(filter ./...,$(P))
 
-test: bin/temporal bin/mcp bin/openai bin/aisdk bin/agui ## Run all tests with the race detector; T=TestName P=./pkg for some, SERVER=stock for default settings
+test: bin/temporal bin/mcp bin/axe bin/openai bin/aisdk bin/agui ## Run all tests with the race detector; T=TestName P=./pkg for some, SERVER=stock for default settings
 	@$(if $(race),,echo "no C compiler ($$(go env CC)): the race detector is off")
 	@command -v chromium >/dev/null || echo "no chromium on PATH: browser tests are skipped"
-	@test -e bin/mcp -a -e bin/openai -a -e bin/aisdk -a -e bin/agui || echo "no npm on PATH, or no registry: tests with the MCP reference servers and with npm clients are skipped"
+	@test -e bin/mcp -a -e bin/axe -a -e bin/openai -a -e bin/aisdk -a -e bin/agui || echo "no npm on PATH, or no registry: tests with the MCP reference servers, npm clients and axe-core are skipped"
 ifneq ($(T),)
 	@$(gotest) $(race) -v -run '$(T)' $(P)
 else

@@ -189,6 +189,18 @@ func TestAConversationIsBranchedByKeyboard(t *testing.T) {
 	events, _, _ := b.logs["demo-3"].Snapshot()
 	require.Contains(t, bodiesOf(events), event.Body(event.SetProviderConfig{ProviderID: "openai", Model: "gpt-4o"}))
 
+	// Compare the alternatives.
+	tab.Click(`.assistant-message ~ .assistant-message [data-key="compare"]`)
+	tab.Await(`compare.open && document.querySelector("#left-entries").innerText.includes("Lake Constance.") && document.querySelector("#right-entries").innerText.includes("Another answer.")`)
+	require.NotContains(t, tab.Text("#left-entries")[0], "And a lake?", "both have this message")
+	if *screenshots {
+		tab.As(browsertest.Look{Width: 1000, Height: 620})
+		screenshot(tab, "compare")
+		tab.As(browsertest.Look{Width: 1200, Height: 800})
+	}
+	tab.Press(kb.Escape)
+	tab.Await(`!compare.open`)
+
 	// The list shows the conversation once.
 	tab.Await(`document.querySelectorAll("#list > li").length === 2 && document.querySelectorAll("#list .branches a").length === 2`)
 	require.Equal(t, []string{"demo", "release-notes"}, tab.Text("#list > li > a .name"))
@@ -220,17 +232,32 @@ func TestAConversationIsBranchedByKeyboard(t *testing.T) {
 }
 
 func TestAnAlternativeThatArrivesLateIsRevealed(t *testing.T) {
-	b := &branching{logs: map[string]*log{}, forks: []client.Branch{{ContextName: "demo-2", ForkedFrom: "demo:0001"}}}
+	b := &branching{logs: map[string]*log{}, forks: []client.Branch{
+		{ContextName: "demo-2", ForkedFrom: "demo:0001"}, {ContextName: "demo-3", ForkedFrom: "demo:0001"},
+	}}
 	b.add("demo").record(event.SessionStarted{}, event.UserMessage{Content: "Name a river."}, event.AssistantMessage{Content: "The Rhine."})
-	fork := b.add("demo-2")
-	fork.record(event.SessionStarted{}, event.SessionStarted{ForkedFrom: "demo:0001"})
+	for _, fork := range b.forks {
+		b.add(fork.ContextName).record(event.SessionStarted{}, event.SessionStarted{ForkedFrom: "demo:0001"})
+	}
 	w := serve(t, b, gateway.Options{Page: page.Handler()})
 	tab := browsertest.Start(t).Open(w.server.URL + "/#demo")
-	tab.Await(`document.querySelector(".user-message .switch")?.textContent === "‹1/2›"`)
+	tab.Before(`const fetched = window.fetch;
+		let tries = 0;
+		window.fetch = (url, options) => (String(url).endsWith("/branches") && tries++ === 0 ? Promise.reject(new TypeError("lost")) : fetched(url, options))`)
+	tab.Reload()
+	tab.Await(`document.querySelector(".user-message .switch")?.textContent === "‹1/3›"`) // the second try
 	tab.Type(`.user-message [data-key="next"]`, kb.Enter)
 	tab.Await(`location.hash === "#demo-2" && document.querySelector("#entries").innerText.includes("a fork of demo:0001")`)
-	fork.record(event.UserMessage{Content: "Name a sea."})
-	tab.Await(`document.activeElement.closest(".user-message .switch")?.textContent === "‹2/2›"`)
+	b.logs["demo-2"].record(event.UserMessage{Content: "Name a sea."})
+	tab.Await(`document.activeElement.closest(".user-message .switch")?.textContent === "‹2/3›"`)
+
+	// Whoever types in the meantime keeps the focus.
+	tab.Press(kb.Enter)
+	tab.Await(`location.hash === "#demo-3" && document.querySelector("#entries").innerText.includes("a fork of demo:0001")`)
+	tab.Type("#text", "x")
+	b.logs["demo-3"].record(event.UserMessage{Content: "Name a lake."})
+	tab.Await(`document.querySelector(".user-message .switch")?.textContent === "‹3/3›"`)
+	tab.Await(`document.activeElement.id === "text"`)
 }
 
 func bodiesOf(events []event.Event) (bodies []event.Body) {

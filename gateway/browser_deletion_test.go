@@ -15,27 +15,34 @@ import (
 func TestTheDialogDeletesTheContext(t *testing.T) {
 	l := newLog(event.UserMessage{Content: "Hello"})
 	tab := show(t, l)
-	tab.Click("#delete")
-	tab.Await(`deletion.open && document.getElementById("deletion-title").textContent === "Delete demo?"`)
+	ask := func() {
+		tab.Click("#menu-button")
+		tab.Click("#delete")
+		tab.Await(`deletion.open && document.getElementById("deletion-title").textContent === "Delete demo?"`)
+	}
+	ask()
 	if *screenshots {
 		tab.As(browsertest.Look{Width: 800, Height: 520})
 		tab.Screenshot(filepath.Join("..", "docs", "images", "page-deletion.png"))
 	}
-	tab.Click("#deletion [value='']")
+	tab.Click("#deletion [value=cancel]")
 	tab.Await(`!deletion.open`)
 	require.Empty(t, l.asked())
 
 	l.Fail(client.ErrNoWorker)
-	tab.Click("#delete")
+	ask()
 	tab.Click("#deletion-forks")
 	tab.Click("#deletion [value=delete]")
-	tab.Await(`deletion.open && document.getElementById("deletion-error").textContent.startsWith("Not deleted: ")`)
+	tab.Await(`deletion.open && document.querySelector("#deletion [role=alert]").textContent.startsWith("Not deleted: ")`)
 	require.Equal(t, []string{"delete delete"}, l.asked())
 
 	l.Fail(nil)
 	tab.Click("#deletion [value=delete]")
-	tab.Await(`location.hash === "" && !document.body.classList.contains("open")`)
-	require.Equal(t, []string{"delete delete", "delete delete"}, l.asked())
+	tab.Await(`location.hash === "" && !document.body.classList.contains("open") && document.getElementById("deleting-note").textContent === "Deleted."`)
+	require.Equal(t, []string{"2 histories in Temporal", "1 forks", "1 forks kept, with a copy of what they shared"}, tab.Text("#deleting-places li"))
+	require.Equal(t, []string{"delete delete", "delete delete", "deletion"}, l.asked())
+	tab.Click("#deleting [value=cancel]")
+	tab.Await(`!deleting.open`)
 }
 
 func (l *log) asked() []string {

@@ -14,6 +14,11 @@ import (
 
 var screenshots = flag.Bool("screenshots", false, "write docs/images/page-*.png")
 
+// screenshot writes docs/images/page-NAME.png.
+func screenshot(tab *browsertest.Tab, name string) {
+	tab.Screenshot(filepath.Join("..", "docs", "images", "page-"+name+".png"))
+}
+
 func TestScreenshots(t *testing.T) {
 	if !*screenshots {
 		t.Skip("screenshot tests, run with -screenshots")
@@ -79,6 +84,6 @@ func TestScreenshots(t *testing.T) {
 				top = scroller.scrollTop;
 				await new Promise(requestAnimationFrame);
 			}`)
-		tab.Screenshot(filepath.Join("..", "docs", "images", "page-"+name+".png"))
+		screenshot(tab, name)
 	}
 }

@@ -56,8 +56,13 @@ func TestAMessageIsRetriedUntilAcceptedAndRecordedOnce(t *testing.T) {
 	l.mu.Unlock()
 	tab.Type("#text", "And now?\r")
 	tab.Await(`document.querySelector("#outbox .rejected")?.innerText.includes("it is busy")`)
+	rejected := <-tries
+	l.mu.Lock()
+	refuses = false
+	l.mu.Unlock()
 	tab.Click("#outbox button")
-	tab.Await(`document.querySelector("#text").value === "And now?" && !document.querySelector("#outbox li")`)
+	tab.Await(`document.querySelectorAll(".user-message").length === 3 && !document.querySelector("#outbox li")`)
+	require.NotEqual(t, rejected, <-tries, "the gateway remembers that it rejected the key")
 }
 
 func TestAnUnreachableGatewayIsReported(t *testing.T) {
@@ -236,7 +241,7 @@ func TestARejectedMessageIsEditedWithItsFiles(t *testing.T) {
 	tab.Await(`document.querySelector("#outbox .rejected")`)
 	tab.Attach("#picker", fileOf(t, "b.txt", []byte("second")))
 	tab.Type("#text", "and there")
-	tab.Click("#outbox button")
+	tab.Click("#outbox button:last-child")
 	tab.Await(`document.querySelectorAll("#files li").length === 2 && document.querySelector("#text").value === "Look\nand there"`)
 	require.Equal(t, []string{"a.txt", "b.txt"}, tab.Text("#files .name"))
 	tab.Do(`location.hash = "#droid.parser"`)

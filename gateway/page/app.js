@@ -1,31 +1,39 @@
 // The page of the gateway: a list of contexts, and the conversation of the context in
-// the URL fragment, like /#demo.
+// the URL fragment, like /#demo, or /#demo:0007 for a message in it.
 //
 //	contexts.js      the list
+//	search.js        searches it and messages
 //	transcript.js    follows a transcript: a document and its patches
 //	conversation.js  renders it; entry.js and markdown.js create the elements
-//	branches.js      edits messages, regenerates answers, and switches between alternatives
+//	actions.js       copies, retries and sends messages again
+//	branches.js      edits messages, regenerates answers, and switches between alternatives; compare.js compares them
 //	callform.js      the forms on the cards of calls that wait: approvals.js, questions.js
 //	composer.js      the input box; limits.js checks attachments
 //	outbox.js        sends messages
-//	deletion.js      deletes the context
+//	details.js, settings.js, export.js, deletion.js    the menu of the context
 //	dom.js           creates elements; visible.js shows hidden characters
-//	signin.js        signing in and out
-//	request.js, sse.js, backoff.js, money.js, storage.js, theme.js    utilities
+//	signin.js        signing in and out, and roles
+//	request.js, sse.js, backoff.js, money.js, storage.js, copy.js, form.js, theme.js    utilities
 //	lib/             third-party libraries
 
+import { Actions } from "./actions.js";
 import { Branches } from "./branches.js";
 import { selectCalls, waitsFor } from "./callform.js";
-import { request } from "./request.js";
-import { $ } from "./dom.js";
+import { Compare } from "./compare.js";
+import { newKey, request } from "./request.js";
+import { $, h } from "./dom.js";
 import { Composer } from "./composer.js";
-import { Contexts, validName } from "./contexts.js";
+import { Contexts, headline, validName } from "./contexts.js";
 import { Conversation } from "./conversation.js";
 import { Deletion } from "./deletion.js";
+import { Details } from "./details.js";
 import { build } from "./entry.js";
+import { exportEvents, exportMarkdown } from "./export.js";
 import { spending } from "./money.js";
 import { Outbox } from "./outbox.js";
-import { arrive } from "./signin.js";
+import { Search } from "./search.js";
+import { Settings } from "./settings.js";
+import { arrive, may } from "./signin.js";
 import { follow } from "./transcript.js";
 import { visible } from "./visible.js";
 
@@ -34,16 +42,27 @@ await arrive();
 const conversation = new Conversation({
   scroller: $("scroller"), list: $("entries"), toNewest: $("newest"), announcer: $("announcer"),
   rendered: () => showStatus(),
-  controls: (entry) => branches.controls(entry),
+  controls(entry) {
+    const controls = branches.form(entry) ?? [...branches.controls(entry), ...actions.controls(entry)].filter(Boolean);
+    return [controls].flat().length > 0 ? h("div", { class: "controls" }, controls) : null;
+  },
 });
 const branches = new Branches({
   redraw: () => conversation.redraw(),
   reveal: (id, key) => conversation.reveal(shown.findIndex(({ content }) => content.event_id === id), key),
   send: (name, events) => outbox.add(name, events),
   models: () => contexts.models,
+  compare: (choice, name) => compare.open(choice, name),
+});
+const compare = new Compare((name) => headline(contexts.summaryOf(name)));
+const actions = new Actions({
+  redraw: () => conversation.redraw(),
+  send: (events) => outbox.add(current, events),
+  edit: (events) => composer.edit(events),
 });
 const contexts = new Contexts({
   changed: () => {
+    details.show();
     showStatus();
     branches.related(contexts.related(current));
   },
@@ -58,30 +77,36 @@ const composer = new Composer((events) => {
 const deletion = new Deletion({
   started(name) {
     composer.forget(name);
+    contexts.remove(name);
     if (name === current) location.hash = "";
     contexts.refresh();
   },
 });
+const details = new Details(contexts, (text) => showError("details", text));
+const settings = new Settings(() => shown);
+new Search(contexts);
 
 // The Stop button is hidden after IDLE_DELAY ms without an answer, so that it does not
 // flicker between an interrupted answer and the next one.
 const IDLE_DELAY = 150;
 
 let current; // the selected context
+let sought; // the number of the event of a message to mark when it is shown; undefined: none
 let shown = []; // its entries
 let following; // the AbortController of its stream
 let idleTimer;
 
 function open() {
-  const name = location.hash.slice(1); // names need no URL encoding
-  if (name === current) return;
+  const [name, at] = location.hash.slice(1).split(":"); // names need no URL encoding
+  sought = Number(at) || undefined;
+  conversation.unmark();
+  if (name === current) return mark();
   following?.abort();
   clearTimeout(idleTimer);
   following = new AbortController();
   current = validName(name) ? name : undefined;
   document.title = current ? `${current} · Chronicle` : "Chronicle";
   document.body.classList.toggle("open", Boolean(current));
-  $("name").textContent = current ?? "";
   $("budget").textContent = "";
   $("empty").hidden = true;
   selectCalls(current);
@@ -92,7 +117,11 @@ function open() {
   showWaiting([]);
   showError("stream", "");
   showError("stop", "");
+  showError("details", "");
   contexts.select(current);
+  details.select(current);
+  settings.select(current);
+  compare.select();
   composer.select(current);
   outbox.select(current);
   deletion.select(current);
@@ -100,22 +129,37 @@ function open() {
   if (!current) return;
   follow(current, viewer, following.signal);
   // On a phone the keyboard would cover the conversation.
-  if (!matchMedia("(pointer: coarse)").matches) $("text").focus();
+  if (!matchMedia("(pointer: coarse)").matches && may("write")) $("text").focus();
+}
+
+// mark shows the message that the address names.
+function mark() {
+  if (sought === undefined) return;
+  const index = shown.findIndex(({ content: { event_id: id } }) => id && Number(id.slice(id.lastIndexOf(":") + 1)) === sought);
+  if (index < 0) return;
+  sought = undefined;
+  conversation.mark(index);
 }
 
 const viewer = {
   replaced(entries) {
+    shown = entries;
     showEmpty(entries);
     conversation.replace(entries, { keepPosition: true });
     showWaiting(entries);
-    showBranches(entries);
+    branches.update(entries);
+    actions.update(entries, isAnswering());
+    mark();
   },
   changed(entries, changes) {
+    shown = entries;
     showEmpty(entries);
     conversation.changed(entries, changes);
     if (changes.every(({ kind }) => kind === "text")) return;
     showWaiting(entries);
-    showBranches(entries);
+    branches.update(entries);
+    actions.update(entries, isAnswering());
+    mark();
   },
   statusChanged(streamed) {
     clearTimeout(idleTimer);
@@ -133,11 +177,6 @@ const viewer = {
     showError("stream", connectionError(yes, reason));
   },
 };
-
-function showBranches(entries) {
-  shown = entries;
-  branches.update(entries);
-}
 
 let isEmpty = true; // the log
 let storedCount = 0;
@@ -168,7 +207,7 @@ function connectionError(connected, reason) {
   return navigator.onLine ? `Not connected: ${reason}. Retrying…` : "Offline. Messages are sent when the network is back.";
 }
 
-const errors = { stream: "", list: "", stop: "" };
+const errors = { stream: "", list: "", stop: "", details: "" };
 
 // showError shows an error above the conversation; "" clears it.
 function showError(source, text) {
@@ -199,16 +238,21 @@ function showWaiting(entries) {
 
 let shownStatus = "";
 
+// isAnswering reports whether an answer runs, according to the stream.
+function isAnswering() {
+  const known = contexts.statusOf(current);
+  return known === "waiting" || known === "answering" || (known !== "closed" && conversation.streaming);
+}
+
 function showStatus() {
-  const known = contexts.statusOf(current) ?? "";
-  const isAnswering = known === "waiting" || (known !== "closed" && conversation.streaming);
-  const status = isAnswering ? "answering" : known;
+  const status = isAnswering() ? "answering" : contexts.statusOf(current) ?? "";
   const text = isUnattended ? "waiting for a worker" : status === "answering" && waiting.length > 0 ? waitingFor() : status;
   if ($("status").textContent !== text) $("status").textContent = text;
   $("status").classList.toggle("unattended", isUnattended);
   if (status === shownStatus) return;
   if (shownStatus === "answering") contexts.refresh();
   shownStatus = status;
+  actions.update(shown, isAnswering());
   $("status").className = status;
   $("status").classList.toggle("unattended", isUnattended);
   $("stop").hidden = status !== "answering";
@@ -227,15 +271,29 @@ async function stop() {
   $("stop").disabled = false;
 }
 
+function begin() {
+  if (!may("write")) return;
+  $("search").value = "";
+  location.hash = `chat-${newKey().slice(0, 8)}`;
+}
+
+$("new").addEventListener("click", begin);
+$("begin").addEventListener("click", begin);
+$("export-markdown").addEventListener("click", () => exportMarkdown(current, shown));
+$("export-events").addEventListener("click", async () => {
+  showError("details", "");
+  await exportEvents(current).catch((error) => showError("details", `Not exported: ${error.message}`));
+});
 $("stop").addEventListener("click", stop);
 $("waiting").lastChild.addEventListener("click", () => conversation.reveal(waiting[0].index));
 addEventListener("hashchange", open);
 addEventListener("keydown", (event) => {
-  const typing = event.target.closest?.("input, textarea, select");
-  if (event.key === "Escape" && !$("stop").hidden && event.target !== $("search") && !$("deletion").open) stop();
-  else if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey) {
-    event.preventDefault();
-    $("search").focus();
-  }
+  if (document.querySelector("dialog[open], :popover-open")) return;
+  if (event.key === "Escape" && !$("stop").hidden && event.target !== $("search") && may("write")) stop();
+  const isTyping = event.target.closest?.("input, textarea, select");
+  const command = { "/": () => $("search").focus(), n: begin, "?": () => $("keys").showModal() }[event.key];
+  if (!command || isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
+  event.preventDefault();
+  command();
 });
 open();

@@ -1,8 +1,10 @@
 // The branches of a conversation: alternatives to a message, editing one's own, and asking again for an answer.
 // Each is another context, a fork of this one.
 
+import { Backoff } from "./backoff.js";
 import { $, h } from "./dom.js";
 import { Problem, request } from "./request.js";
+import { may } from "./signin.js";
 import { visible } from "./visible.js";
 
 const counter = (id) => Number(id.slice(id.lastIndexOf(":") + 1));
@@ -16,12 +18,15 @@ export class Branches {
   #isAvailable = true; // the gateway has a blob store
   #drafts = new Map(); // { text, provider, model, current, error, isSending } of open forms, by event
   #target; // { name, after, key }: the control to reveal when a context is shown; undefined: none
+  #loading; // the AbortController of retries
   #options;
 
   // options: redraw() updates the controls of all messages; reveal(id, key) shows a message and focuses its control;
-  // send(name, events) sends a message; models() returns known models.
+  // send(name, events) sends a message; models() returns known models; compare(choice, name) shows two alternatives.
   constructor(options) {
     this.#options = options;
+    // Whoever goes on does not want the focus elsewhere. A click that sets a target comes after these events.
+    for (const type of ["keydown", "pointerdown"]) addEventListener(type, () => (this.#target = undefined), { capture: true });
   }
 
   // select loads the branches of another context.
@@ -32,6 +37,8 @@ export class Branches {
     this.#places = new Map();
     this.#drafts.clear();
     this.#known = undefined;
+    if (this.#target?.name !== name) this.#target = undefined;
+    this.#loading?.abort();
     if (name) this.#load();
   }
 
@@ -42,17 +49,25 @@ export class Branches {
     this.#known = known;
   }
 
+  // #load retries until the gateway gives an answer.
   async #load() {
-    const name = this.#name;
-    try {
-      const response = await request(`contexts/${encodeURIComponent(name)}/branches`);
-      const { choices } = await response.json();
-      if (name === this.#name) this.#choices = choices;
-    } catch (error) {
-      this.#isAvailable = !(error instanceof Problem && error.status === 501);
-      this.#options.redraw();
+    this.#loading?.abort();
+    const { signal } = (this.#loading = new AbortController());
+    const backoff = new Backoff(signal);
+    while (!signal.aborted) {
+      try {
+        const response = await request(`contexts/${encodeURIComponent(this.#name)}/branches`, { signal });
+        this.#choices = (await response.json()).choices;
+        this.update(this.#entries);
+        return;
+      } catch (error) {
+        if (signal.aborted) return;
+        this.#isAvailable = !(error instanceof Problem && error.status === 501);
+        if (!this.#isAvailable) this.#options.redraw();
+        if (error instanceof Problem && (!error.temporary || !this.#isAvailable)) return;
+      }
+      await backoff.wait();
     }
-    if (name === this.#name) this.update(this.#entries);
   }
 
   // update finds the messages with alternatives.
@@ -76,18 +91,23 @@ export class Branches {
     }
   }
 
-  // controls returns the controls of a message, or null.
-  controls({ content: { event_id: id, entry_type: { type }, content } }) {
-    if (!id || !this.#isAvailable) return null;
+  // form returns the open form of a message, or undefined.
+  form({ content: { event_id: id, entry_type: { type } } }) {
     const draft = this.#drafts.get(id);
-    const isOwn = type === "user_message";
-    if (draft) return h("div", { class: "controls" }, isOwn ? this.#editForm(id, draft) : this.#modelForm(id, draft));
+    return draft && (type === "user_message" ? this.#editForm(id, draft) : this.#modelForm(id, draft));
+  }
+
+  // controls returns the controls of a message.
+  controls({ content: { event_id: id, entry_type: { type }, content } }) {
+    if (!id || !this.#isAvailable) return [];
     const choice = this.#places.get(id);
-    return h("div", { class: "controls" },
+    return [
       choice && this.#switch(choice),
-      isOwn
+      choice && h("button", { type: "button", class: "quiet", "data-key": "compare", onclick: () => this.#options.compare(choice, this.#name) }, "Compare"),
+      may("write") && (type === "user_message"
         ? h("button", { type: "button", class: "quiet", "data-key": "edit-message", onclick: () => this.#open(id, { text: content }, "text") }, "Edit")
-        : h("button", { type: "button", class: "quiet", "data-key": "regenerate", onclick: () => this.#openModel(id) }, "Regenerate"));
+        : h("button", { type: "button", class: "quiet", "data-key": "regenerate", onclick: () => this.#openModel(id) }, "Regenerate")),
+    ];
   }
 
   #switch({ after, contexts }) {

@@ -3,6 +3,7 @@
 
 import { h } from "./dom.js";
 import { newKey, send } from "./request.js";
+import { may } from "./signin.js";
 
 // by context and tool call: { mode, error, invalid, isTouched, isSending, isSent, outcome, key, body, form, show }
 // and the values of fields
@@ -13,11 +14,11 @@ export function selectCalls(context) {
   name = context;
 }
 
-// waitsFor returns what this page can give to an item that waits: "approval", "answer", or undefined.
+// waitsFor returns what the user can give to an item that waits: "approval", "answer", or undefined.
 export function waitsFor({ content: { entry_type: type } }) {
   if (type.type !== "tool_use" || !type.tool_call_id) return undefined;
-  if (type.status === "pending_approval" && type.approval) return "approval";
-  if (type.status === "pending_client" && type.question) return "answer";
+  if (type.status === "pending_approval" && type.approval) return may("approve") ? "approval" : undefined;
+  if (type.status === "pending_client" && type.question) return may("write") ? "answer" : undefined;
   return undefined;
 }
 

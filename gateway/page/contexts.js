@@ -1,46 +1,52 @@
-// The list of contexts, refreshed while the page is visible.
+// The list of contexts, most recently active first, refreshed while the page is visible.
 
 import { request } from "./request.js";
 import { $, h } from "./dom.js";
 import { visible } from "./visible.js";
 
 const REFRESH_MS = 2000;
-
-// The list grows by PAGE up to MAX contexts.
 const PAGE = 100;
-const MAX = 1000;
+
+// Within NEAR pixels of the end of the list, older contexts are loaded.
+const NEAR = 600;
 
 export const validName = (name) => /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/.test(name);
 
+// headline returns what a list shows first of a context.
+export const headline = ({ contextName, title, preview }) => title || preview || contextName;
+
 export class Contexts {
+  #listed = []; // summaries, in the order of the list
+  #next; // the path of the page after them; undefined: none
   #items = new Map(); // elements by name
-  #limit = PAGE;
+  #described = new WeakMap(); // { summary, status, branches } that an element shows
   #timer;
   #requests = 0;
+  #isLoadingOlder = false;
   #changed;
   #connected;
+  #selected;
   #summaries = new Map(); // by name, also those outside the search
   #streamed = {}; // { name, status, since } from the stream of the selected context
   #waiting; // the name of the selected context if a call waits for a person
 
-  // changed is called after an update; connected(yes, reason) reports whether Temporal
-  // provides the list.
+  // changed is called after an update; connected(yes, reason) reports whether the gateway provides the list.
   constructor({ changed, connected }) {
     this.#changed = changed;
     this.#connected = connected;
-    $("search").addEventListener("input", () => this.refresh());
-    $("find").addEventListener("submit", (event) => {
-      event.preventDefault();
-      const name = $("search").value.trim();
-      if (validName(name)) location.hash = name;
+    $("search").addEventListener("input", () => this.#restart());
+    $("archived").addEventListener("click", () => {
+      $("archived").ariaPressed = String(!this.#isArchive);
+      this.#restart();
     });
-    $("more").addEventListener("click", () => {
-      this.#limit = Math.min(MAX, this.#limit + PAGE);
-      this.refresh();
-    });
+    $("rows").addEventListener("scroll", () => this.#loadOlder(), { passive: true });
     $("contexts").addEventListener("keydown", (event) => this.#moveFocus(event));
     document.addEventListener("visibilitychange", () => this.refresh());
     this.refresh();
+  }
+
+  get #isArchive() {
+    return $("archived").ariaPressed === "true";
   }
 
   // The stream is newer than the list, but only the list reports a terminated session. Such a session
@@ -49,6 +55,11 @@ export class Contexts {
     const listed = this.#summaries.get(name);
     const isStreamed = this.#streamed.name === name && !(Date.parse(listed?.closedAt) > Date.parse(this.#streamed.since));
     return isStreamed ? this.#streamed.status : listed?.status;
+  }
+
+  // summaryOf returns the summary of a context, which has only a name until it was listed.
+  summaryOf(name) {
+    return this.#summaries.get(name) ?? { contextName: name };
   }
 
   // setStreamed sets the { status, since } from the stream of the selected context, or
@@ -68,7 +79,31 @@ export class Contexts {
 
   select(name) {
     this.#streamed = {};
-    this.#mark(name);
+    this.#selected = name;
+    this.#mark();
+    if (name && !this.#summaries.has(name)) this.#learn(name);
+  }
+
+  // #learn reads the summary of a context that is not among the first of the list, or archived.
+  async #learn(name) {
+    for (const archived of [false, true]) {
+      await this.#read(`contexts?${new URLSearchParams({ q: name, archived, limit: PAGE })}`).catch(() => undefined);
+      if (this.#summaries.has(name)) break;
+    }
+    this.#changed();
+  }
+
+  // update changes the summary of a context until the list is loaded again.
+  update(name, changes) {
+    this.#summaries.set(name, { ...this.summaryOf(name), ...changes });
+    this.#describe(name);
+    this.#changed();
+  }
+
+  // remove removes a context that was archived or deleted, until the list has it again.
+  remove(name) {
+    this.#listed = this.#listed.filter(({ contextName }) => contextName !== name);
+    this.#show();
   }
 
   // related returns the listed contexts of the conversation of a context.
@@ -87,27 +122,33 @@ export class Contexts {
   }
 
   // #mark marks the selected context, and shows the branches of its conversation only.
-  #mark(name) {
-    for (const [other, item] of this.#items) {
-      if (other === name) item.firstChild.setAttribute("aria-current", "page");
+  #mark() {
+    for (const [name, item] of this.#items) {
+      if (name === this.#selected) item.firstChild.setAttribute("aria-current", "page");
       else item.firstChild.removeAttribute("aria-current");
-      const branches = item.querySelector("ul");
-      if (branches) branches.hidden = this.#rootOf(name) !== this.#rootOf(other);
+      const [, branches] = item.children;
+      if (branches) branches.hidden = this.#rootOf(this.#selected) !== this.#rootOf(name);
     }
   }
 
-  // refresh loads the list now and every REFRESH_MS.
+  #restart() {
+    this.#listed = [];
+    $("rows").scrollTop = 0;
+    this.refresh();
+  }
+
+  // refresh loads the newest page now and every REFRESH_MS.
   async refresh() {
     clearTimeout(this.#timer);
     if (document.hidden) return;
     const number = ++this.#requests;
     try {
-      const query = new URLSearchParams({ q: $("search").value.trim(), limit: this.#limit });
-      const response = await request(`contexts?${query}`);
-      const page = await response.json();
+      const query = new URLSearchParams({ q: $("search").value.trim(), limit: PAGE, ...(this.#isArchive ? { archived: true } : {}) });
+      const page = await this.#read(`contexts?${query}`);
       if (number === this.#requests) {
         this.#connected(true);
-        this.#show(page);
+        this.#merge(page);
+        this.#show();
       }
     } catch (error) {
       if (number === this.#requests) {
@@ -118,20 +159,51 @@ export class Contexts {
     if (number === this.#requests) this.#timer = setTimeout(() => this.refresh(), REFRESH_MS);
   }
 
+  async #read(path) {
+    const response = await request(path);
+    const page = await response.json();
+    for (const summary of page.contexts) this.#summaries.set(summary.contextName, summary);
+    return page;
+  }
+
+  // #merge puts the newest page before the older contexts. If more contexts than one page changed in the meantime, there
+  // is a gap between them, and the list begins again.
+  #merge({ contexts, next }) {
+    const last = contexts.at(-1);
+    const names = new Set(contexts.map(({ contextName }) => contextName));
+    const older = next && this.#listed.length > 0 && !isOlder(this.#listed[0], last)
+      ? this.#listed.filter((summary) => isOlder(summary, last) && !names.has(summary.contextName))
+      : [];
+    this.#listed = [...contexts, ...older];
+    if (older.length === 0) this.#next = next;
+  }
+
+  async #loadOlder() {
+    const { scrollTop, scrollHeight, clientHeight } = $("rows");
+    if (!this.#next || this.#isLoadingOlder || clientHeight === 0 || scrollHeight - scrollTop - clientHeight > NEAR) return;
+    this.#isLoadingOlder = true;
+    const path = this.#next;
+    const page = await this.#read(path.replace(/^\//, "")).catch(() => undefined); // refresh reports the error
+    this.#isLoadingOlder = false;
+    if (!page || path !== this.#next) return;
+    const names = new Set(this.#listed.map(({ contextName }) => contextName));
+    this.#listed.push(...page.contexts.filter(({ contextName }) => !names.has(contextName)));
+    this.#next = page.next;
+    this.#show();
+  }
+
   // A conversation is one item, with its branches inside, at the place of the first of them. The first one stands for a
   // root that is not listed, for example because it is deleted.
-  #show({ contexts, next }) {
+  #show() {
     const before = this.#items;
     const conversations = new Map(); // names of listed contexts, by root
-    for (const summary of contexts) {
-      const { contextName: name, root = name } = summary;
-      this.#summaries.set(name, summary);
+    for (const { contextName: name, root = name } of this.#listed) {
       if (conversations.has(root)) conversations.get(root).push(name);
       else conversations.set(root, [name]);
     }
     this.#items = new Map();
     const itemOf = (name) => {
-      const item = before.get(name) ?? h("li", null, h("a", { href: `#${name}` }, h("span", { class: "name" }, name), h("span", { class: "details", dir: "ltr" })));
+      const item = before.get(name) ?? row(name);
       this.#items.set(name, item);
       return item;
     };
@@ -147,40 +219,82 @@ export class Contexts {
       } else inside?.remove();
       return item;
     }));
-    this.#mark(location.hash.slice(1));
+    this.#mark();
     for (const name of this.#items.keys()) this.#describe(name);
+    const isFound = this.#listed.length > 0;
     const query = $("search").value.trim();
-    $("more").hidden = !next || this.#limit >= MAX;
-    showNote(contexts.length > 0 ? "" : query ? "No matching contexts." : "No contexts yet.");
+    showNote(isFound ? "" : query ? "No matching contexts." : this.#isArchive ? "Nothing is archived." : "No contexts yet.");
     $("find-hint").hidden = !query || this.#items.has(query);
-    $("find-hint").textContent = validName(query)
-      ? `Enter creates “${query}”`
-      : "Names use letters, digits, dots, dashes and underscores, and start with a letter or digit.";
+    $("find-hint").textContent = !validName(query)
+      ? "Names use letters, digits, dots, dashes and underscores, and start with a letter or digit."
+      : isFound ? "" : `Enter creates “${query}”`;
     this.#changed();
+    this.#loadOlder();
+  }
+
+  // first returns the address of the context that has the text of the search as its name, or of the first in the list.
+  get first() {
+    const name = $("search").value.trim();
+    return this.#items.has(name) ? `#${name}` : $("list").querySelector("a")?.hash;
   }
 
   #describe(name) {
     const item = this.#items.get(name);
     if (!item) return;
+    const summary = this.#summaries.get(name);
     const known = this.statusOf(name);
     const status = known === "answering" && this.#waiting === name ? "waiting" : known;
-    const branches = item.querySelector("ul")?.childElementCount;
-    const text = visible([
-      status, this.#summaries.get(name).model, branches && `${branches} branch${branches === 1 ? "" : "es"}`,
-    ].filter(Boolean).join(" · "));
-    item.firstChild.className = status ?? "";
-    const details = item.querySelector(".details");
-    if (details.textContent !== text) details.textContent = text;
-    item.firstChild.setAttribute("aria-busy", status === "answering");
+    const branches = item.children[1]?.childElementCount;
+    const before = this.#described.get(item);
+    if (before?.summary === summary && before.status === status && before.branches === branches) return;
+    this.#described.set(item, { summary, status, branches });
+    const title = headline(summary);
+    const [link] = item.children;
+    link.className = status ?? "";
+    link.setAttribute("aria-busy", status === "answering");
+    const texts = {
+      ".name": title,
+      "time": when(summary.lastActiveAt),
+      ".preview": summary.title ? summary.preview : "",
+      ".details": [
+        status, title !== name && name, summary.model, branches && `${branches} branch${branches === 1 ? "" : "es"}`,
+        ...Object.entries(summary.labels ?? {}).map((label) => label.join("=")),
+      ].filter(Boolean).join(" · "),
+    };
+    for (const [part, text = ""] of Object.entries(texts)) {
+      const element = link.querySelector(part);
+      if (element.textContent !== visible(text)) element.textContent = visible(text);
+    }
   }
 
   #moveFocus(event) {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (!step) return;
-    const stops = [$("search"), ...$("list").querySelectorAll("a:not([hidden] a)")];
+    const stops = [$("search"), ...$("rows").querySelectorAll("a:not([hidden] a)")];
     stops[stops.indexOf(document.activeElement) + step]?.focus();
     event.preventDefault();
   }
+}
+
+function row(name) {
+  return h("li", null, h("a", { href: `#${name}` },
+    h("span", { class: "name", dir: "auto" }), h("time"), h("span", { class: "preview", dir: "auto" }), h("span", { class: "details", dir: "ltr" })));
+}
+
+// isOlder reports whether a context is below another one in the list.
+function isOlder(a, b) {
+  const [atA, atB] = [a, b].map(({ lastActiveAt }) => Date.parse(lastActiveAt));
+  return atA < atB || (atA === atB && a.contextName > b.contextName);
+}
+
+// when returns the time of today, the day of this year, or else the month.
+export function when(timestamp) {
+  if (!timestamp) return "";
+  const at = new Date(timestamp);
+  const now = new Date();
+  if (at.toDateString() === now.toDateString()) return at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+  const isThisYear = at.getFullYear() === now.getFullYear();
+  return at.toLocaleDateString([], isThisYear ? { day: "numeric", month: "short" } : { month: "short", year: "numeric" });
 }
 
 function showNote(text) {

@@ -24,7 +24,7 @@ export class Conversation {
   #top = 0;
 
   // Screen readers read a complete answer from announcer. rendered is called after every
-  // update. controls returns the controls of an entry, or null.
+  // update. controls returns the element with the controls of an entry, or null.
   constructor({ scroller, list, toNewest, announcer, rendered, controls }) {
     this.#scroller = scroller;
     this.#list = list;
@@ -82,11 +82,33 @@ export class Conversation {
 
   // reveal shows an entry and puts the focus on a control, by default the first one.
   reveal(index, key) {
-    while (index < this.#first) this.#addOlder();
-    if (this.#frameRequested) this.#render();
-    const { element } = this.#slots[index - this.#first];
+    const element = this.#elementOf(index);
     element.scrollIntoView({ block: "nearest" });
     element.querySelector(key ? `[data-key="${key}"]` : "textarea, select, button, summary")?.focus();
+  }
+
+  // mark shows an entry, and marks it until another one is marked.
+  mark(index) {
+    this.#atEnd = false;
+    const element = this.#elementOf(index);
+    this.unmark();
+    element.classList.add("marked");
+    element.scrollIntoView({ block: "center" });
+    // The entries above have their height only when they are visible.
+    requestAnimationFrame(() => element.scrollIntoView({ block: "center" }));
+  }
+
+  unmark() {
+    this.#list.querySelector(".marked")?.classList.remove("marked");
+  }
+
+  #elementOf(index) {
+    if (index < this.#first) {
+      this.#atEnd = false; // at the end, old entries are dropped
+      this.#addOlder(this.#first - index);
+    }
+    if (this.#frameRequested) this.#render();
+    return this.#slots[index - this.#first].element;
   }
 
   // redraw updates the controls of entries.
@@ -169,8 +191,8 @@ export class Conversation {
   }
 
   // addOlder adds entries above without moving the visible ones.
-  #addOlder() {
-    const count = Math.min(WINDOW, this.#first);
+  #addOlder(least = 0) {
+    const count = Math.min(Math.max(WINDOW, least), this.#first);
     const anchor = this.#slots[0]?.element;
     const before = anchor?.getBoundingClientRect().top;
     this.#first -= count;

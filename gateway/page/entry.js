@@ -1,5 +1,6 @@
 // Creates the elements of entries. reducer/transcript defines their types.
 
+import { rejectedMessage } from "./actions.js";
 import { approvalForm } from "./approvals.js";
 import { lostNote, waitsFor } from "./callform.js";
 import { h, message } from "./dom.js";
@@ -9,18 +10,18 @@ import { asked, questionForm } from "./questions.js";
 import { visible } from "./visible.js";
 
 // build returns { element, streaming } for an item of a transcript. streaming is the
-// StreamingMarkdown of an entry that streams.
-export function build({ content: entry }) {
+// StreamingMarkdown of an entry that streams. A read-only entry has no forms.
+export function build({ content: entry }, { isReadOnly = false } = {}) {
   const type = entry.entry_type.type;
-  const parts = partsOf(entry, views[type] ?? views.system_message);
+  const parts = partsOf(entry, views[type] ?? views.system_message, isReadOnly);
   const names = ["entry", type.replaceAll("_", "-"), parts.streaming && "streaming", parts.class];
   return { element: h("li", { class: names.filter(Boolean).join(" ") }, parts.children), streaming: parts.streaming };
 }
 
 // partsOf shows the JSON of an entry that its view cannot show, so that one entry does not hide the others.
-function partsOf(entry, view) {
+function partsOf(entry, view, isReadOnly) {
   try {
-    return view(entry);
+    return view(entry, isReadOnly);
   } catch (error) {
     return { class: "warning", children: [h("details", null, h("summary", null, `This entry cannot be shown: ${error.message}`), output(entry))] };
   }
@@ -30,7 +31,7 @@ const views = {
   user_message: (entry) => ({
     children: [
       h("div", { class: "bubble" },
-        entry.content && h("div", { class: "plain", dir: "auto" }, message(entry.content)),
+        entry.content && folded(h("div", { class: "plain", dir: "auto" }, message(entry.content)), entry.content),
         entry.attachments?.length && h("ul", { class: "attachments" }, entry.attachments.map(attachment))),
       time(entry, "You"),
     ],
@@ -51,11 +52,18 @@ const views = {
     if (subtype === "prompt") {
       return { children: [h("details", null, h("summary", null, "System prompt"), h("div", { class: "plain", dir: "auto" }, message(entry.content)))] };
     }
-    if ((subtype === "hook" || subtype === "compacted") && entry.content.includes("\n")) {
+    if (["hook", "compacted", "rejected"].includes(subtype) && !rejectedMessage(entry) && entry.content.includes("\n")) {
       const [did, ...changes] = entry.content.split("\n");
-      return { children: [h("details", null, h("summary", { dir: "auto" }, did), h("div", { class: "plain", dir: "auto" }, message(changes.join("\n")))), time(entry)] };
+      return { class: level === "warning" && "warning", children: [h("details", null, h("summary", { dir: "auto" }, did), h("div", { class: "plain", dir: "auto" }, message(changes.join("\n")))), time(entry)] };
     }
     const line = output(entry.metadata?.line); // malformed input of an agent
+    const rejected = rejectedMessage(entry);
+    if (rejected) {
+      return {
+        class: "rejected-message",
+        children: [h("p", { dir: "auto" }, entry.content.split("\n", 1)[0]), h("div", { class: "bubble plain", dir: "auto" }, message(rejected.content)), time(entry)],
+      };
+    }
     return {
       class: level === "warning" && "warning",
       children: [line ? h("details", null, h("summary", { dir: "auto" }, entry.content), line) : h("p", { dir: "auto" }, entry.content), time(entry)],
@@ -86,15 +94,15 @@ const views = {
     return { children: [h("p", null, figures.length > 0 ? figures : content)] };
   },
 
-  tool_use: (entry) => {
+  tool_use: (entry, isReadOnly) => {
     const { tool_name: name, status, duration_ms: ms, approval, action_type: action = { action: "other" } } = entry.entry_type;
     const { verb, target, body } = (actions[action.action] ?? actions.other)(action, entry, name);
-    const waits = waitsFor({ content: entry });
+    const waits = isReadOnly ? undefined : waitsFor({ content: entry });
     const parts = {
       approval: () => [labelled("Arguments", output(approval.arguments) ?? h("p", { class: "note" }, "none")), approvalForm(entry.entry_type)],
       answer: () => [...asked(entry.entry_type.question, output), questionForm(entry.entry_type)],
     }[waits]?.() ?? [body].flat().filter(Boolean);
-    const lost = !waits && lostNote(entry.entry_type.tool_call_id);
+    const lost = !waits && !isReadOnly && lostNote(entry.entry_type.tool_call_id);
     if (lost) parts.push(lost);
     const exit = action.action === "command_run" ? action.result?.exit_status : undefined;
     const line = [
@@ -132,6 +140,21 @@ const adviceByKind = {
   refused_by_hook: "Change the message: a hook of the operator refuses it or its answer.",
   hook_failed: "Try again later. If it fails again, the operator of the worker must repair the hook.",
 };
+
+// A message of more than LONG characters or LINES lines is folded.
+const LONG = 2000;
+const LINES = 24;
+
+function folded(element, text) {
+  if (text.length <= LONG && text.split("\n", LINES + 1).length <= LINES) return element;
+  element.classList.add("folded");
+  const button = h("button", { type: "button", class: "quiet fold", "aria-expanded": "false", onclick: () => {
+    const isFolded = element.classList.toggle("folded");
+    button.textContent = isFolded ? "Show all" : "Show less";
+    button.setAttribute("aria-expanded", String(!isFolded));
+  } }, "Show all");
+  return [element, button];
+}
 
 function prose({ content, chunks }) {
   const text = h("div", { class: "prose" });

@@ -3,6 +3,7 @@
 
 import { Marked } from "./lib/marked/marked.esm.js";
 import DOMPurify from "./lib/dompurify/purify.es.mjs";
+import { copyButton } from "./copy.js";
 import { h } from "./dom.js";
 
 const entities = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
@@ -44,7 +45,17 @@ export function render(text) {
     wrapper.append(table);
   }
   for (const block of fragment.children) if (block.localName !== "pre") block.dir = "auto"; // of its first word
+  for (const pre of fragment.querySelectorAll("pre")) {
+    const wrapper = codeBlock();
+    pre.replaceWith(wrapper);
+    wrapper.append(pre);
+  }
   return fragment;
+}
+
+function codeBlock(...children) {
+  const block = h("div", { class: "code-block" }, copyButton("Copy code", () => block.querySelector("code").textContent), children);
+  return block;
 }
 
 // A streaming block is split at LIMIT characters, which bounds the cost of a delta.
@@ -103,7 +114,7 @@ export class StreamingMarkdown {
       this.#endBlock();
       this.#fence = fence;
       this.#lastLine = document.createTextNode("");
-      this.#blockElement.before(h("pre", null, h("code", null, this.#lastLine)));
+      this.#blockElement.before(codeBlock(h("pre", null, h("code", null, this.#lastLine))));
     } else if (line.trim() === "" || this.#block.length > LIMIT) {
       this.#block += line + "\n";
       this.#endBlock();

@@ -74,13 +74,20 @@ export class Outbox {
     const messages = this.#messages.filter((m) => m.name === this.#name);
     $("outbox").replaceChildren(...messages.map((message) =>
       h("li", { class: message.rejected ? "rejected" : message.error ? "retrying" : "" },
-        h("span", { class: "text", dir: "auto" }, textOf(message.events.at(-1).content)),
+        h("span", { class: "text", dir: "auto" }, textOf(message.events.at(-1).content ?? "Retry")),
         h("span", { class: "state" }, message.rejected ? message.error : message.error ? `${message.error}; retrying` : "sending"),
-        message.rejected && h("button", { type: "button", class: "quiet", onclick: () => this.#editAgain(message) }, "Edit"))));
+        message.rejected && h("button", { type: "button", class: "quiet", onclick: () => this.#sendAgain(message) }, "Send again"),
+        message.rejected && h("button", { type: "button", class: "quiet", onclick: () => this.#editAgain(message) }, message.events.at(-1).content ? "Edit" : "Remove"))));
+  }
+
+  // The key of a rejected message would have the same answer.
+  #sendAgain(message) {
+    this.#remove(message);
+    this.add(message.name, message.events);
   }
 
   #editAgain(message) {
     this.#remove(message);
-    this.#edit(message.events);
+    if (message.events.at(-1).content) this.#edit(message.events);
   }
 }

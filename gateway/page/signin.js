@@ -12,7 +12,13 @@ const FAILURES = {
   unavailable: "The provider does not respond. Please try again later.",
 };
 
+const ROLES = ["read", "write", "approve", "admin"];
+
 let ways = [];
+let roles = ROLES;
+
+// may reports whether the person has a role. Elements with data-role show only to those who have it.
+export const may = (role) => roles.includes(role) || roles.includes("admin");
 
 // arrive resolves when the person may use the page, and forgets what another person left in this tab.
 export async function arrive() {
@@ -26,6 +32,8 @@ export async function arrive() {
   const person = who.subject && visible([who.subject, who.tenant].filter(Boolean).join(" · "));
   if (load("person") !== person) clear();
   store("person", person);
+  if (who.subject) roles = who.roles ?? [];
+  for (const role of ROLES) document.body.classList.toggle(`cannot-${role}`, !may(role));
   $("person").hidden = !person;
   $("person-name").textContent = person ?? "";
   $("sign-out").hidden = !who.session;

@@ -28,7 +28,7 @@ const LONG = /\d[\d.]{15}|\d[eE]/;
 
 // parse keeps the digits of numbers for display: JSON.stringify writes them as they were. Browsers
 // without JSON.rawJSON round them.
-function parse(text) {
+export function parse(text) {
   if (!JSON.rawJSON || !LONG.test(text)) return JSON.parse(text);
   return JSON.parse(text, (_, value, { source }) =>
     typeof value === "number" && String(value) !== source ? JSON.rawJSON(source) : value);
