@@ -54,8 +54,8 @@ func (c *Context) createKeyed(ctx context.Context, o BranchOptions, named *Conte
 		if err != nil {
 			return nil, err
 		}
-		origin.Claim = archive.ClaimName(o.Key, n)
-		claim, err := c.client.options.Archive.ClaimFork(ctx, origin, archive.Claim{ContextName: fork.name, Request: request})
+		origin.Claim = archive.ClaimName(c.name, o.Key, n)
+		claim, err := c.client.options.Archive.ClaimFork(ctx, origin.Claim, archive.Claim{ContextName: fork.name, Request: request})
 		if err == nil && claim.Request != request {
 			err = ErrKeyReused
 		}

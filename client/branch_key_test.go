@@ -61,6 +61,22 @@ func TestAKeyIdentifiesABranch(t *testing.T) {
 	require.NotEqual(t, created.Receipt.ClientEventIDs, again.Receipt.ClientEventIDs)
 }
 
+// The two points have different origins.
+func TestAKeyOfAForkIsNotReused(t *testing.T) {
+	a := newConversation(t)
+	_, err := a.open(t, "demo").Branch(t.Context(), client.BranchOptions{At: "demo:0003", Name: "mine"})
+	require.NoError(t, err)
+	a.record(t, "mine", event.UserMessage{Content: "And?"})
+	created, err := a.open(t, "mine").Branch(t.Context(), client.BranchOptions{At: "mine:0005", Key: "a"})
+	require.NoError(t, err)
+	require.Equal(t, "mine:0005", created.ForkedFrom)
+	_, err = a.open(t, "mine").Branch(t.Context(), client.BranchOptions{At: "mine:0002", Key: "a"})
+	require.ErrorIs(t, err, client.ErrKeyReused)
+	created, err = a.open(t, "demo").Branch(t.Context(), client.BranchOptions{At: "demo:0002", Key: "a"})
+	require.NoError(t, err, "of another context")
+	require.Equal(t, "demo:0002", created.ForkedFrom)
+}
+
 func TestAnInterruptedBranchIsCompletedByItsRepetition(t *testing.T) {
 	for name, o := range map[string]client.BranchOptions{
 		"with a key":            {At: "demo:0002", Key: "a"},

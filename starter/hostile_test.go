@@ -157,6 +157,7 @@ func TestNoOutputControlsTheTerminal(t *testing.T) {
 		{args: []string{"fork", "-n", "demo", "--at", "demo:0002", "--as", "copy"}},
 		{args: []string{"fork", "-n", "demo", "--at", hostile, "--as", hostile}},
 		{args: []string{"branches", "-n", "demo"}},
+		{args: []string{"branches", "-n", "demo", "--compare", "demo"}},
 		{args: []string{"details", "-n", "demo"}},
 		{args: []string{"details", "-n", "demo", "--title", hostile}},
 		{args: []string{"details", "-n", "demo", "--label", "x=" + hostile}, replies: [][]event.Body{{}}},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/preview"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
@@ -73,10 +74,7 @@ func sameSummary(a, b client.Summary) bool {
 		a.StartedAt.Equal(b.StartedAt) && a.ClosedAt.Equal(b.ClosedAt)
 }
 
-const (
-	maxText    = 256 << 10 // bytes of a message that are indexed
-	maxPreview = 120       // characters
-)
+const maxText = 256 << 10 // bytes of a message that are indexed
 
 // fold adds an event. isMessage is false if there is nothing to index.
 func (r *record) fold(e event.Event) (m message, isMessage bool) {
@@ -95,7 +93,7 @@ func (r *record) fold(e event.Event) (m message, isMessage bool) {
 	case event.UserMessage:
 		m.role, m.text = "user", body.Content
 		if r.Preview == "" {
-			r.Preview = beginning(body.Content, maxPreview)
+			r.Preview = preview.Of(body.Content)
 		}
 	case event.AssistantMessage:
 		m.role, m.text = "assistant", body.Content
@@ -105,27 +103,6 @@ func (r *record) fold(e event.Event) (m message, isMessage bool) {
 	}
 	m.text = strings.ToValidUTF8(m.text[:min(len(m.text), maxText)], "")
 	return m, m.text != ""
-}
-
-// beginning returns the first characters of a text, on one line.
-func beginning(text string, characters int) string {
-	text = text[:min(len(text), 16*characters)]
-	n := 0
-	var b strings.Builder
-	for _, word := range strings.Fields(strings.ToValidUTF8(text, "")) {
-		if n > 0 {
-			b.WriteByte(' ')
-			n++
-		}
-		for _, c := range word {
-			if n == characters {
-				return strings.TrimRight(b.String(), " ") + "…"
-			}
-			b.WriteRune(c)
-			n++
-		}
-	}
-	return b.String()
 }
 
 // compare orders a list: the latest activity first.

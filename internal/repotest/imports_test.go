@@ -84,7 +84,7 @@ var bans = []struct {
 		"streaming is independent of the log"},
 	{"./client", []string{"./workflows", "./activities", "./llm*", "./worker*", "./tool", "./tool/*"}, nil,
 		"a client needs neither a worker nor a model nor tools"},
-	{"./internal/index", []string{"./*", "go.temporal.io/*", "github.com/blevesearch/bleve/v2", "github.com/blevesearch/bleve/v2/mapping", "github.com/blevesearch/bleve/v2/search/query"}, []string{"./event", "./reducer", "./client", "./internal/pause"},
+	{"./internal/index", []string{"./*", "go.temporal.io/*", "github.com/blevesearch/bleve/v2", "github.com/blevesearch/bleve/v2/mapping", "github.com/blevesearch/bleve/v2/search/query"}, []string{"./event", "./reducer", "./client", "./internal/pause", "./internal/preview"},
 		"an index is built from logs; the omitted packages of bleve would add 10 MB to programs"},
 	{"./gateway", []string{"./*", "go.temporal.io/*", "google.golang.org/*", "github.com/nats-io/*"}, []string{"./event", "./reducer/transcript", "./reducer/usage", "./client", "./gateway/auth", "./internal/index", "./internal/wire", "./internal/metrics", "./internal/tracing"},
 		"the gateway serves client, transcript and usage over HTTP and knows no signal"},

@@ -18,32 +18,28 @@ type Claim struct {
 	Request     string `json:"request"`     // a digest
 }
 
-// ClaimName returns the name of a claim of an idempotency key. Claims of a key are numbered from 1: there is a next one if
-// another fork was registered with the name that the claim chose.
-func ClaimName(key string, number int) string {
+// ClaimName returns the name of the object with a claim of an idempotency key, which identifies a request to fork a context.
+// Claims of a key are numbered from 1: there is a next one if another fork was registered with the name that the claim chose.
+func ClaimName(contextName, key string, number int) string {
 	sum := sha256.Sum256([]byte(key))
-	return fmt.Sprintf("%s-%d", hex.EncodeToString(sum[:20]), number)
+	return fmt.Sprintf("%s%s%s-%d.json", folderOf(forks, contextName), claims, hex.EncodeToString(sum[:20]), number)
 }
 
 // claims is the folder of claims below the list of forks.
 const claims = "keys/"
 
-func (o Origin) claimEntry() string {
-	return folderOf(forks, o.ContextName) + claims + o.Claim + ".json"
-}
-
-// ClaimFork stores the claim of a fork with an origin, and returns it, or the one that is already stored.
-func (a *Archive) ClaimFork(ctx context.Context, origin Origin, claim Claim) (Claim, error) {
+// ClaimFork stores a claim under a name, and returns it, or the one that is already stored.
+func (a *Archive) ClaimFork(ctx context.Context, name string, claim Claim) (Claim, error) {
 	claim.Version = version
 	data, err := json.Marshal(claim)
 	if err == nil {
-		err = a.store.WriteOnce(ctx, origin.claimEntry(), data)
+		err = a.store.WriteOnce(ctx, name, data)
 	}
 	if errors.Is(err, blobs.ErrExists) {
-		err = a.readEntry(ctx, origin.claimEntry(), &claim)
+		err = a.readEntry(ctx, name, &claim)
 	}
 	if err != nil {
-		return claim, fmt.Errorf("claim a name for a fork of context %s: %w", origin.ContextName, err)
+		return claim, fmt.Errorf("claim a name for a fork: %w", err)
 	}
 	return claim, nil
 }

@@ -45,7 +45,7 @@ func (a *Archive) listFork(ctx context.Context, origin, fork string) error {
 func (a *Archive) unlistFork(ctx context.Context, origin Origin, fork string) error {
 	err := a.store.Delete(ctx, forkEntryName(origin.ContextName, fork))
 	if err == nil && origin.Claim != "" {
-		err = a.store.Delete(ctx, origin.claimEntry())
+		err = a.store.Delete(ctx, origin.Claim)
 	}
 	return err
 }

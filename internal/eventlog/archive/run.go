@@ -34,7 +34,7 @@ type Origin struct {
 	At          int    `json:"at"` // counter of the last shared event
 	// CreatedAt is when the fork was registered, in UTC; zero: unknown.
 	CreatedAt time.Time `json:"createdAt,omitzero"`
-	// Claim is the name of the [Claim] of the request that created the fork; "": it had no idempotency key.
+	// Claim is the name ([ClaimName]) of the claim of the request that created the fork; "": it had no idempotency key.
 	Claim string `json:"claim,omitempty"`
 }
 
