@@ -136,6 +136,7 @@ func (g *Gateway) streamEvents(w http.ResponseWriter, r *http.Request, c Context
 // eventViewer reads the events of a context from a position on.
 type eventViewer struct {
 	room *room
+	from int // counter of the event after which it began
 	at   eventPosition
 }
 
@@ -146,7 +147,8 @@ func (g *Gateway) newEventViewer(r *http.Request, c Context, from string) (v *ev
 	if err != nil {
 		return nil, nil, err
 	}
-	return &eventViewer{room, eventPosition{last: event.Counter(from), deltas: noDeltas}}, leave, nil
+	n := event.Counter(from)
+	return &eventViewer{room, n, eventPosition{last: n, deltas: noDeltas}}, leave, nil
 }
 
 // advance sends what is new, and returns a channel that is closed when there is more. Events that the room does not

@@ -42,7 +42,11 @@ func (h *Handle) Send(events ...event.Event) (client.Receipt, error) {
 	if err != nil {
 		return client.Receipt{}, err
 	}
-	return h.exchange.gateway.submit(h.exchange.Request, h.context, events, key)
+	sent, err := h.exchange.gateway.submit(h.exchange.Request, h.context, events, key)
+	if err == nil {
+		h.exchange.body.release()
+	}
+	return sent, err
 }
 
 // Branch forks the context, see [client.Context.Branch], which requires the role write.
@@ -58,6 +62,8 @@ func (h *Handle) Interrupt() error { return h.act(Context.Interrupt) }
 
 // Close stops the running answer and ends the session.
 func (h *Handle) Close(reason string) error {
+	x := h.exchange
+	x.cleanup = append(x.cleanup, func() { tenantOf(x.Request).rooms.endEmpty(h.Name()) }) // after the views of the exchange
 	return h.act(func(c Context, ctx context.Context) error { return c.Close(ctx, reason) })
 }
 

@@ -67,7 +67,8 @@ func (x *Exchange) end() {
 	x.body.release()
 }
 
-// Body returns the JSON of the request. The error is a [*Problem].
+// Body returns the JSON of the request, whose size counts as that of a body until it is sent to a context, or until the
+// exchange ends. The error is a [*Problem].
 func (x *Exchange) Body() ([]byte, error) { return x.gateway.body(x.w, x.Request, &x.body) }
 
 // IdempotencyKey returns the header of that name; "" if there is none. [Handle.Send] uses it, too.
@@ -129,7 +130,7 @@ func (x *Exchange) Stream(h *Handle, from string, s Stream) error {
 			err = errors.Join(out.send(), err)
 		}
 		if isEnd && !errors.Is(err, errGone) {
-			return nil, io.EOF
+			return nil, errEnd
 		}
 		return changed, err
 	})
@@ -163,7 +164,7 @@ func (v *eventViewer) each(ctx context.Context, c Context, do func(Item) error) 
 				return err
 			}
 		}
-		if update.isLost {
+		if update.isLost && v.from < update.at.last { // else the viewer waits for what follows
 			return errLost
 		}
 		return nil

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -290,4 +291,42 @@ func TestAContextContinuesInItsNewestBranch(t *testing.T) {
 			return text == want
 		}, testTimeout, 5*time.Millisecond)
 	}
+}
+
+func TestAProtocolLearnsThatNothingContinuesAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := newLog()
+		thatAnswers(log, answering("")[1:]...)
+		log.isTerminated.Store(true)
+		g := gateway.New(fakeClient{log: log}, gateway.Options{Rate: -1, Protocols: []gateway.Protocol{plain()}})
+		defer g.Close()
+		got := ask(t.Context(), g, http.MethodPost, "/plain/demo", `"Hello"`)
+		require.Equal(t, http.StatusServiceUnavailable, got.Code, got.Body)
+
+		log.isTerminated.Store(false)
+		thatAnswers(log, event.SessionStarted{PreviousRunID: "run"}, answering("")[1], event.AssistantMessage{RequestID: "demo:r0001", Content: "Hi"},
+			event.LLMRequestCompleted{RequestID: "demo:r0001"})
+		got = ask(t.Context(), g, http.MethodPost, "/plain/demo", `"Again"`)
+		require.Equal(t, "\"Hi\"\n", got.Body.String(), "the next message is answered")
+	})
+}
+
+func TestAClosedContextIsNotFollowedAnyMore(t *testing.T) {
+	log := newLog()
+	thatAnswers(log, answering("")[1], event.LLMRequestCompleted{RequestID: "demo:r0001"})
+	closing := plain()
+	ask := closing.Routes[0].Serve
+	closing.Routes[0].Serve = func(x *gateway.Exchange) error {
+		if err := ask(x); err != nil {
+			return err
+		}
+		h, err := x.Open("demo")
+		require.NoError(t, err)
+		return h.Close("completed")
+	}
+	w := serve(t, fakeClient{log: log}, gateway.Options{Protocols: []gateway.Protocol{closing}, Linger: time.Hour})
+	response, err := w.server.Client().Do(w.request(http.MethodPost, "/plain/demo", `"Hello"`))
+	require.NoError(t, err)
+	defer response.Body.Close()
+	log.await(t, func() bool { return log.followers == 0 && len(log.calls) == 1 })
 }

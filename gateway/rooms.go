@@ -101,6 +101,16 @@ func (rs *rooms) leaveEmpty(r *room) {
 	}
 }
 
+// endEmpty ends the room of a context that has no viewers now, without linger.
+func (rs *rooms) endEmpty(name string) {
+	rs.mu.Lock()
+	r := rs.open[name]
+	rs.mu.Unlock()
+	if r != nil {
+		rs.leaveEmpty(r)
+	}
+}
+
 // forget makes the next viewer open a new room.
 func (rs *rooms) forget(r *room) {
 	rs.mu.Lock()

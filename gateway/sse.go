@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"time"
@@ -52,7 +51,10 @@ func (s *stream) begin() error {
 
 var streamBegins = []byte(": the stream begins\n\n")
 
-var errGone = errors.New("the viewer disconnected")
+var (
+	errGone = errors.New("the viewer disconnected")
+	errEnd  = errors.New("the stream is complete")
+)
 
 func (s *stream) send(frames ...[]byte) error {
 	if err := s.begin(); err != nil {
@@ -93,7 +95,7 @@ func (s *stream) writeDocument(ctx context.Context, d *document, limit *byteLimi
 const retryWithin = 3 * time.Second // spreads reconnections after a shutdown
 
 // serveStream ends when the viewer disconnects, the room ends, or the gateway shuts down. Advance
-// sends the changes and returns a channel that is closed when there are further ones; io.EOF ends the stream. Fail encodes
+// sends the changes and returns a channel that is closed when there are further ones; errEnd ends the stream. Fail encodes
 // an error; nil: as a problem, or on shutdown as a comment.
 func (g *Gateway) serveStream(w http.ResponseWriter, r *http.Request, fail func(error) []byte, advance func(context.Context, *stream) (<-chan struct{}, error)) error {
 	w.Header().Set("Vary", "Accept")
@@ -114,7 +116,7 @@ func (g *Gateway) serveStream(w http.ResponseWriter, r *http.Request, fail func(
 		}
 		switch {
 		case err == nil:
-		case errors.Is(err, io.EOF):
+		case errors.Is(err, errEnd):
 			return nil
 		case isClosing && fail == nil:
 			retry := retryWithin/3 + rand.N(retryWithin*2/3)

@@ -39,7 +39,8 @@ func newServeCommand(a *app, flags *pflag.FlagSet) *cobra.Command {
 		Use:   "serve [flags]",
 		Short: "Serve the contexts over HTTP, with a web page",
 		Long: `Serve the contexts of the namespace over HTTP until Ctrl-C: as a web page at /,
-and as JSON, server-sent events and JSON Patch, described at /openapi.json.
+as JSON, server-sent events and JSON Patch, described at /openapi.json, and to
+clients of OpenAI's API at /v1/.
 
 On this machine, clients need no authentication. To serve other machines, set
 --auth, --host to the name that clients use, and --tls-cert and --tls-key. Make

@@ -72,11 +72,7 @@ func createChatCompletion(x *gateway.Exchange) error {
 		return err
 	}
 	if a.isOwn {
-		defer func() {
-			if _ = a.h.Close("completed"); a.Store != nil && !*a.Store { // the context is of this request
-				_ = a.h.Delete()
-			}
-		}()
+		defer a.discard()
 	}
 	in, err := r.input(a)
 	if err != nil {

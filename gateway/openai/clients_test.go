@@ -21,12 +21,13 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/gateway/openai"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/llm/offline"
+	"github.com/seed-9ed7edd4/chronicle/tool"
 	"github.com/seed-9ed7edd4/chronicle/worker/chronicletest"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
-// serve runs all that clients reach, with the offline model, and returns the URL of the gateway.
-func serve(t *testing.T) string {
+// serve runs all that clients reach, with the offline model, and returns the URLs of two gateways.
+func serve(t *testing.T) (url, other string) {
 	t.Helper()
 	server := chronicletest.Start(t)
 	model := httptest.NewServer(offline.Handler(offline.Options{}))
@@ -35,16 +36,27 @@ func serve(t *testing.T) string {
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	models := llm.New(llm.Options{Defaults: llm.Defaults{ProviderID: "offline", BaseURL: model.URL + "/v1", Model: "offline-echo"}})
-	worker, err := conn.NewWorker(contexts.Options{Models: models})
+	lookup, err := tool.New("lookup", "Look a word up", func(_ context.Context, in struct {
+		Word string `json:"word"`
+	}) (string, error) {
+		return "the meaning of " + in.Word, nil
+	})
+	require.NoError(t, err)
+	tools, err := tool.NewSet(tool.Options{}, lookup)
+	require.NoError(t, err)
+	worker, err := conn.NewWorker(contexts.Options{Models: models, Tools: tools})
 	require.NoError(t, err)
 	require.NoError(t, worker.Start())
 	t.Cleanup(worker.Stop)
-	g := gateway.New(conn.Client(), gateway.Options{Rate: -1, Protocols: []gateway.Protocol{openai.Protocol()}})
-	t.Cleanup(g.Close)
-	web := httptest.NewServer(g)
-	t.Cleanup(web.Close)
-	t.Cleanup(web.CloseClientConnections)
-	return web.URL
+	begin := func() string {
+		g := gateway.New(conn.Client(), gateway.Options{Rate: -1, Protocols: []gateway.Protocol{openai.Protocol()}})
+		t.Cleanup(g.Close)
+		web := httptest.NewServer(g)
+		t.Cleanup(web.Close)
+		t.Cleanup(web.CloseClientConnections)
+		return web.URL
+	}
+	return begin(), begin()
 }
 
 // run runs a client, which prints ok at the end.
@@ -83,8 +95,9 @@ func node(t *testing.T, url, name string, program []byte) string {
 }
 
 func TestUnmodifiedClients(t *testing.T) {
-	url := serve(t)
-	for _, name := range []string{"responses.mjs", "chat.mjs", "agents.mjs"} {
+	url, other := serve(t)
+	t.Setenv("OTHER_URL", other)
+	for _, name := range []string{"responses.mjs", "tools.mjs", "chat.mjs", "agents.mjs"} {
 		t.Run(name, func(t *testing.T) {
 			program, err := os.ReadFile("../../test/clients/openai/" + name)
 			require.NoError(t, err)

@@ -28,12 +28,10 @@ func createConversation(x *gateway.Exchange) error {
 	if err != nil {
 		return err
 	}
-	a := ask{x: x}
-	name, err := a.newName()
+	name, err := newName(x, "conv-")
 	if err != nil {
 		return err
 	}
-	name = "conv-" + name[len(ownPrefix):]
 	h, err := x.Open(name)
 	if err != nil {
 		return err

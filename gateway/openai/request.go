@@ -7,7 +7,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
@@ -300,5 +299,3 @@ func setOf(names []string) map[string]bool {
 	}
 	return set
 }
-
-func lower(text string) string { return strings.ToLower(text) }

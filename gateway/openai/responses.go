@@ -60,7 +60,7 @@ func createResponse(x *gateway.Exchange) error {
 		return err
 	}
 	if !isKept {
-		defer func() { _ = a.h.Delete() }() // the context is of this request, which nobody else knows
+		defer a.discard()
 	}
 	if a.Stream {
 		return stream(x, a.h, t, from)
@@ -76,6 +76,14 @@ func createResponse(x *gateway.Exchange) error {
 	return nil
 }
 
+// discard closes a context that was made for the request, and deletes it if it is not to be stored. Nobody else knows it.
+func (a *ask) discard() {
+	_ = a.h.Close("completed")
+	if a.Store != nil && !*a.Store {
+		_ = a.h.Delete()
+	}
+}
+
 // locate finds the context of a request: a conversation, that of the previous response, a fork of it, or a new one.
 func (a *ask) locate() (err error) {
 	switch {
@@ -84,7 +92,7 @@ func (a *ask) locate() (err error) {
 		return err
 	case a.Previous == nil:
 		a.isOwn = true
-		name, err := a.newName()
+		name, err := newName(a.x, ownPrefix)
 		if err == nil {
 			a.h, err = a.x.Open(name)
 		}
@@ -94,7 +102,11 @@ func (a *ask) locate() (err error) {
 	if err != nil {
 		return err
 	}
-	end, isNewest, err := endOf(h, t, from)
+	key, err := a.x.IdempotencyKey()
+	if err != nil {
+		return err
+	}
+	end, isNewest, err := endOf(h, t, from, event.KeyedIDs(key, a.body)(0))
 	if err != nil {
 		return err
 	}
@@ -107,8 +119,8 @@ func (a *ask) locate() (err error) {
 }
 
 // endOf reads the log from a response on, and returns the event with which the response ended, and whether nothing that
-// belongs to the conversation follows it.
-func endOf(h *gateway.Handle, t *turn, from string) (end string, isNewest bool, err error) {
+// belongs to the conversation follows it, or the input of an earlier request with the same first id.
+func endOf(h *gateway.Handle, t *turn, from, repeated string) (end string, isNewest bool, err error) {
 	isNewest = true
 	for e, err := range h.Events(from) {
 		if err != nil {
@@ -118,6 +130,9 @@ func endOf(h *gateway.Handle, t *turn, from string) (end string, isNewest bool, 
 			t.add(gateway.Item{Event: e})
 			end = e.ID
 			continue
+		}
+		if e.ClientEventID == repeated {
+			return end, true, nil
 		}
 		switch e.Body.(type) {
 		case event.UserMessage, event.AnswerRequested, event.AssistantMessage, event.ToolResult, event.ApprovalDecided:
@@ -135,7 +150,7 @@ func (a *ask) fork(from *gateway.Handle, at string) error {
 	}
 	name := ""
 	if key != "" {
-		if name, err = a.newName(); err != nil {
+		if name, err = newName(a.x, ownPrefix); err != nil {
 			return err
 		}
 	}
@@ -149,14 +164,14 @@ func (a *ask) fork(from *gateway.Handle, at string) error {
 	return err
 }
 
-// newName returns the name of a context for the request, which an Idempotency-Key decides.
-func (a *ask) newName() (string, error) {
-	key, err := a.x.IdempotencyKey()
+// newName returns the name of a context for a request, which an Idempotency-Key decides.
+func newName(x *gateway.Exchange, prefix string) (string, error) {
+	key, err := x.IdempotencyKey()
 	if key == "" || err != nil {
-		return ownPrefix + lower(rand.Text()), err
+		return prefix + strings.ToLower(rand.Text()), err
 	}
 	sum := sha256.Sum256([]byte(key))
-	return ownPrefix + lower(base32.StdEncoding.EncodeToString(sum[:20])), nil
+	return prefix + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:20])), nil
 }
 
 // approval returns the tool call of an item that requested an approval.
@@ -206,7 +221,7 @@ func (a *ask) send(in *script) (t *turn, from string, err error) {
 	if err := in.finish(settings, continues && !a.isFork && !in.repeats()); err != nil {
 		return nil, "", err
 	}
-	if in.endsWithResult() && !sameTurn(settings, before.Setup.Turn) {
+	if in.endsWithResult() && continues && changes(before.Setup.Turn, settings) {
 		return nil, "", gateway.BadRequest("", "settings that differ from those of the turn are not supported with results of functions")
 	}
 	if key != "" {
@@ -258,10 +273,10 @@ func (a *ask) isRecorded(clientEventID string) (bool, error) {
 	return false, nil
 }
 
-// sameTurn ignores the choice of a tool, which applies to the first step of a turn only.
-func sameTurn(one, other event.RequestSettings) bool {
-	one.ToolChoice, other.ToolChoice = nil, nil
-	return reflect.DeepEqual(one, other)
+// changes reports whether settings change those of a turn. The choice of a tool applies to the first step of a turn only.
+func changes(turn, settings event.RequestSettings) bool {
+	turn.ToolChoice, settings.ToolChoice = nil, nil
+	return !reflect.DeepEqual(turn.Override(settings), turn)
 }
 
 // begin returns the event after which a reader of the turn begins: with that of the previous response, if the turn

@@ -42,7 +42,7 @@ type stretch struct {
 	index   int  // of the item
 	isBegun bool // the item was opened
 	isOpen  bool
-	text    string
+	text    []byte
 }
 
 type call struct {
@@ -215,7 +215,7 @@ func (t *turn) delta(d event.TextDelta, s *stretch, offset int) {
 		return
 	}
 	known := min(len(s.text)-offset, len(d.Delta))
-	if s.text[offset:offset+known] != d.Delta[:known] {
+	if string(s.text[offset:offset+known]) != d.Delta[:known] {
 		return // the attempt started over: the answer comes with its record
 	}
 	if d.Delta = d.Delta[known:]; d.Delta != "" {
@@ -231,7 +231,7 @@ func (t *turn) grow(s *stretch, text string) {
 	}
 	t.open(s)
 	first := begin + headerEvents + len(s.text) // number of the delta that would end here
-	s.text += text
+	s.text = append(s.text, text...)
 	if sent := int(t.after - t.number(t.attempt, first)); sent > 0 {
 		for sent = min(sent, len(text)); sent < len(text) && !utf8.RuneStart(text[sent]); {
 			sent++
@@ -259,7 +259,7 @@ func (t *turn) open(s *stretch) {
 		t.send(t.attempt, reasoningBegin+1, "response.reasoning_summary_part.added", t.of(s, "part", summary("")))
 		return
 	}
-	t.closeReasoning(t.answer.reasoning.text, statusCompleted)
+	t.closeReasoning(statusCompleted)
 	s.index = t.newIndex()
 	t.send(t.attempt, textBegin, "response.output_item.added", map[string]any{"output_index": s.index, "item": t.messageItem(nil, statusInProgress)})
 	t.send(t.attempt, textBegin+1, "response.content_part.added", t.of(s, "part", outputText("")))
@@ -296,12 +296,13 @@ func (t *turn) messageItem(text *string, status string) item {
 	return i
 }
 
-func (t *turn) closeReasoning(text, status string) {
+func (t *turn) closeReasoning(status string) {
 	s := &t.answer.reasoning
 	if !s.isOpen {
 		return
 	}
 	s.isOpen = false
+	text := string(s.text)
 	at := reasoningEnd
 	t.send(t.attempt, at, "response.reasoning_summary_text.done", t.of(s, "text", text))
 	t.send(t.attempt, at+1, "response.reasoning_summary_part.done", t.of(s, "part", summary(text)))
@@ -327,13 +328,13 @@ func (t *turn) answered(body event.AssistantMessage) {
 	if body.Partial {
 		status = statusIncomplete
 	}
-	if rest, ok := strings.CutPrefix(body.Reasoning, t.answer.reasoning.text); ok && rest != "" && !t.answer.text.isBegun {
+	if rest, ok := strings.CutPrefix(body.Reasoning, string(t.answer.reasoning.text)); ok && rest != "" && !t.answer.text.isBegun {
 		t.grow(&t.answer.reasoning, rest)
 	}
-	if rest, ok := strings.CutPrefix(body.Content, t.answer.text.text); ok && rest != "" {
+	if rest, ok := strings.CutPrefix(body.Content, string(t.answer.text.text)); ok && rest != "" {
 		t.grow(&t.answer.text, rest)
 	}
-	t.closeReasoning(t.answer.reasoning.text, status)
+	t.closeReasoning(status)
 	t.closeText(body.Content, status)
 	if body.Reasoning != "" {
 		t.response.Output = append(t.response.Output, t.reasoningItem(body.Reasoning, status))
@@ -355,8 +356,8 @@ func (t *turn) abandon(u event.Usage) {
 	if u.OutputTokens > u.ReasoningTokens || t.after >= t.number(t.attempt, textBegin) && t.after <= t.number(t.attempt, maxSub) {
 		t.open(&t.answer.text)
 	}
-	t.closeReasoning(t.answer.reasoning.text, statusIncomplete)
-	t.closeText(t.answer.text.text, statusIncomplete)
+	t.closeReasoning(statusIncomplete)
+	t.closeText(string(t.answer.text.text), statusIncomplete)
 	t.attempt, t.answer = 0, answer{}
 }
 
@@ -535,8 +536,8 @@ func (t *turn) end(status string) {
 	}
 	t.isDone = true
 	if t.attempt > 0 {
-		t.closeReasoning(t.answer.reasoning.text, statusIncomplete)
-		t.closeText(t.answer.text.text, statusIncomplete)
+		t.closeReasoning(statusIncomplete)
+		t.closeText(string(t.answer.text.text), statusIncomplete)
 	}
 	for _, c := range t.calls {
 		if !c.isAnswered && !c.isWaiting && !c.isEarlier && !t.isClient[c.ToolName] {

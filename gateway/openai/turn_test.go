@@ -284,3 +284,19 @@ func TestIDsNameTheirContext(t *testing.T) {
 		require.False(t, ok, id)
 	}
 }
+
+// BenchmarkDelta is what a piece of a long answer costs besides the gateway's own stream.
+func BenchmarkDelta(b *testing.B) {
+	t := newTurn("demo", 1, record{})
+	size := 0
+	t.emit = func(_ string, fields map[string]any) {
+		data, _ := json.Marshal(fields)
+		size += len(gateway.Frame("", "", data))
+	}
+	for _, item := range (story{event.UserMessage{Content: "Hi"}, started(1)}).items("") {
+		t.add(item)
+	}
+	for offset := 0; b.Loop(); offset += 5 {
+		t.add(gateway.Item{Event: event.New(event.TextDelta{RequestID: requestID, Attempt: 1, Delta: "word "}), Offset: offset})
+	}
+}

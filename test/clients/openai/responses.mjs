@@ -2,6 +2,7 @@ import OpenAI from 'openai'
 import assert from 'node:assert/strict'
 
 const client = new OpenAI({ baseURL: process.env.URL + '/v1', apiKey: process.env.KEY ?? 'none', maxRetries: 0 })
+const other = new OpenAI({ baseURL: process.env.OTHER_URL + '/v1', apiKey: process.env.KEY ?? 'none', maxRetries: 0 })
 
 // Create, continue, retrieve, fork.
 const first = await client.responses.create({ model: 'default', input: 'Hello', metadata: { purpose: 'test' } })
@@ -20,7 +21,7 @@ assert.deepEqual(retrieved.usage, second.usage)
 assert.equal(retrieved.previous_response_id, first.id)
 
 // Stream, with the accumulator of the package.
-const runner = client.responses.stream({ model: 'default', conversation: 'node-stream'+Date.now(), input: 'count to 40' })
+const runner = client.responses.stream({ model: 'default', conversation: 'node-stream', input: 'count to 40' })
 const events = []
 for await (const event of runner) events.push(event)
 const final = await runner.finalResponse()
@@ -32,8 +33,8 @@ assert.deepEqual([...new Set(events.map(e => e.type))], ['response.created', 're
   'response.content_part.added', 'response.output_text.delta', 'response.output_text.done', 'response.content_part.done',
   'response.output_item.done', 'response.completed'])
 
-// Resume in the middle, of a running answer in the background.
-const begun = await client.responses.create({ model: 'default', conversation: 'node-background'+Date.now(), input: 'count to 100', background: true })
+// Resume a running answer in the middle, at another gateway.
+const begun = await client.responses.create({ model: 'default', conversation: 'node-background', input: 'count to 100', background: true })
 assert.match(begun.status, /queued|in_progress/)
 let text = '', after = -1
 for await (const event of await client.responses.retrieve(begun.id, { stream: true })) {
@@ -43,7 +44,7 @@ for await (const event of await client.responses.retrieve(begun.id, { stream: tr
 }
 assert(text.length < 350, 'the answer is still running')
 let last
-for await (const event of await client.responses.retrieve(begun.id, { stream: true, starting_after: after })) {
+for await (const event of await other.responses.retrieve(begun.id, { stream: true, starting_after: after })) {
   assert(event.sequence_number > after)
   if (event.type === 'response.output_text.delta') text += event.delta
   last = event
@@ -54,32 +55,28 @@ const replay = client.responses.stream({ response_id: begun.id, starting_after: 
 assert.equal((await replay.finalResponse()).output_text, text)
 
 // Cancel.
-const long = await client.responses.create({ model: 'default', conversation: 'node-cancel'+Date.now(), input: 'count to 300', background: true })
+const long = await client.responses.create({ model: 'default', conversation: 'node-cancel', input: 'count to 300', background: true })
 for await (const event of await client.responses.retrieve(long.id, { stream: true })) if (event.type === 'response.output_text.delta') break
 const cancelled = await client.responses.cancel(long.id)
 assert.equal(cancelled.status, 'cancelled')
 assert.equal(cancelled.output[0].status, 'incomplete')
 assert.equal((await client.responses.cancel(long.id)).status, 'cancelled')
 
-// A function.
-const tools = [{ type: 'function', name: 'weather', description: 'The weather', strict: true,
-  parameters: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'], additionalProperties: false } }]
-const asks = client.responses.stream({ model: 'default', conversation: 'node-tools', input: '/call weather {"city":"Rome"}', tools })
-const asked = await asks.finalResponse()
-const [call] = asked.output
-assert.equal(asked.status, 'completed')
-assert.deepEqual([call.type, call.name, call.arguments], ['function_call', 'weather', '{"city":"Rome"}'])
-const told = await client.responses.create({ model: 'default', previous_response_id: asked.id, tools,
-  input: [{ type: 'function_call_output', call_id: call.call_id, output: 'sunny' }] })
-assert.match(told.output_text, /weather returned: "?sunny/)
+// What is not to be stored is deleted.
+const secret = await client.responses.create({ model: 'default', input: 'Hello', store: false })
+assert.match(secret.output_text, /Hello/)
+for (;;) {
+  const gone = await client.responses.retrieve(secret.id).then(() => false, e => e.status === 404)
+  if (gone) break
+  await new Promise(resolve => setTimeout(resolve, 100))
+}
 
-// Items.
-const items = []
-for await (const item of client.responses.inputItems.list(told.id, { order: 'asc' })) items.push(item)
-assert.deepEqual(items.map(i => i.type), ['message', 'function_call', 'function_call_output'])
-const all = []
-for await (const item of client.conversations.items.list('node-tools', { order: 'asc', limit: 1 })) all.push(item)
-assert.deepEqual(all.map(i => i.type), ['message', 'function_call', 'function_call_output', 'message'])
+// Settings and files.
+const settled = await client.responses.create({ model: 'default', input: [{ role: 'developer', content: 'Be brief' }, { role: 'user', content: [
+  { type: 'input_text', text: 'What is this?' }, { type: 'input_image', image_url: 'data:image/png;base64,' + 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==' }] }],
+  temperature: 0, max_output_tokens: 500, reasoning: { effort: 'low', summary: 'auto' }, user: 'u-1', service_tier: 'auto' })
+assert.match(settled.output_text, /It came with .*image/)
+assert.equal((await client.responses.inputItems.list(settled.id)).data[0].content[0].type, 'input_image')
 
 // Errors.
 const fails = async (what, status, part) => {
@@ -96,7 +93,13 @@ await fails(client.responses.create({ model: 'default', input: 'x', tools: [{ ty
 await fails(client.responses.retrieve('resp_nothing'), 404, /not found/)
 await fails(client.responses.retrieve('resp_nothing_0007'), 404, /not found/)
 await fails(client.responses.retrieve(begun.id, { stream: true, starting_after: 2 ** 50 }), 400, /after the newest/)
-await fails(client.responses.create({ model: 'default', input: [{ type: 'function_call_output', call_id: 'none', output: 'x' }], conversation: 'node-tools' }), 409, /no tool call/)
+await fails(client.responses.create({ model: 'default', input: [{ type: 'function_call_output', call_id: 'none', output: 'x' }], conversation: 'node-stream' }), 409, /no tool call/)
+await fails(client.responses.create({ model: 'default', input: 'x', previous_response_id: 'resp_demo_9999' }), 404, /not found/)
+await fails(client.responses.create({ model: 'default', input: 'x', previous_response_id: first.id, conversation: 'demo' }), 400, /exclude each other/)
+await fails(client.responses.create({ model: 'default', input: 'x', conversation: '../demo' }), 400, /a name has 1-128/)
+await fails(client.responses.inputItems.list(first.id, { limit: 0 }), 400, /limit/)
+await fails(client.conversations.retrieve('conv-nothing'), 404, /Context not found/)
+assert.match((await client.responses.create({ model: 'default', input: 'Go on', conversation: 'node-stream' })).output_text, /Go on/)
 
 // A request repeated with an Idempotency-Key sends nothing again.
 const keyed = async (key, body) => (await client.responses.create({ model: 'default', ...body }, { headers: { 'Idempotency-Key': key } }))
@@ -105,6 +108,7 @@ const twice = async (key, body) => {
   assert.deepEqual(one, other)
   return one
 }
+const tools = [{ type: 'function', name: 'weather', parameters: { type: 'object', properties: {} }, strict: null }]
 const once = await twice('alone', { input: '/call weather {}', instructions: 'Be brief', tools })
 await twice('result', { previous_response_id: once.id, input: [{ type: 'function_call_output', call_id: once.output[0].call_id, output: 'sunny' }] })
 await twice('fork', { previous_response_id: once.id, input: 'Never mind' })
