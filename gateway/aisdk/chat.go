@@ -57,16 +57,16 @@ func (c *chat) apply(e event.Event) {
 	case event.LLMRequestFellBack:
 		m.endAttempt(body.Usage)
 	case event.LLMRequestCompleted:
-		m.end(body.Usage, strings.ReplaceAll(body.FinishReason, "_", "-"), "")
+		m.end(e, body.Usage, strings.ReplaceAll(body.FinishReason, "_", "-"), "")
 	case event.LLMRequestInterrupted:
 		failure := ""
 		if body.Reason == event.ReasonTimeout {
 			failure = "the answer timed out"
 		}
-		m.end(body.Usage, finishInterrupted, failure)
+		m.end(e, body.Usage, finishInterrupted, failure)
 	case event.LLMRequestFailed:
 		_, failure := body.Words()
-		m.end(body.Usage, finishError, failure)
+		m.end(e, body.Usage, finishError, failure)
 	}
 }
 
@@ -186,10 +186,10 @@ func (m *message) endAttempt(u event.Usage) {
 	}
 }
 
-func (m *message) end(u event.Usage, reason, failure string) {
+func (m *message) end(e event.Event, u event.Usage, reason, failure string) {
 	if m != nil {
 		m.endAttempt(u)
-		m.isEnded, m.FinishReason, m.failure = true, reason, failure
+		m.isEnded, m.endedAt, m.FinishReason, m.failure = true, e.Timestamp, reason, failure
 	}
 }
 

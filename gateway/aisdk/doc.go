@@ -7,7 +7,8 @@
 //	POST /api/chat/{id}/stop       stops the running answer
 //
 // These are for version 7 of ai. The same paths below /api/v6/chat are for version 6, which rejects three kinds of chunks.
-// Errors are texts, which the SDK makes the message of an Error.
+// Errors are texts, which the SDK makes the message of an Error. An answer that has just ended can still be resumed, by pages
+// that read the messages before.
 //
 // # Input
 //

@@ -39,7 +39,8 @@ type answer struct {
 	step        int    // index of the first part of the newest step
 	isStreaming bool   // an attempt runs; also until all calls of its answer are recorded
 	isEnded     bool
-	failure     string // why it ended without an answer; "": it did not
+	endedAt     time.Time // of a request
+	failure     string    // why it ended without an answer; "": it did not
 }
 
 // part is a part of a UIMessage. Its fields depend on the type.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -74,14 +75,24 @@ func (s *session) open(id string) (err error) {
 	return err
 }
 
-// resume streams the running answer from its beginning, and then the answers to messages that wait for it.
+// resume streams the running answer from its beginning, and then the answers to messages that wait for it. An answer that
+// has just ended counts as running: the page may have read the messages before.
 func (s *session) resume() error {
-	if s.snapshot.Request == "" {
-		s.exchange.NoContent()
-		return nil
+	if s.snapshot.Request != "" {
+		return s.join(&reply{id: s.snapshot.Request, resumes: true})
 	}
-	return s.join(&reply{id: s.snapshot.Request, resumes: true})
+	c, err := s.fold()
+	if err != nil {
+		return err
+	}
+	if n := len(c.messages); n > 0 && c.messages[n-1].answer != nil && time.Since(c.messages[n-1].endedAt) < justEnded {
+		return s.join(&reply{id: c.messages[n-1].ID})
+	}
+	s.exchange.NoContent()
+	return nil
 }
+
+const justEnded = 5 * time.Second
 
 // read returns the initial messages of a page.
 func (s *session) read() error {
