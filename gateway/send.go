@@ -77,7 +77,7 @@ func (g *Gateway) submit(r *http.Request, c named, events []event.Event, key str
 // send sends events to a context. One that seems to be new gets an owner with them; if it has one, that one stays.
 func (g *Gateway) send(ctx context.Context, c named, identity auth.Identity, events []event.Event) (client.Receipt, error) {
 	owner := g.ownerOfNew(identity)
-	if owner == "" || !c.isNew(ctx) {
+	if owner == "" || len(events) == 0 || !c.isNew(ctx) {
 		return c.Send(ctx, events...)
 	}
 	owns := event.New(event.SetDetails{Owner: owner})

@@ -207,12 +207,12 @@ func TestImportSkipsInvalidConversations(t *testing.T) {
 	const message = `"mapping":{"a":{"message":{"author":{"role":"user"},"content":{"parts":["Hi"]}}}}`
 	export := `[{"title":"First","id":"1",` + message + `},{"title":"Broken","id":"2"},{"title":"Last","id":"3",` + message + `}]`
 	c := &fakeClient{context: newFakeOf(t, "first-1"), others: []*fakeContext{newFakeOf(t, "broken-2"), newFakeOf(t, "last-3")}}
-	require.Equal(t, outcome{exit.Failure, "", "imported 1 event into context first-1\n" +
+	require.Equal(t, outcome{exit.Failure, "", "imported 2 events into context first-1\n" +
 		"starter: conversation \"Broken\": element 2 of the export: mapping: missing\n" +
-		"imported 1 event into context last-3\n" +
+		"imported 2 events into context last-3\n" +
 		"starter: import -: 1 conversation not imported\n"},
 		starterWith(t, t.Context(), c, strings.NewReader(export), "import", "-", "--all"))
-	require.Equal(t, outcome{0, "", "imported 1 event into context last-3\n"},
+	require.Equal(t, outcome{0, "", "imported 2 events into context last-3\n"},
 		starterWith(t, t.Context(), c, strings.NewReader(export), "import", "-", "--conversation", "Last"))
 }
 
@@ -222,12 +222,12 @@ func TestAnImportReportsWhereAnExportIsDamaged(t *testing.T) {
 	export := first + `,{"title":"Damaged","id":2,,` + message + `},{"title":"Last","id":"3",` + message + `}]`
 	c := &fakeClient{context: newFakeOf(t, "first-1")}
 	place := fmt.Sprintf("starter: read -: element 2, after byte %d: is not JSON: invalid character ',' looking for beginning of object key string", len(first))
-	require.Equal(t, outcome{exit.Failure, "", "imported 1 event into context first-1\n" +
+	require.Equal(t, outcome{exit.Failure, "", "imported 2 events into context first-1\n" +
 		place + " (correct the file there and repeat the command: it skips the contexts that exist)\n"},
 		starterWith(t, t.Context(), c, strings.NewReader(export), "import", "-", "--all"))
 	require.Equal(t, outcome{exit.Failure, "", place + "\n"},
 		starterWith(t, t.Context(), c, strings.NewReader(export), "import", "-", "--conversation", "Last"))
-	require.Equal(t, outcome{0, "", "imported 1 event into context first-1\n"},
+	require.Equal(t, outcome{0, "", "imported 2 events into context first-1\n"},
 		starterWith(t, t.Context(), c, strings.NewReader(export), "import", "-", "--conversation", "1"))
 }
 
@@ -236,7 +236,7 @@ const exportOfChatGPT = "../internal/formats/chat/testdata/conversations.json"
 func TestImportReadsAnExportOfChatGPT(t *testing.T) {
 	const firstName, secondName = "trip-to-k-ln-trains-hotels-695746e5", "chatgpt-11111111"
 	for _, choice := range []string{"trip to KÖLN: trains & hotels", "695746e5-8c14-8333-9f2a-0a1b2c3d4e5f"} {
-		require.Equal(t, outcome{0, "", "imported 7 events into context " + firstName + "\n"},
+		require.Equal(t, outcome{0, "", "imported 8 events into context " + firstName + "\n"},
 			starter(t, newFakeOf(t, firstName), "", "import", exportOfChatGPT, "--conversation", choice))
 	}
 	require.Equal(t, outcome{0, `{"contextName":"demo","events":2}` + "\n", ""},
@@ -251,7 +251,7 @@ func TestImportReadsAnExportOfChatGPT(t *testing.T) {
 	first, second, empty := newFakeOf(t, firstName), newFakeOf(t, secondName), newFakeOf(t, "empty-33333333")
 	c := &fakeClient{context: first, others: []*fakeContext{second, empty}}
 	all := []string{"import", exportOfChatGPT, "--all"}
-	require.Equal(t, outcome{0, "", "imported 7 events into context " + firstName + "\nimported 2 events into context " + secondName + "\n" +
+	require.Equal(t, outcome{0, "", "imported 8 events into context " + firstName + "\nimported 2 events into context " + secondName + "\n" +
 		"skipped 1 empty conversation\n"},
 		starterWith(t, t.Context(), c, strings.NewReader(""), all...))
 	first.err, second.err = client.ErrExists, client.ErrExists

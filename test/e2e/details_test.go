@@ -14,7 +14,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// A signal of plain temporal sets them. They pass through continuations to the next session and to forks, and Temporal finds contexts by them.
+// A signal of plain temporal sets them, continuations and forks keep them, and Temporal finds contexts by them.
 func TestDetailsStayWithAContext(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, llmtest.Answer("Yes."))
@@ -64,4 +64,5 @@ func TestDetailsStayWithAContext(t *testing.T) {
 	_, err = copied.Send(w.ctx, event.New(event.SetDetails{Title: new(""), Labels: map[string]string{}}))
 	require.NoError(t, err)
 	w.eventually(func() bool { return listed(fork).ContextName == "" })
+	w.replay(copied, "details")
 }

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
@@ -232,7 +233,27 @@ func (c Conversation) events() ([]event.Event, error) {
 	if len(g.events) == 0 {
 		return nil, ErrNoMessages
 	}
+	if title := titleOf(c.Title); title != "" {
+		titled := event.New(event.SetDetails{Title: &title})
+		titled.Timestamp = g.events[len(g.events)-1].Timestamp
+		g.events = append(g.events, titled)
+	}
 	return g.events, nil
+}
+
+// titleOf returns the beginning of a text as a title; "" for a text without words.
+func titleOf(text string) string {
+	printable := strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, text)
+	title := strings.Join(strings.Fields(printable), " ")
+	if len(title) > event.MaxTitleBytes {
+		title = strings.ToValidUTF8(title[:event.MaxTitleBytes-len("…")], "") + "…"
+	}
+	return title
 }
 
 // exported converts messages of ChatGPT.

@@ -45,8 +45,35 @@ func TestTheCurrentBranchOfAnExportIsImported(t *testing.T) {
 		event.ToolResult{ToolCallID: "call_3", Value: json.RawMessage(`"Timetable\nhttps://trains.example\nICE 123 leaves at 9:12.\n\n[hologram]"`)},
 		event.AssistantMessage{Content: "At 9:12."},
 		event.UserMessage{Content: "Thank you.\n[real_time_user_audio_video_asset_pointer]"},
+		event.SetDetails{Title: new("Trip to Köln: trains & hotels")},
 	}, bodies)
-	require.Equal(t, []string{"05.500", "06.125", "21.000", "21.000", "23.000", "24.750", "30.000"}, times)
+	require.Equal(t, []string{"05.500", "06.125", "21.000", "21.000", "23.000", "24.750", "30.000", "30.000"}, times)
+}
+
+func TestTheTitleOfAnExportIsALine(t *testing.T) {
+	for title, want := range map[string]string{
+		"two\nlines\u202e \u2028": "two lines",
+		strings.Repeat("é", 101):  strings.Repeat("é", 98) + "…",
+		strings.Repeat("x", 200):  strings.Repeat("x", 200),
+		"\n":                      "",
+	} {
+		data, err := json.Marshal([]any{map[string]any{"title": title, "mapping": map[string]any{
+			"a": map[string]any{"message": map[string]any{"author": map[string]string{"role": "user"}, "content": map[string]any{"parts": []string{"Hi"}}}},
+		}}})
+		require.NoError(t, err)
+		got := ""
+		for c, err := range chat.Conversations(strings.NewReader(string(data))) {
+			require.NoError(t, err)
+			for e, err := range c.Log("demo", importedAt) {
+				require.NoError(t, err)
+				require.NoError(t, e.Validate())
+				if details, ok := e.Body.(event.SetDetails); ok {
+					got = *details.Title
+				}
+			}
+		}
+		require.Equal(t, want, got)
+	}
 }
 
 func TestAnExportIsReadLeniently(t *testing.T) {
@@ -106,12 +133,12 @@ func TestAnInvalidConversationDoesNotEndAnExport(t *testing.T) {
 		}
 	}
 	require.Equal(t, []string{
-		"demo:0001",
+		"demo:0001", "demo:0002",
 		`conversation "Broken": element 2 of the export: mapping: missing`,
 		`conversation "": element 3 of the export: mapping: missing`,
 		`conversation "": element 4 of the export: mapping: missing`,
 		`conversation "List": element 5 of the export: mapping: missing`,
-		"demo:0001",
+		"demo:0001", "demo:0002",
 	}, got)
 }
 
