@@ -203,7 +203,7 @@ func TestAConversationIsBranchedByKeyboard(t *testing.T) {
 
 	// The list shows the conversation once.
 	tab.Await(`document.querySelectorAll("#list > li").length === 2 && document.querySelectorAll("#list .branches a").length === 2`)
-	require.Equal(t, []string{"demo", "release-notes"}, tab.Text("#list > li > a .name"))
+	require.Equal(t, []string{"#demo", "#release-notes"}, each(tab, "#list > li > a", "e.hash"))
 	require.Equal(t, []string{"demo-2", "demo-3"}, tab.Text("#list .branches .name"))
 	require.Contains(t, tab.Text("#list > li:nth-child(1) > a .details")[0], "2 branches")
 	if *screenshots {
@@ -222,7 +222,7 @@ func TestAConversationIsBranchedByKeyboard(t *testing.T) {
 	b.isGone = true
 	b.mu.Unlock()
 	tab.Do(`location.hash = "#demo-3"`)
-	tab.Await(`[...document.querySelectorAll("#list > li > a .name")].map((e) => e.textContent).join() === "demo-2,release-notes"`)
+	tab.Await(`[...document.querySelectorAll("#list > li > a")].map((e) => e.hash.slice(1)).join() === "demo-2,release-notes"`)
 	require.Equal(t, []string{"demo-3"}, tab.Text("#list .branches:not([hidden]) .name"))
 	b.mu.Lock()
 	b.isGone = false

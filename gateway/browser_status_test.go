@@ -30,19 +30,19 @@ func TestStatus(t *testing.T) {
 
 	tab.Run("an answer can be stopped before its first word, and the list shows the streamed status", func(t *testing.T) {
 		const said = `document.querySelector("#list a[aria-current] .details")?.textContent`
-		tab.Await(said + ` === "idle · gpt-4o-mini"`)
+		tab.Await(said + ` === "idle · demo · gpt-4o-mini"`)
 		l.record(start("demo:r0001", 1))
-		tab.Await(answering + " && " + said + ` === "answering · gpt-4o-mini"`)
+		tab.Await(answering + " && " + said + ` === "answering · demo · gpt-4o-mini"`)
 		var before int
 		const lists = `performance.getEntriesByType("resource").filter((e) => e.name.includes("/contexts?")).length`
 		tab.Eval(lists, &before)
 		tab.Await(fmt.Sprintf(`%s > %d`, lists, before)) // the list still has idle
 		require.Equal(t, []string{"answering"}, tab.Text("#status"))
-		tab.Await(said + ` === "answering · gpt-4o-mini"`)
+		tab.Await(said + ` === "answering · demo · gpt-4o-mini"`)
 		tab.Click("#stop")
 		l.await(t, func() bool { return len(l.calls) > 0 })
 		l.record(cancelled("demo:r0001"))
-		tab.Await(idle + " && " + said + ` === "idle · gpt-4o-mini"`)
+		tab.Await(idle + " && " + said + ` === "idle · demo · gpt-4o-mini"`)
 	})
 	tab.Run("the usage of the budget", func(t *testing.T) {
 		require.Equal(t, []string{""}, tab.Text("#budget"))

@@ -12,8 +12,8 @@ const NEAR = 600;
 
 export const validName = (name) => /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/.test(name);
 
-// headline returns what a list shows first of a context.
-export const headline = ({ contextName, title, preview }) => title || preview || contextName;
+// headline returns what a list shows first of a context. Branches begin with the same message.
+export const headline = ({ contextName, title, preview, root }) => title || (!root && preview) || contextName;
 
 export class Contexts {
   #listed = []; // summaries, in the order of the list

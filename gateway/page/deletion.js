@@ -8,7 +8,7 @@ const POLL_MS = 500;
 
 const PLACES = {
   runs: "histories in Temporal", schedules: "schedules", sends: "scheduled messages", evaluations: "evaluations",
-  log: "parts of the log", blobs: "files", cursors: "positions of hooks", forks: "entries about forks", index: "entries of the search",
+  log: "parts of the log", blobs: "files", cursors: "positions of hooks", forks: "entries about forks",
 };
 
 export class Deletion {

@@ -237,10 +237,10 @@ function output(value) {
   return h("pre", { class: "output", tabindex: 0, dir: "auto" }, text.slice(0, MAX_CHARS), rest);
 }
 
-const labelled = (label, body) => h("section", null, h("h3", null, label), body);
+const labelled = (label, body) => h("section", null, h("h2", null, label), body);
 
 function fileChange({ action, path, content, to, unified_diff: unified }, showPath) {
-  const title = showPath && path && h("h3", { dir: "auto" }, path);
+  const title = showPath && path && h("h2", { dir: "auto" }, path);
   switch (action) {
     case "edit":
       return h("section", null, title, diff(unified ?? ""));

@@ -76,8 +76,8 @@ export function asked(question, output) {
   const texts = Object.entries(given).filter(([, value]) => typeof value === "string");
   const isComplete = texts.length > 0 && texts.length + (formOf(question).isOne && choices(question).length > 0) === Object.keys(given).length;
   return [
-    ...texts.map(([name, text]) => h("section", { class: "asked" }, texts.length > 1 && h("h3", { dir: "auto" }, name), h("p", { class: "plain", dir: "auto" }, text))),
-    !isComplete && question.arguments && h("section", null, h("h3", null, "Arguments"), output(question.arguments)),
+    ...texts.map(([name, text]) => h("section", { class: "asked" }, texts.length > 1 && h("h2", { dir: "auto" }, name), h("p", { class: "plain", dir: "auto" }, text))),
+    !isComplete && question.arguments && h("section", null, h("h2", null, "Arguments"), output(question.arguments)),
     texts.length === 0 && question.description && h("p", { class: "note", dir: "auto" }, question.description),
   ].filter(Boolean);
 }

@@ -81,7 +81,7 @@ func TestUnarchivedEventsBecomeOneSegment(t *testing.T) {
 	require.NoError(t, log.ArchiveRun(t.Context(), "demo", "B", 5))
 	require.Equal(t, before, bucket.Names())
 	_, err = log.Archive(t.Context(), "demo", 10)
-	require.EqualError(t, err, "archive context demo: no such event: the history of run C ends at demo:0009, before demo:0010")
+	require.EqualError(t, err, "archive context demo: no such event: the log ends at demo:0009, before demo:0010")
 }
 
 func TestArchiveThroughALostEventIsAGapError(t *testing.T) {
@@ -172,5 +172,5 @@ func TestContinueFailsIfTheHistoryIsShort(t *testing.T) {
 	s := threeRuns(t)
 	s.runs = append(s.runs, newRun("D", "C"))
 	err := eventlog.New(s, "", a).Continue(t.Context(), "demo", archive.Run{ID: "D", After: 10, Behind: "C"}, 10)
-	require.EqualError(t, err, "open context demo: no such event: the history of run C ends at demo:0009, before demo:0010")
+	require.EqualError(t, err, "open context demo: no such event: the log ends at demo:0009, before demo:0010")
 }

@@ -124,12 +124,12 @@ func openDirectory(path string, log *slog.Logger) (d *directory, s *store, err e
 		}
 	}
 	at := filepath.Join(d.path, storeDir)
-	if s, err = openStore(at); err == nil {
+	if s, err = openStore(at, log); err == nil {
 		return d, s, nil
 	}
 	log.Warn("the index cannot be read and is built anew from the logs", "error", err)
 	if err = os.RemoveAll(at); err == nil {
-		s, err = openStore(at)
+		s, err = openStore(at, log)
 	}
 	if err != nil {
 		d.close()

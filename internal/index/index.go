@@ -45,7 +45,9 @@ const (
 	minPass, maxPass = 5 * time.Second, 5 * time.Minute
 	sweep            = 25 // open contexts that a pass reads without a reason, because a notice may be lost
 
-	purgeInterval = time.Minute // between the starts of two
+	// A purge writes large parts of the index. It is followed by a pause.
+	purgeInterval = time.Minute // at least
+	purgeRatio    = 20
 	syncTimeout   = 2 * time.Second
 )
 
@@ -272,7 +274,7 @@ func (x *Index) purge(ctx context.Context) {
 			x.log.Error("the text of deleted contexts is still in files of the index", "error", err)
 			x.needPurge()
 		}
-		if !pause.For(ctx, purgeInterval-time.Since(began)) {
+		if !pause.For(ctx, max(purgeInterval, purgeRatio*time.Since(began))) {
 			return
 		}
 	}

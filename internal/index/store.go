@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"runtime/debug"
 	"strconv"
@@ -41,11 +42,28 @@ type store struct {
 	removals int // number of calls of remove
 }
 
+// logs has the loggers of open stores, by directory, for errors of what bleve does in the background.
+var logs sync.Map
+
+const (
+	callback     = "chronicle"
+	failureDelay = time.Second
+)
+
+func init() {
+	scorch.RegistryAsyncErrorCallbacks[callback] = func(err error, dir string) {
+		if log, ok := logs.Load(dir); ok {
+			log.(*slog.Logger).Error("the index is not written to disk", "directory", dir, "error", err)
+		}
+		time.Sleep(failureDelay) // bleve tries again at once
+	}
+}
+
 // analyzers is the number of messages that are analyzed at once.
 const analyzers = 2
 
 // openStore creates the directory if necessary. It fails for a directory that bleve did not write, or that is corrupt.
-func openStore(dir string) (s *store, err error) {
+func openStore(dir string, log *slog.Logger) (s *store, err error) {
 	// bbolt panics on corrupt pages, and a file that was cut causes a fault.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -58,8 +76,9 @@ func openStore(dir string) (s *store, err error) {
 		return nil, err
 	}
 	s = &store{analysis: bleve.NewAnalysisQueue(analyzers), dir: dir}
+	logs.Store(dir, log)
 	opened, err := scorch.NewScorch(scorch.Name, map[string]any{
-		"path": dir, "bolt_timeout": "1s",
+		"path": dir, "bolt_timeout": "1s", "asyncErrorCallbackName": callback,
 		"unsafe_batch": true, // a batch returns when it is found; what a crash loses is read from the logs again
 	}, s.analysis)
 	if err == nil {
@@ -68,6 +87,7 @@ func openStore(dir string) (s *store, err error) {
 	}
 	if err != nil {
 		s.analysis.Close()
+		logs.Delete(dir)
 		return nil, fmt.Errorf("open index: %w", err)
 	}
 	files, _, err := s.segments()
@@ -88,6 +108,7 @@ func openStore(dir string) (s *store, err error) {
 func (s *store) close() {
 	_ = s.scorch.Close()
 	s.analysis.Close()
+	logs.Delete(s.dir)
 }
 
 // Ids of documents. The names of contexts contain no zero byte.
