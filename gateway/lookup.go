@@ -177,7 +177,7 @@ func (c named) Send(ctx context.Context, events ...event.Event) (client.Receipt,
 		return client.Receipt{}, err
 	}
 	sent, err := c.Context.Send(ctx, events...)
-	if err == nil {
+	if err == nil || errors.Is(err, client.ErrRefused) { // it has recorded the events, or their rejection
 		c.names.note(c.Name(), nil)
 	}
 	return sent, err

@@ -115,7 +115,7 @@ func (x *Exchange) Stream(h *Handle, from string, s Stream) error {
 			}
 		}
 		if s.Next == nil {
-			return nil, io.EOF
+			return nil, errEnd
 		}
 		isEnd := false
 		changed, err := v.each(ctx, h.context, func(item Item) error {

@@ -77,4 +77,17 @@ func TestAKilledGatewayFindsEveryMessageOnce_Alone(t *testing.T) {
 		require.NoError(t, json.NewDecoder(response.Body).Decode(&page))
 		return len(page.Contexts) == 1 && page.Contexts[0].ContextName == contexts[0].Name()
 	})
+
+	// The command line reads the logs itself.
+	var listed []string
+	for line := range strings.Lines(w.starter("", "list", "--json")) {
+		var c struct{ ContextName string }
+		require.NoError(t, json.Unmarshal([]byte(line), &c))
+		if strings.HasPrefix(c.ContextName, "indexed-") && strings.HasSuffix(c.ContextName, w.queue) {
+			listed = append(listed, c.ContextName)
+		}
+	}
+	require.Equal(t, []string{contexts[0].Name(), contexts[2].Name(), contexts[1].Name()}, listed)
+	hits := w.starter("", "search", mark, "-n", contexts[1].Name(), "--limit", "100", "--json")
+	require.Equal(t, len(want)/len(contexts), strings.Count(hits, "\n"))
 }
