@@ -2,7 +2,6 @@ package workflows
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -83,7 +82,7 @@ func (r *run) detailUpdates() (updates []temporal.SearchAttributeUpdate) {
 }
 
 func labelsOf(d reducer.Details) (labels []string) {
-	for _, name := range slices.Sorted(maps.Keys(d.Labels)) {
+	for _, name := range workflow.DeterministicKeys(d.Labels) {
 		labels = append(labels, cut(name+"="+d.Labels[name], shownKeyword))
 	}
 	return labels

@@ -14,8 +14,7 @@ type items struct {
 	name    string
 	all     []item
 	files   []part
-	attempt int // counter of the event that began the newest attempt
-	calls   map[string]bool
+	attempt int               // counter of the event that began the newest attempt
 	seen    map[string]string // names of tools by call
 	clients map[string]bool   // tools that clients execute
 }

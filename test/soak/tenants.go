@@ -377,7 +377,7 @@ func (m manager) purge(ctx context.Context) error {
 	return retry(ctx, attemptTimeout, func(ctx context.Context) error { // Temporal lists a deleted run for a moment
 		_, err := m.Temporal.DescribeWorkflowExecution(ctx, wire.WorkflowID(full), "")
 		if !errors.As(err, new(*serviceerror.NotFound)) {
-			return fmt.Errorf("Temporal has the deleted context: %w", err)
+			return fmt.Errorf("the server has the deleted context: %w", err)
 		}
 		got, err := m.do(ctx, token, http.MethodGet, "/contexts?limit=1000", "", nil)
 		if err == nil && bytes.Contains(got.body, []byte(`"contextName":"`+m.name+`"`)) {
