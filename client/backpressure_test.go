@@ -87,7 +87,7 @@ func TestTheHistoryIsCheckedOnceForManySignals(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.Len(t, f.signals, signals)
-	require.Less(t, f.described, signals/2)
+	require.Less(t, f.described, int64(signals/2))
 
 	f.run = running(8_950, 1000, true)
 	other, err := client.New(client.Options{Temporal: f, Archive: archive.New(blobstest.New(t).Store)}).Open("demo")
@@ -97,7 +97,7 @@ func TestTheHistoryIsCheckedOnceForManySignals(t *testing.T) {
 		_, err := other.Send(t.Context(), large)
 		require.NoError(t, err)
 	}
-	require.Equal(t, 1+3, f.described, "one check per signal near the limit, and one of the store")
+	require.EqualValues(t, 1+3, f.described, "one check per signal near the limit, and one of the store")
 }
 
 // silent receives signals and responds to nothing else.

@@ -33,7 +33,7 @@ func TestTheCacheOfStoreComparisonsKeepsUsedContexts(t *testing.T) {
 		}
 	}
 	interrupt("demo")
-	require.Equal(t, 1+contexts, f.described, "one comparison per context")
+	require.EqualValues(t, 1+contexts, f.described, "one comparison per context")
 }
 
 func TestTheCacheOfQuotasKeepsUsedContexts(t *testing.T) {
@@ -55,6 +55,6 @@ func TestTheCacheOfQuotasKeepsUsedContexts(t *testing.T) {
 			}
 		}
 		send("demo")
-		require.Equal(t, 1+contexts, f.described, "one check per context")
+		require.EqualValues(t, 1+contexts, f.described, "one check per context")
 	})
 }

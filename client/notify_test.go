@@ -38,7 +38,7 @@ func TestASendWakesFollowersOfAContextThatDoesNotExist(t *testing.T) {
 			_, err := c.Send(t.Context(), event.New(event.UserMessage{Content: "Hello"}))
 			require.NoError(t, err)
 			synctest.Wait()
-			require.Equal(t, before+1, f.described, "the log is read at once")
+			require.EqualValues(t, before+1, f.described, "the log is read at once")
 			cancel()
 			<-ended
 		})

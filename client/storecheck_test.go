@@ -103,7 +103,7 @@ func TestTheStoreOfAContextIsComparedOnce(t *testing.T) {
 			require.NoError(t, changes[verb](t.Context(), c))
 		}
 	}
-	require.Equal(t, 1, f.described)
+	require.EqualValues(t, 1, f.described)
 	require.Equal(t, map[string]any{wire.MemoStore: id}, f.start.Memo, "a worker with another store does not open the next session")
 }
 

@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"sync/atomic"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	querypb "go.temporal.io/api/query/v1"
@@ -22,7 +23,7 @@ type temporal struct {
 	// run describes the newest run; nil: see known.
 	run *workflowservice.DescribeWorkflowExecutionResponse
 	// described counts calls of DescribeWorkflowExecution.
-	described int
+	described int64
 	signals   []signal
 	// update responds to updates; nil: there is no worker.
 	update   func(sdkclient.UpdateWorkflowOptions) (wire.Appended, error)
@@ -117,7 +118,7 @@ func (f *temporal) ExecuteWorkflow(_ context.Context, options sdkclient.StartWor
 }
 
 func (f *temporal) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
-	f.described++
+	atomic.AddInt64(&f.described, 1)
 	if f.run != nil {
 		return f.run, nil
 	}

@@ -23,7 +23,7 @@ func TestTheGoExampleOfTheDocumentationShowsTheOutcome(t *testing.T) {
 	require.NoError(t, err)
 	docs, err := os.ReadFile("../../docs/clients.md")
 	require.NoError(t, err)
-	block := regexp.MustCompile("(?s)```go\n(.*?)```").FindSubmatch(docs)
+	block := regexp.MustCompile("(?s)```go\n([^`]*chronicle/client\"[^`]*)```").FindSubmatch(docs)
 	require.NotNil(t, block)
 	source := filepath.Join(t.TempDir(), "main.go")
 	require.NoError(t, os.WriteFile(source, []byte(strings.Replace(string(block[1]), `"demo"`, `"`+c.Name()+`"`, 1)), 0o600))
