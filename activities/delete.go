@@ -218,9 +218,7 @@ func (d *runDeletion) delete(ctx context.Context, x execution) (previous string,
 		return "", err
 	}
 	info := run.GetWorkflowExecutionInfo()
-	// A run that continues another one, or is a copy of it, has its content.
-	isFresh := d.placeOf(x) == wire.PlaceRuns && info.GetFirstRunId() == x.runID
-	if isRunning(info) && isFresh {
+	if isRunning(info) && isFresh(info) && d.placeOf(x) == wire.PlaceRuns {
 		return wire.PreviousRunOf(info.GetMemo()), nil
 	}
 	d.wasBusy = d.wasBusy || isBusy(run)

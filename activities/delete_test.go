@@ -47,6 +47,7 @@ type clusterRun struct {
 	previous  string // in its memo
 	isBusy    bool
 	first     string                          // run of its chain; "": itself
+	age       time.Duration                   // of its start and end; 0: it has no start, and ended at the epoch
 	closesAt  int                             // number of its description after a request to close; 0: it does not close
 	status    enumspb.WorkflowExecutionStatus // when it has ended; 0: completed
 	described int                             // after its deletion, before it is gone
@@ -82,6 +83,9 @@ func (c *cluster) DescribeWorkflowExecution(_ context.Context, id, runID string)
 	info := &workflowpb.WorkflowExecutionInfo{
 		Execution: &commonpb.WorkflowExecution{WorkflowId: id, RunId: r.runID}, Memo: &commonpb.Memo{}, FirstRunId: cmp.Or(r.first, r.runID),
 		Status: cmp.Or(r.status, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED), CloseTime: timestamppb.New(eventtest.Epoch),
+	}
+	if r.age != 0 {
+		info.StartTime, info.CloseTime = timestamppb.New(time.Now().Add(-r.age)), timestamppb.New(time.Now().Add(-r.age))
 	}
 	if r.isRunning {
 		info.Status = enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
@@ -353,6 +357,31 @@ func TestEndSessionClosesARunOrTerminatesIt(t *testing.T) {
 	ended, err = endSession(t, &cluster{}, registered(t), time.Time{})
 	require.NoError(t, err)
 	require.Equal(t, activities.EndedSession{}, ended)
+}
+
+// An earlier attempt has ended the session, and then input arrived, or the attempt was lost.
+func TestARepeatedEndSession(t *testing.T) {
+	for name, test := range map[string]struct {
+		run  clusterRun
+		want activities.EndedSession
+	}{
+		"keeps a run that began since":           {run: clusterRun{isRunning: true, age: -2 * time.Second}},
+		"ends an earlier run":                    {run: clusterRun{isRunning: true, age: time.Second, closesAt: 2}},
+		"ends a run that continues the session":  {run: clusterRun{first: "first", isRunning: true, age: -2 * time.Second, closesAt: 2}},
+		"reports the run that it has terminated": {run: clusterRun{status: enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED, age: -time.Second}, want: activities.EndedSession{WasTerminated: true}},
+		"ignores one that was terminated before": {run: clusterRun{status: enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED, age: time.Second}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.run.id, test.run.runID = "context:demo", "run"
+			isAsked := test.run.closesAt > 0
+			c := &cluster{runs: []*clusterRun{&test.run}}
+			ended, err := endSession(t, c, registered(t), time.Time{})
+			require.NoError(t, err)
+			require.Equal(t, test.want, ended)
+			require.Empty(t, c.done, "nothing is terminated")
+			require.Equal(t, isAsked, len(c.asked) > 0)
+		})
+	}
 }
 
 func TestEndSessionFindsActivity(t *testing.T) {

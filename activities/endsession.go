@@ -9,6 +9,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/sdk/activity"
 
 	"github.com/seed-9ed7edd4/chronicle/internal/eventlog"
 	"github.com/seed-9ed7edd4/chronicle/internal/pause"
@@ -17,6 +18,9 @@ import (
 
 // CloseTimeout is how long [Activities.EndSession] waits for a run to close.
 const CloseTimeout = 10 * time.Second
+
+// clockSkew is how much the clocks of the hosts of a server may differ.
+const clockSkew = time.Second
 
 // EndSessionInput is the input of [Activities.EndSession].
 type EndSessionInput struct {
@@ -34,18 +38,23 @@ type EndedSession struct {
 
 // EndSession ends the session of a context that is being deleted. A run that closes by itself leaves nothing in the
 // caches of its worker, and no attempt that writes. One that does not within [CloseTimeout] is terminated, unless the
-// context must be inactive. A run that starts later does not open before the end of the deletion.
+// context must be inactive. A run that starts later does not open before the end of the deletion, and is left alone.
 func (a *Activities) EndSession(ctx context.Context, in EndSessionInput) (ended EndedSession, err error) {
 	ctx, stop := withHeartbeats(ctx)
 	defer stop()
+	began := activity.GetInfo(ctx).ScheduledTime // of the first attempt
 	run, err := a.currentRun(ctx, in.ContextName)
-	if err == nil && isRunning(run) {
+	isLater := isRunning(run) && isFresh(run) && run.GetStartTime().AsTime().After(began.Add(clockSkew))
+	if err == nil && isRunning(run) && !isLater {
 		run, err = a.closeRun(ctx, run, in.InactiveSince)
 	}
 	switch {
 	case err != nil:
 	case !in.InactiveSince.IsZero():
 		ended.IsActive, err = a.isActive(ctx, run, in)
+	case isLater:
+	case run.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED && run.GetCloseTime().AsTime().After(began): // by an earlier attempt
+		ended.WasTerminated = true
 	case isRunning(run):
 		ended.WasTerminated = true
 		err = a.terminate(ctx, execution{run.GetExecution().GetWorkflowId(), run.GetExecution().GetRunId()})
@@ -67,6 +76,11 @@ func (a *Activities) currentRun(ctx context.Context, contextName string) (*workf
 
 func isRunning(run *workflowpb.WorkflowExecutionInfo) bool {
 	return run.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
+}
+
+// isFresh reports whether a run neither continues another one nor is a copy of it, and so has no content of an earlier run.
+func isFresh(run *workflowpb.WorkflowExecutionInfo) bool {
+	return run.GetFirstRunId() == run.GetExecution().GetRunId()
 }
 
 // closeRun asks a run to end its session, and returns the run when it is closed, or after CloseTimeout.

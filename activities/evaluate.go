@@ -25,7 +25,9 @@ const unlimitedTokens = 1_000_000_000_000
 // and no tool is called. Hooks and the budgets of labels apply as in [Activities.Generate]; that of the context does not.
 // An error is one that Temporal retries, after the delay that the provider asks for, or about an invalid input.
 func (a *Activities) Evaluate(ctx context.Context, in wire.Evaluation) (wire.Evaluated, error) {
-	session, tools, err := a.recordedRequest(ctx, in)
+	reading, stop := withHeartbeats(ctx)
+	session, tools, err := a.recordedRequest(reading, in)
+	stop()
 	if err != nil {
 		return wire.Evaluated{}, err
 	}

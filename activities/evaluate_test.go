@@ -8,11 +8,14 @@ import (
 	"fmt"
 	"log/slog"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
@@ -368,4 +371,28 @@ func TestAnEvaluationAfterAResetReadsTheNewLog(t *testing.T) {
 	e.record(t, "demo", archive.ImportID+"3", archive.ImportID+"1", 1, "another", "and another")
 	require.Equal(t, "another", e.ask(t, "demo", 2))
 	require.Equal(t, "and another", e.ask(t, "demo", 3))
+}
+
+// slow is an unknown server that responds late.
+type slow struct{ unknown }
+
+func (s slow) DescribeWorkflowExecution(ctx context.Context, id, runID string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	time.Sleep(time.Minute) // bubble time
+	return s.unknown.DescribeWorkflowExecution(ctx, id, runID)
+}
+
+// Evaluations of other questions wait for the log, too.
+func TestAnEvaluationSendsHeartbeatsWhileItReadsTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEvaluator(t)
+		e.record(t, "demo", archive.ImportID+"1", "", 0, "one")
+		heartbeats := 0
+		env := silent()
+		env.SetTestTimeout(time.Hour)
+		env.SetOnActivityHeartbeatListener(func(*activity.Info, converter.EncodedValues) { heartbeats++ })
+		env.RegisterActivity(activities.New(activities.Options{Temporal: slow{unknown{&server{}}}, Archive: e.logs, Models: e, Tools: toolbox{}}))
+		_, err := env.ExecuteActivity(acts.Evaluate, wire.Evaluation{ContextName: "demo", Through: "demo:0001", Answer: "demo:0002"})
+		require.NoError(t, err)
+		require.NotZero(t, heartbeats)
+	})
 }

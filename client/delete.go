@@ -44,6 +44,7 @@ type DeleteOptions struct {
 
 const (
 	startTimeout     = 10 * time.Second // in which a worker starts a deletion
+	unstarted        = 2                // history events of a workflow that no worker has started
 	progressInterval = time.Second
 	progressTimeout  = 2 * time.Second // of a query for the progress; without a worker, there is none
 )
@@ -127,7 +128,7 @@ func (c *Context) awaitDeletion(ctx context.Context, run sdkclient.WorkflowRun, 
 			return
 		}
 		d, err := c.client.options.Temporal.DescribeWorkflowExecution(wait, run.GetID(), "")
-		if err == nil && d.GetPendingWorkflowTask().GetState() == enumspb.PENDING_WORKFLOW_TASK_STATE_SCHEDULED {
+		if err == nil && d.GetWorkflowExecutionInfo().GetHistoryLength() <= unstarted {
 			cancel(fmt.Errorf("delete context %s: %w: the deletion begins when one runs", c.Name(), ErrNoWorker))
 		}
 	})

@@ -68,8 +68,11 @@ func (d *deletions) DescribeWorkflowExecution(_ context.Context, workflowID, _ s
 		}
 		response.WorkflowExecutionInfo.Memo.Fields = map[string]*commonpb.Payload{wire.MemoForks: payload}
 	}
-	if !d.hasWorker {
-		response.PendingWorkflowTask = &workflowpb.PendingWorkflowTaskInfo{State: enumspb.PENDING_WORKFLOW_TASK_STATE_SCHEDULED}
+	// A deletion with many forks almost always has a workflow task.
+	response.PendingWorkflowTask = &workflowpb.PendingWorkflowTaskInfo{State: enumspb.PENDING_WORKFLOW_TASK_STATE_SCHEDULED}
+	response.WorkflowExecutionInfo.HistoryLength = 2
+	if d.hasWorker {
+		response.WorkflowExecutionInfo.HistoryLength = 100
 	}
 	return response, nil
 }
@@ -148,6 +151,20 @@ func TestDeleteWithoutAWorkerSaysSo(t *testing.T) {
 		require.ErrorIs(t, err, client.ErrNoWorker)
 		require.EqualError(t, err, "delete context demo: no worker responds (start a worker): the deletion begins when one runs")
 	})
+}
+
+// A round of the deletion that follows would delete what they store.
+func TestTheNameOfAContextIsFreeWhenItsDeletionHasEnded(t *testing.T) {
+	logs := archive.New(blobstest.New(t).Store)
+	put(t, logs, "origin", []event.Event{numbered(1)[0].MovedTo("origin")})
+	d := &deletions{isRunning: true}
+	demo := deleting(t, d, logs, "demo")
+	require.ErrorIs(t, importLog(t.Context(), demo, numbered(1)), client.ErrExists)
+	err := deleting(t, d, logs, "origin").Fork(t.Context(), "origin:0001", "demo")
+	require.EqualError(t, err, "fork as context demo: context already exists (choose another name): its deletion has not ended")
+	isStored, err := logs.IsStored(t.Context(), "demo")
+	require.NoError(t, err)
+	require.False(t, isStored)
 }
 
 func TestDeleteRejectsWhatItCannotDelete(t *testing.T) {

@@ -28,11 +28,11 @@ type FollowOptions struct {
 // Waiting is the work of a context that Temporal holds for a worker.
 type Waiting = eventlog.Waiting
 
-// Follow yields the recorded events, each once and in order, and then new ones until ctx is done.
-// It waits for a context that does not exist, and ends with ErrDeleted when the context is deleted. With Deltas, live deltas and the progress of tool calls are
-// interleaved. The deltas of an attempt come in order. A delta with Reset replaces the text so far, because the
-// answer starts over or deltas were missed. All deltas are of the attempt that runs as the log shows it, so none
-// follows its answer or the event that ends its request.
+// Follow yields the recorded events, each once and in order, and then new ones until ctx is done. It waits for a context
+// that does not exist, and ends with ErrDeleted when the context is deleted. With Deltas, live deltas and the progress of
+// tool calls are interleaved. The deltas of an attempt come in order. A delta with Reset replaces the text so far,
+// because the answer starts over or deltas were missed. All deltas are of the attempt that runs as the log shows it, so
+// none follows its answer or the event that ends its request.
 func (c *Context) Follow(ctx context.Context, options FollowOptions) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		f, err := c.newFollower(ctx, options.Deltas)

@@ -151,7 +151,11 @@ func (c *Context) checkNotExists(ctx context.Context, operation string) error {
 	}
 	d, err := c.client.options.Temporal.DescribeWorkflowExecution(ctx, wire.WorkflowID(c.name), "")
 	if errors.As(err, new(*serviceerror.NotFound)) {
-		return nil
+		isDeleting, err := c.client.log.IsDeleting(ctx, c.name)
+		if isDeleting {
+			return fmt.Errorf("%s context %s: %w: its deletion has not ended", operation, c.name, ErrExists)
+		}
+		return c.explain(ctx, operation, err, ErrUnreachable)
 	}
 	if err != nil {
 		return c.explain(ctx, operation, err, ErrUnreachable)

@@ -37,10 +37,10 @@ type Summary struct {
 	ClosedAt  time.Time `json:"closedAt,omitzero"` // zero while it runs
 }
 
-// List yields the contexts, those of the tenant if the client is that of a tenant: first the open ones, most recently started first, then the closed ones, most
-// recently ended first. The start is that of the newest run. The list is eventually consistent. The
-// query is an additional Temporal list filter, like `ContextStatus = "waiting"`; empty: none. An
-// error, such as ErrUnreachable, comes last.
+// List yields the contexts, or those of the tenant of the client: first the open ones, most recently started first, then
+// the closed ones, most recently ended first. The start is that of the newest run. The list is eventually consistent. The
+// query is an additional Temporal list filter, like `ContextStatus = "waiting"`; empty: none. An error, such as
+// ErrUnreachable, comes last.
 func (c *Client) List(ctx context.Context, query string) iter.Seq2[Summary, error] {
 	filter := fmt.Sprintf("WorkflowType = '%s'", wire.WorkflowType)
 	if c.tenant != "" {

@@ -163,8 +163,9 @@ func parseLabel(query url.Values) (string, error) {
 
 // listContexts lists contexts by descending `lastActiveAt`, then by name.
 //
-// It lists those that are not archived, or, with `archived=true`, the others. A context that is active while a client reads pages moves to the
-// beginning; each of the others is on exactly one page. The list follows changes within about a second.
+// It lists those that are not archived, or, with `archived=true`, the others. A context that is active while a client
+// reads pages moves to the beginning; each of the others is on exactly one page. The list follows changes within about a
+// second.
 func (g *Gateway) listContexts(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
 	filter, err := parseFilter(query)
@@ -216,8 +217,9 @@ type hitPage struct {
 
 // searchMessages searches the messages of users and models: the most relevant ones first, then the newest.
 //
-// A message matches if it has all words of `q`, in any order, and the words of each phrase in double quotes next to each other. The last word may be the beginning
-// of a longer one. Upper and lower case are the same. Fragments are plain text from around the first match, without line breaks. There are at most 1,000 hits.
+// A message matches if it has all words of `q`, in any order, and the words of each phrase in double quotes next to each
+// other. The last word may be the beginning of a longer one. Upper and lower case are the same. Fragments are plain text
+// from around the first match, without line breaks. There are at most 1,000 hits.
 func (g *Gateway) searchMessages(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
 	q := index.Query{Text: query.Get("q"), ContextName: query.Get("context")}

@@ -173,10 +173,14 @@ func (c named) Events(ctx context.Context, from string) iter.Seq2[event.Event, e
 
 func (c named) Send(ctx context.Context, events ...event.Event) (client.Receipt, error) {
 	defer c.index.changed(c.Name())
-	if err := c.quota.admit(c.Name(), c.quota.contexts > 0 && c.isNew(ctx)); err != nil {
+	isCounted, err := c.quota.admit(c.Name(), c.quota.contexts > 0 && c.isNew(ctx))
+	if err != nil {
 		return client.Receipt{}, err
 	}
 	sent, err := c.Context.Send(ctx, events...)
+	if isCounted && errors.As(err, new(*event.FieldError)) { // nothing was sent
+		c.quota.rename(c.Name(), "")
+	}
 	if err == nil || errors.Is(err, client.ErrRefused) { // it has recorded the events, or their rejection
 		c.names.note(c.Name(), nil)
 	}
@@ -200,10 +204,13 @@ func (c named) UnattendedSince(ctx context.Context) (since time.Time, err error)
 
 func (c named) Branch(ctx context.Context, options client.BranchOptions) (created client.Branched, err error) {
 	counted := cmp.Or(options.Name, rand.Text())
-	if err := c.quota.admit(counted, true); err != nil {
+	isCounted, err := c.quota.admit(counted, true)
+	if err != nil {
 		return client.Branched{}, err
 	}
-	defer func() { c.quota.rename(counted, created.ContextName) }()
+	if isCounted {
+		defer func() { c.quota.rename(counted, created.ContextName) }()
+	}
 	err = c.do(ctx, func() error { created, err = c.Context.Branch(ctx, options); return err })
 	if created.ContextName != "" {
 		c.names.note(created.ContextName, nil)

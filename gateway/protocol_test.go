@@ -195,6 +195,34 @@ func TestAProtocolReportsTheEndOfTheGatewayInItsOwnShape(t *testing.T) {
 	require.Contains(t, string(rest), "event: bad\ndata: The gateway is shutting down\n\n")
 }
 
+func TestAnAnswerThatEndsAsTheGatewayClosesIsComplete(t *testing.T) {
+	log := newLog()
+	thatAnswers(log, event.LLMRequestCompleted{RequestID: "demo:r0001"})
+	ending := plain()
+	var g *gateway.Gateway
+	ending.Routes[0].Serve = func(x *gateway.Exchange) error {
+		h, err := x.Open("demo")
+		require.NoError(t, err)
+		_, err = h.Send(event.New(event.UserMessage{Content: "Hello"}))
+		require.NoError(t, err)
+		return x.Stream(h, "", gateway.Stream{
+			Next: func(gateway.Item) ([]byte, error) {
+				g.Close()
+				return gateway.Frame("", "", []byte("last")), io.EOF
+			},
+			Fail: func(*gateway.Problem) []byte { return gateway.Frame("", "bad", nil) },
+		})
+	}
+	w := serve(t, fakeClient{log: log}, gateway.Options{Protocols: []gateway.Protocol{ending}})
+	g = w.gateway
+	response, err := w.server.Client().Do(w.request(http.MethodPost, "/plain/demo", `"Hello"`))
+	require.NoError(t, err)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.Equal(t, ": the stream begins\n\ndata: last\n\n", string(text))
+}
+
 func TestAProtocolCountsItsStreams(t *testing.T) {
 	log := newLog()
 	thatAnswers(log, append(answering("")[1:], delta(0, "one"))...)

@@ -39,15 +39,15 @@ const (
 	measureShare = 20
 )
 
-// admit returns an error if the tenant may not send to a context.
-func (q *quota) admit(name string, isNew bool) error {
+// admit returns an error if the tenant may not send to a context. It reports whether it has counted a new one.
+func (q *quota) admit(name string, isNew bool) (isCounted bool, err error) {
 	if q.contexts <= 0 && q.bytes <= 0 {
-		return nil
+		return false, nil
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	age := usageAge
-	err := q.check(name, isNew)
+	isCounted, err = q.check(name, isNew)
 	if err != nil {
 		age = fullAge
 	}
@@ -55,23 +55,22 @@ func (q *quota) admit(name string, isNew bool) error {
 		q.isMeasuring = true
 		go q.update()
 	}
-	return err
+	return isCounted, err
 }
 
-// check counts a new context, unless it returns an error.
-func (q *quota) check(name string, isNew bool) error {
+func (q *quota) check(name string, isNew bool) (isCounted bool, err error) {
 	switch {
 	case q.bytes > 0 && q.usage.Bytes >= q.bytes:
-		return problem(problemQuota, http.StatusInsufficientStorage, "The tenant has no space left",
+		return false, problem(problemQuota, http.StatusInsufficientStorage, "The tenant has no space left",
 			"its contexts occupy the %d MiB that they may; delete some, or ask the operator for more", q.bytes>>20)
 	case q.contexts <= 0 || !isNew || !q.created[name].IsZero():
-		return nil
+		return false, nil
 	case q.usage.Contexts+len(q.created) >= q.contexts:
-		return problem(problemQuota, http.StatusForbidden, "The tenant has too many contexts",
+		return false, problem(problemQuota, http.StatusForbidden, "The tenant has too many contexts",
 			"it may have %d; delete some, or ask the operator for more", q.contexts)
 	}
 	q.created[name] = time.Now()
-	return nil
+	return true, nil
 }
 
 // rename replaces the name of a new context; "": it does not count, since it was not created or is being deleted.

@@ -110,6 +110,35 @@ func TestATenantHasALimitedNumberOfContexts(t *testing.T) {
 	})
 }
 
+func TestAForkWithTheNameOfANewContextDoesNotUncountIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &tenantStore{contexts: []string{"demo"}}
+		l := newLog(event.UserMessage{Content: "Hello"})
+		q := quotas{t, gateway.New(eachTenant{"acme": s.of(l)}, gateway.Options{Auth: claims{}, TenantContexts: 2})}
+		defer q.g.Close()
+		q.send(http.StatusAccepted, "demo")
+		q.send(http.StatusAccepted, "new")
+		l.branch = func(client.BranchOptions) (client.Branched, error) { return client.Branched{}, client.ErrExists }
+		q.require(http.StatusConflict, http.MethodPost, "/contexts/demo/fork", `{"at":"demo:0001","name":"new"}`)
+		q.send(http.StatusForbidden, "other")
+	})
+}
+
+func TestInvalidInputDoesNotCountAsAContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &tenantStore{}
+		l := newLog()
+		q := quotas{t, gateway.New(eachTenant{"acme": s.of(l)}, gateway.Options{Auth: claims{}, TenantContexts: 1})}
+		defer q.g.Close()
+		l.send = func([]event.Event) (client.Receipt, error) {
+			return client.Receipt{}, &event.FieldError{Tag: event.TagUserMessage, Field: "settings.temperature", Problem: "5 is out of range (0 to 2)"}
+		}
+		q.send(http.StatusUnprocessableEntity, "demo")
+		q.send(http.StatusAccepted, "new")
+		q.send(http.StatusForbidden, "other")
+	})
+}
+
 func TestATenantWithoutSpaceReadsClosesAndDeletes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var written bytes.Buffer

@@ -110,14 +110,15 @@ func (g *Gateway) serveStream(w http.ResponseWriter, r *http.Request, fail func(
 		if err == nil {
 			err = g.awaitChange(ctx, out, changed, keepAlive.C, func() error { return g.recheck(w, r) })
 		}
+		if errors.Is(err, errEnd) {
+			return nil
+		}
 		isClosing := g.closing.Err() != nil && r.Context().Err() == nil
 		if err != nil && isClosing && fail != nil {
 			err = errClosing
 		}
 		switch {
 		case err == nil:
-		case errors.Is(err, errEnd):
-			return nil
 		case isClosing && fail == nil:
 			retry := retryWithin/3 + rand.N(retryWithin*2/3)
 			_ = out.send(fmt.Appendf(nil, ": the gateway is shutting down\nretry: %d\n\n", retry.Milliseconds()))

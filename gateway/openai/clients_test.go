@@ -109,6 +109,34 @@ func TestUnmodifiedClients(t *testing.T) {
 	t.Run("documentation", func(t *testing.T) { runDocumented(t, url) })
 }
 
+func TestARejectedChatDiscardsNoContext(t *testing.T) {
+	url, _ := serve(t)
+	post := func(key, path, body string) (status int, text string) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+path, strings.NewReader(body))
+		require.NoError(t, err)
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Idempotency-Key", key)
+		response, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		defer response.Body.Close()
+		data, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		return response.StatusCode, string(data)
+	}
+	status, kept := post("one", "/v1/responses", `{"input":"Hello"}`)
+	require.Equal(t, http.StatusOK, status, kept)
+	name := regexp.MustCompile(`"conversation":\{"id":"([^"]+)"`).FindStringSubmatch(kept)[1]
+	status, text := post("one", "/v1/chat/completions", `{"messages":[{"role":"user","content":"Hi"}],"store":false}`)
+	require.Equal(t, http.StatusUnprocessableEntity, status, text)
+	status, text = post("two", "/contexts/"+name+"/events", `{"_tag":"NoteEvent","kind":"system","content":"still open"}`)
+	require.Equal(t, http.StatusAccepted, status, text)
+	response, err := http.Get(url + "/contexts/" + name + "/deletion")
+	require.NoError(t, err)
+	defer response.Body.Close()
+	require.Equal(t, http.StatusNotFound, response.StatusCode)
+}
+
 func useGoOpenAI(t *testing.T, url string) {
 	config := goopenai.DefaultConfig("none")
 	config.BaseURL = url + "/v1"

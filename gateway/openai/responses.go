@@ -25,7 +25,8 @@ type ask struct {
 	x        *gateway.Exchange
 	body     []byte
 	h        *gateway.Handle
-	isOwn    bool // the context was made for the request
+	isOwn    bool // the context is one for the request alone
+	isSent   bool // the context has the input
 	isFork   bool
 	previous *turn // the response that it continues; nil: none
 }
@@ -55,12 +56,12 @@ func createResponse(x *gateway.Exchange) error {
 	if err != nil {
 		return err
 	}
+	if !isKept {
+		defer a.discard()
+	}
 	t, from, err := a.send(in)
 	if err != nil {
 		return err
-	}
-	if !isKept {
-		defer a.discard()
 	}
 	if a.Stream {
 		return stream(x, a.h, t, from)
@@ -76,8 +77,12 @@ func createResponse(x *gateway.Exchange) error {
 	return nil
 }
 
-// discard closes a context that was made for the request, and deletes it if it is not to be stored. Nobody else knows it.
+// discard closes a context that was made for the request, and deletes it if it is not to be stored. Nobody else knows it,
+// unless it rejected the input: then another request has used the Idempotency-Key.
 func (a *ask) discard() {
+	if !a.isSent {
+		return
+	}
 	_ = a.h.Close("completed")
 	if a.Store != nil && !*a.Store {
 		_ = a.h.Delete()
@@ -248,6 +253,7 @@ func (a *ask) send(in *script) (t *turn, from string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
+	a.isSent = true
 	a.x.Header().Set("X-Should-Retry", "false") // the input is stored; clients of OpenAI send it again otherwise
 	counter, err := a.recorded(sent, before.Last)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -99,6 +100,10 @@ func (s *Sweeper) round(ctx context.Context) (started int) {
 		}
 		if started == maxDeletions {
 			s.Log.Info("retention: started the maximum number of deletions of a round", "deletions", started)
+			if s.seen == nil {
+				s.seen = next
+			}
+			maps.Copy(s.seen, next) // the next round passes over these
 			return started
 		}
 	}

@@ -173,6 +173,17 @@ func TestARoundStartsALimitedNumberOfDeletions(t *testing.T) {
 	require.Len(t, c.stored, 150)
 }
 
+// Deletions of contexts that wait keep them, so that the list still begins with them.
+func TestContextsThatWaitDoNotKeepLaterOnes(t *testing.T) {
+	c := &contexts{}
+	for i := range 150 {
+		c.stored = append(c.stored, stored{name: fmt.Sprintf("c%03d", i), age: 91 * day})
+	}
+	sweep(t, c, []retention.Rule{old}, 3*time.Minute)
+	require.Len(t, c.deleted, 150)
+	require.Contains(t, c.deleted, "c149 keep")
+}
+
 // A context that rules keep, or whose deletion found that it waits, is not read in every round.
 func TestAContextThatStaysIsReadOnceADay(t *testing.T) {
 	c := &contexts{stored: []stored{{name: "kept", age: 91 * day}, {name: "waits", age: 91 * day, details: reducer.Details{Archived: true}}}}

@@ -78,7 +78,8 @@ const (
 var ErrLost = errors.New("are missing or damaged")
 
 // Detach makes a fork independent of its origin: it copies the events that both share, and the blobs that these refer to,
-// to the fork, and removes it from the forks of the origin. It is idempotent, and has no effect on a context that is no fork. The error may be an [ErrLost].
+// to the fork, and removes it from the forks of the origin. It is idempotent, and has no effect on a context that is no
+// fork. The error may be an [ErrLost].
 func (a *Archive) Detach(ctx context.Context, fork string) error {
 	if err := a.detach(ctx, fork); err != nil {
 		return fmt.Errorf("detach context %s from its origin: %w", fork, err)
