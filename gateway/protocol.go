@@ -67,9 +67,34 @@ func (x *Exchange) end() {
 	x.body.release()
 }
 
+// maxValues bounds what the decoded JSON of a request occupies: a short value can become a large struct.
+const maxValues = 200_000
+
 // Body returns the JSON of the request, whose size counts as that of a body until it is sent to a context, or until the
 // exchange ends. The error is a [*Problem].
-func (x *Exchange) Body() ([]byte, error) { return x.gateway.body(x.w, x.Request, &x.body) }
+func (x *Exchange) Body() ([]byte, error) {
+	body, err := x.gateway.body(x.w, x.Request, &x.body)
+	if err == nil && separators(body) > maxValues {
+		err = badRequest("the body has more than %d values (send only the newest messages)", maxValues)
+	}
+	return body, err
+}
+
+// separators returns the number of commas between the values of a JSON text.
+func separators(text []byte) (n int) {
+	isString := false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '"':
+			isString = !isString
+		case c == '\\' && isString:
+			i++
+		case c == ',' && !isString:
+			n++
+		}
+	}
+	return n
+}
 
 // IdempotencyKey returns the header of that name; "" if there is none. [Handle.Send] uses it, too.
 func (x *Exchange) IdempotencyKey() (string, error) { return idempotencyKey(x.Request) }

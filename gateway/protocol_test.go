@@ -93,8 +93,15 @@ func thatAnswers(log *log, bodies ...event.Body) {
 	log.send = func(events []event.Event) (client.Receipt, error) {
 		ids := log.Record(events...)
 		log.record(bodies...)
-		return client.Receipt{ClientEventIDs: []string{"c"}, EventIDs: ids}, nil
+		return client.Receipt{ClientEventIDs: clientIDs(events), EventIDs: ids}, nil
 	}
+}
+
+func clientIDs(events []event.Event) (ids []string) {
+	for _, e := range events {
+		ids = append(ids, e.ClientEventID)
+	}
+	return ids
 }
 
 func TestAProtocolSendsAndWaits(t *testing.T) {
@@ -357,4 +364,34 @@ func TestAClosedContextIsNotFollowedAnyMore(t *testing.T) {
 	require.NoError(t, err)
 	defer response.Body.Close()
 	log.await(t, func() bool { return log.followers == 0 && len(log.calls) == 1 })
+}
+
+// The decoded body must not occupy many times its size.
+func TestAProtocolRejectsABodyOfManyValues(t *testing.T) {
+	log := newLog()
+	w := serve(t, fakeClient{log: log}, gateway.Options{Protocols: []gateway.Protocol{plain()}})
+	status, answer := postKeyed(t, w, "/plain/demo", "["+strings.Repeat("{},", 200_001)+"{}]")
+	require.Equal(t, http.StatusBadRequest, status)
+	require.Contains(t, answer, "the body has more than 200000 values")
+	text := strings.Repeat(`,\\\",`, 200_000) // one value
+	thatAnswers(log, event.LLMRequestStarted{RequestID: "demo:r0001", ThroughEventID: eventID(1)}, event.LLMRequestCompleted{RequestID: "demo:r0001"})
+	status, answer = postKeyed(t, w, "/plain/demo", `"`+text+`"`)
+	require.Equal(t, http.StatusOK, status, answer)
+}
+
+// A stream without a function for items ends after its first frames.
+func TestAProtocolStreamsWhatItKnows(t *testing.T) {
+	known := gateway.Protocol{Path: "/known/", Fail: plain().Fail, Routes: []gateway.ProtocolRoute{{
+		Pattern: "GET /known/{name}", Operation: "known", Roles: []auth.Role{auth.RoleRead},
+		Serve: func(x *gateway.Exchange) error {
+			h, err := x.Open(x.Request.PathValue("name"))
+			if err != nil {
+				return err
+			}
+			return x.Stream(h, "", gateway.Stream{Begin: gateway.Frame("", "", []byte("all"))})
+		},
+	}}}
+	w := serve(t, fakeClient{log: newLog(messages(1)...)}, gateway.Options{Protocols: []gateway.Protocol{known}})
+	got := w.do(http.MethodGet, "/known/demo", "")
+	require.Equal(t, ": the stream begins\n\ndata: all\n\n", got.body)
 }

@@ -31,4 +31,6 @@
 //	| calls that wait for clients only   | RUN_FINISHED with pendingToolCallIds                       |
 //	| calls that wait for approvals only | RUN_FINISHED with an interrupt for each                    |
 //	| an interrupt, the end of a session | RUN_FINISHED with the outcome cancelled                    |
+//	| input that requires no answer      | RUN_FINISHED after it is recorded                          |
+//	| input that the context rejects     | RUN_ERROR                                                  |
 package agui

@@ -250,7 +250,7 @@ func fileID(messageID string, i int) string {
 
 func attachment(p part) (event.FileAttachment, error) {
 	file := event.FileAttachment{}
-	if p.Source == nil || partType(p.Source.MIMEType) == "" && p.Type == "" {
+	if p.Source == nil {
 		return file, gateway.BadRequest("messages", "a part of a message has neither a text nor a source")
 	}
 	file.MediaType = cmp.Or(p.Source.MIMEType, map[string]string{"image": "image/*"}[p.Type], "application/octet-stream")

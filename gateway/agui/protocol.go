@@ -80,7 +80,7 @@ func serveRun(x *gateway.Exchange) error {
 	if len(input) == 0 && snap.Status == "" {
 		return gateway.BadRequest("messages", "the context does not exist, and there is no message to begin it with")
 	}
-	r := &run{in: in, thread: at, known: known, input: map[string]bool{}}
+	r := &run{in: in, thread: at, known: known, input: map[string]bool{}, from: event.Counter(snap.Last)}
 	header := []frame{{Type: "RUN_STARTED", ThreadID: in.ThreadID, RunID: in.RunID, ProtocolVersion: "1.0"}}
 	if !known.isSame {
 		header = append(header, at.snapshot(added))

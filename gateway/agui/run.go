@@ -16,9 +16,10 @@ type run struct {
 	thread *thread
 	known  known
 	input  map[string]bool // client event ids of the input that is not recorded yet
+	from   int             // counter of the event up to which the run replays what happened before it
 	out    []frame
 
-	request string            // id of the running request
+	request string            // id of the running request; "": none
 	texts   map[string]string // what was streamed of the newest attempt, by message id
 	isOpen  string            // id of the message whose text is open; "": none
 	isStep  bool              // an answer with calls has ended
@@ -58,6 +59,7 @@ func encode(f frame) []byte {
 
 func (r *run) apply(item gateway.Item) {
 	e := item.Event
+	isInput := r.input[e.ClientEventID]
 	delete(r.input, e.ClientEventID)
 	if event.RequiresAnswer(e.Body) {
 		r.asked = event.Counter(e.ID)
@@ -110,13 +112,22 @@ func (r *run) apply(item gateway.Item) {
 		r.count(body.Usage)
 		_, why := body.Words()
 		r.end(body, frame{Type: "RUN_ERROR", Code: string(body.Kind), Message: why})
-	case event.SessionEnded:
-		r.finish(frame{Type: "RUN_FINISHED", Outcome: &outcome{Type: "cancelled"}})
-	}
-	if r.isStep && len(r.input) == 0 {
-		if last, ok := r.thread.pause(); ok {
-			r.finish(last)
+	case event.InputRejected:
+		if isInput {
+			r.finish(frame{Type: "RUN_ERROR", Code: "refused", Message: body.Reason})
 		}
+	case event.SessionEnded:
+		if len(r.input) == 0 { // else the next session records it
+			r.finish(frame{Type: "RUN_FINISHED", Outcome: &outcome{Type: "cancelled"}})
+		}
+	}
+	if event.Counter(e.ID) < r.from || len(r.input) > 0 {
+		return
+	}
+	if last, ok := r.thread.pause(); ok && r.isStep {
+		r.finish(last)
+	} else if r.request == "" && r.asked <= r.through { // the input requires no answer
+		r.finish(frame{Type: "RUN_FINISHED", Outcome: &outcome{Type: "success"}})
 	}
 }
 
@@ -282,7 +293,7 @@ func (r *run) end(body event.RequestEnd, last frame) {
 	if n := event.Counter(body.Unanswered()); n > 0 {
 		r.through = n
 	}
-	r.isStep, r.texts = false, nil
+	r.request, r.isStep, r.texts = "", false, nil
 	if r.asked <= r.through && len(r.input) == 0 {
 		r.finish(last)
 	}

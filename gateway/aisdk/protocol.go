@@ -200,9 +200,10 @@ func (s *session) send(events ...event.Event) error {
 		return err
 	}
 	from := s.snapshot.Last
-	switch {
-	case s.snapshot.Request != "":
+	if s.snapshot.Request != "" {
 		from = s.snapshot.Before
+	}
+	switch {
 	case len(receipt.EventIDs) == 0:
 		from = ""
 	case event.Counter(receipt.EventIDs[0]) <= event.Counter(from):

@@ -182,30 +182,37 @@ func shorten(text string) string { return event.Redact(text, 100) }
 // the texts of a turn in one. Clients nil: all calls are those of clients.
 func normalize(events []event.Event, clients map[string]bool) (lines []string) {
 	isCall := map[string]bool{}
-	const answer = "assistant: "
+	var answer []string
+	add := func(line string) {
+		if answer != nil {
+			lines = append(lines, "assistant: "+strings.Join(answer, separator))
+			answer = nil
+		}
+		if line != "" {
+			lines = append(lines, line)
+		}
+	}
 	for _, e := range events {
 		switch body := e.Body.(type) {
 		case event.SetTools:
 			clients = setOf(functionsOf(body))
 		case event.UserMessage:
-			lines = append(lines, "user: "+strings.TrimSpace(body.Content))
+			add("user: " + strings.TrimSpace(body.Content))
 		case event.AssistantMessage:
-			text := strings.TrimSpace(body.Content)
-			if n := len(lines); n > 0 && text != "" && strings.HasPrefix(lines[n-1], answer) {
-				lines[n-1] += separator + text
-			} else if text != "" {
-				lines = append(lines, answer+text)
+			if text := strings.TrimSpace(body.Content); text != "" {
+				answer = append(answer, text)
 			}
 		case event.ToolCall:
 			if isCall[body.ToolCallID] = clients == nil || clients[body.ToolName] || body.RequestID == ""; isCall[body.ToolCallID] {
-				lines = append(lines, "call "+body.ToolCallID+": "+body.ToolName)
+				add("call " + body.ToolCallID + ": " + body.ToolName)
 			}
 		case event.ToolResult:
 			if isCall[body.ToolCallID] {
-				lines = append(lines, "result of "+body.ToolCallID)
+				add("result of " + body.ToolCallID)
 			}
 		}
 	}
+	add("")
 	return lines
 }
 

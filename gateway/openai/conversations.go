@@ -84,7 +84,7 @@ func updateConversation(x *gateway.Exchange) error {
 	}
 	sent, err := h.Send(labels(body.Metadata))
 	if err == nil {
-		_, err = (&ask{x: x, h: h}).recorded(sent, now.Last)
+		_, err = (&ask{x: x, h: h}).recorded(sent)
 	}
 	if err != nil {
 		return err
@@ -199,16 +199,12 @@ func createItems(x *gateway.Exchange) error {
 	if err != nil {
 		return err
 	}
-	before, err := h.Snapshot()
-	if err != nil {
-		return err
-	}
 	sent, err := h.Send(events...)
 	if err != nil {
 		return err
 	}
 	a := ask{x: x, h: h}
-	last, err := a.recorded(sent, before.Last)
+	last, err := a.recorded(sent)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -22,13 +23,12 @@ import (
 // ask is a request for an answer, and where it goes.
 type ask struct {
 	*request
-	x        *gateway.Exchange
-	body     []byte
-	h        *gateway.Handle
-	isOwn    bool // the context is one for the request alone
-	isSent   bool // the context has the input
-	isFork   bool
-	previous *turn // the response that it continues; nil: none
+	x      *gateway.Exchange
+	body   []byte
+	h      *gateway.Handle
+	isOwn  bool // the context was made for the request
+	isSent bool // the context has the input
+	isFork bool
 }
 
 func createResponse(x *gateway.Exchange) error {
@@ -115,7 +115,7 @@ func (a *ask) locate() (err error) {
 	if err != nil {
 		return err
 	}
-	a.h, a.previous = h, t
+	a.h = h
 	if isNewest {
 		return nil
 	}
@@ -255,13 +255,14 @@ func (a *ask) send(in *script) (t *turn, from string, err error) {
 	}
 	a.isSent = true
 	a.x.Header().Set("X-Should-Retry", "false") // the input is stored; clients of OpenAI send it again otherwise
-	counter, err := a.recorded(sent, before.Last)
+	counter, err := a.recorded(sent)
 	if err != nil {
 		return nil, "", err
 	}
 	t = newTurn(a.h.Name(), counter, r)
 	a.echo(&t.response)
-	return t, a.begin(t), nil
+	from, err = begin(a.h, events[len(events)-1].Body, counter)
+	return t, from, err
 }
 
 // isRecorded reports whether an earlier request has sent an event.
@@ -285,14 +286,29 @@ func changes(turn, settings event.RequestSettings) bool {
 	return !reflect.DeepEqual(turn.Override(settings), turn)
 }
 
-// begin returns the event after which a reader of the turn begins: with that of the previous response, if the turn
-// continues its request.
-func (a *ask) begin(t *turn) string {
-	first := t.trigger
-	if a.previous != nil && !a.isFork {
-		first = a.previous.trigger
+// begin returns the event after which a reader of a turn begins. One that continues a request begins with that, which has
+// the calls.
+func begin(h *gateway.Handle, trigger event.Body, counter int) (from string, err error) {
+	if event.RequiresAnswer(trigger) {
+		return before(h.Name(), counter), nil
 	}
-	return before(t.response.name, first)
+	first := 0 // event of the running request; 0: none runs
+	for e, err := range h.Events("") {
+		if err != nil {
+			return "", err
+		}
+		n := event.Counter(e.ID)
+		if n >= counter {
+			break
+		}
+		switch e.Body.(type) {
+		case event.LLMRequestStarted:
+			first = cmp.Or(first, n)
+		case event.RequestEnd, event.SessionEnded:
+			first = 0
+		}
+	}
+	return before(h.Name(), cmp.Or(first, counter)), nil
 }
 
 func before(name string, counter int) string {
@@ -302,13 +318,14 @@ func before(name string, counter int) string {
 	return event.FormatID(name, counter-1)
 }
 
-// recorded returns the counter of the newest event of an input, and waits until a worker has recorded it.
-func (a *ask) recorded(sent client.Receipt, after string) (int, error) {
+// recorded returns the counter of the newest event of an input, and waits until a worker has recorded it. The log may have
+// it from an earlier request.
+func (a *ask) recorded(sent client.Receipt) (int, error) {
 	if n := len(sent.EventIDs); n > 0 {
 		return event.Counter(sent.EventIDs[n-1]), nil
 	}
 	newest := sent.ClientEventIDs[len(sent.ClientEventIDs)-1]
-	for item, err := range a.h.Follow(after) {
+	for item, err := range a.h.Follow("") {
 		if err != nil {
 			return 0, err
 		}
@@ -385,6 +402,7 @@ func load(x *gateway.Exchange, field, id string) (h *gateway.Handle, t *turn, fr
 	}
 	var r record
 	isRecorded, isTrigger := false, false
+	var trigger event.Body
 	for e, err := range h.Events(before(name, max(1, counter-1))) {
 		if errors.Is(err, client.ErrNoContext) || errors.Is(err, client.ErrNoEvent) {
 			return nil, nil, "", unknown
@@ -398,6 +416,7 @@ func load(x *gateway.Exchange, field, id string) (h *gateway.Handle, t *turn, fr
 		}
 		_, isResult := e.Body.(event.ToolResult)
 		_, isDecision := e.Body.(event.ApprovalDecided)
+		trigger = e.Body
 		isTrigger = n == counter && (isResult || isDecision || event.RequiresAnswer(e.Body))
 		if of, ok := recordOf(e); ok {
 			r, isRecorded = of, true
@@ -413,15 +432,12 @@ func load(x *gateway.Exchange, field, id string) (h *gateway.Handle, t *turn, fr
 		}
 		r.Functions = functionsOf(now.Setup.Tools)
 	}
-	first := counter
-	if of, n, ok := parseID(responsePrefix, r.Previous); ok && of == name && n < counter {
-		first = n
-	}
 	t = newTurn(name, counter, r)
 	for _, name := range r.Functions {
 		t.response.Tools = append(t.response.Tools, functionTool(name, "", nil))
 	}
-	return h, t, before(name, first), nil
+	from, err = begin(h, trigger, counter)
+	return h, t, from, err
 }
 
 // read folds the log.

@@ -272,6 +272,19 @@ func TestAQueuedMessageHasItsOwnResponse(t *testing.T) {
 	require.Equal(t, statusQueued, frames[0].fields["response"].(map[string]any)["status"])
 }
 
+// The time is linear in the number of messages: else this test takes hours.
+func TestTheTextsOfATurnAreOne(t *testing.T) {
+	events := []event.Event{event.New(event.UserMessage{Content: "Hi"})}
+	for range 1_000_000 {
+		events = append(events, event.New(event.AssistantMessage{Content: "x"}))
+	}
+	events = append(events, event.New(event.UserMessage{Content: "And?"}), event.New(event.AssistantMessage{Content: "Bye"}))
+	lines := normalize(events, nil)
+	require.Len(t, lines, 4)
+	require.Len(t, lines[1], len("assistant: ")+3*1_000_000-len(separator))
+	require.Equal(t, []string{"user: And?", "assistant: Bye"}, lines[2:])
+}
+
 func TestIDsNameTheirContext(t *testing.T) {
 	for _, name := range []string{"demo", "a_b.c-d", "x_0001"} {
 		got, counter, ok := parseID(responsePrefix, formatID(responsePrefix, name, 12345))

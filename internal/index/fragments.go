@@ -57,6 +57,11 @@ func fragments(text string, clauses []clause) []Fragment {
 		}
 		end := all[i+n-1].end
 		add(before+text[at:all[i].start], false)
+		if cut := forward(text, all[i].start, fragmentLength); cut < end {
+			add(text[all[i].start:cut], true)
+			add("…", false)
+			return pieces
+		}
 		add(text[all[i].start:end], true)
 		at, before = end, ""
 		i += n

@@ -159,19 +159,18 @@ func (x *Index) Search(ctx context.Context, q Query) (hits []Hit, more bool, err
 	if limit <= 0 {
 		return []Hit{}, false, nil
 	}
-	found, err := x.store.search(ctx, clauses, q.ContextName, accepts, q.From, limit+1)
+	hits, err = x.store.search(ctx, clauses, q.ContextName, accepts, q.From, limit+1)
 	if err != nil {
 		return nil, false, err
 	}
-	hits = []Hit{}
-	for _, f := range found[:min(limit, len(found))] {
-		title := ""
-		if r := x.list.get(f.contextName); r != nil {
-			title = r.Title
+	more = len(hits) > limit && q.From+limit < MaxHits
+	hits = hits[:min(limit, len(hits))]
+	for i := range hits {
+		if r := x.list.get(hits[i].ContextName); r != nil {
+			hits[i].Title = r.Title
 		}
-		hits = append(hits, f.hit(title, clauses))
 	}
-	return hits, len(found) > limit && q.From+limit < MaxHits, nil
+	return hits, more, nil
 }
 
 // Pending returns the number of contexts whose logs are about to be read.

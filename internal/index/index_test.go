@@ -139,7 +139,7 @@ func TestMessagesBeforeAForkAreFoundInItsOrigin(t *testing.T) {
 	s.fork("branch", "demo", 2, user("branch"))
 	s.fork("twig", "branch", 4, user("twig"))
 	x := open(t, s, dir)
-	await(t, func() bool { return x.Pending() == 0 && len(search(t, x, "twig")) == 1 })
+	await(t, func() bool { return len(search(t, x, "twig")) == 1 && x.Pending() == 0 })
 	require.Equal(t, []string{"demo:0002"}, idsOf(search(t, x, "shared")))
 	require.Equal(t, []string{"branch:0004"}, idsOf(search(t, x, "branch")))
 
@@ -448,4 +448,25 @@ func TestDetailsComeFromTheLog(t *testing.T) {
 		require.Equal(t, []string{"demo", "other"}, namesOf(list(t, x, index.Filter{})))
 		require.Equal(t, "ann", list(t, x, index.Filter{})[0].Owner)
 	})
+}
+
+// The time of a search is linear in the length of a message that repeats a word: else this test takes hours.
+func TestAPhraseIsFoundAmongManyRepetitions(t *testing.T) {
+	s := newSource()
+	s.record("demo", event.SessionStarted{}, user(strings.Repeat("la ", 80_000)), user("la la land"), user("la, land la"))
+	x := open(t, s, "")
+	defer x.Close()
+	await(t, func() bool { return len(search(t, x, "la ")) == 3 })
+	for query, want := range map[string][]string{
+		`"la la"`:                              {"demo:0002", "demo:0003"},
+		`"la la land"`:                         {"demo:0003"},
+		`"la land la"`:                         {"demo:0004"},
+		`"land la land"`:                       nil,
+		`"la" la.la.lan`:                       {"demo:0003"},
+		`la.lan`:                               {"demo:0003", "demo:0004"},
+		`"` + strings.Repeat("la ", 24) + `"`:  {"demo:0002"},
+		`"` + strings.Repeat("lo ", 2) + `la"`: nil,
+	} {
+		require.Equal(t, want, idsOf(search(t, x, query)), query)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -126,15 +127,31 @@ func (s *store) verify() error {
 	if err != nil {
 		return err
 	}
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		end := len(data) - crc32.Size // of what the checksum at the end covers
-		if end < 0 || crc32.ChecksumIEEE(data[:end]) != binary.BigEndian.Uint32(data[end:]) {
-			return fmt.Errorf("%s: wrong checksum", file)
+	for _, path := range files {
+		if err := verifyFile(path); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
 		}
 	}
 	return nil
+}
+
+// verifyFile compares a file with the checksum at its end.
+func verifyFile(path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	sum, want := crc32.NewIEEE(), uint32(0)
+	if _, err = io.CopyN(sum, file, max(0, info.Size()-crc32.Size)); err == nil {
+		err = binary.Read(file, binary.BigEndian, &want)
+	}
+	if err == nil && sum.Sum32() != want {
+		err = errors.New("wrong checksum")
+	}
+	return err
 }

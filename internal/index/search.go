@@ -38,15 +38,9 @@ type Hit struct {
 	Fragments   []Fragment `json:"fragments"`
 }
 
-// found is a message that matches.
-type found struct {
-	contextName string
-	message
-}
-
 // search returns the messages that match all clauses: the most relevant first, then the newest. Accepts decides, by the
-// name, which contexts are searched.
-func (s *store) search(ctx context.Context, clauses []clause, contextName string, accepts func(string) bool, from, limit int) ([]found, error) {
+// name, which contexts are searched. The hits have no titles.
+func (s *store) search(ctx context.Context, clauses []clause, contextName string, accepts func(string) bool, from, limit int) ([]Hit, error) {
 	opened, err := s.scorch.Reader()
 	if err != nil {
 		return nil, err
@@ -78,62 +72,114 @@ func (s *store) search(ctx context.Context, clauses []clause, contextName string
 	if visitErr != nil {
 		return nil, visitErr
 	}
-	var all []found
+	hits := []Hit{}
 	for _, d := range best.Results() {
-		f, err := read(opened, d.ID)
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		hit, err := read(opened, d.ID, clauses)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, f)
+		hits = append(hits, hit)
 	}
-	return all, nil
+	return hits, nil
 }
 
 func matching(ctx context.Context, r bleve.IndexReader, clauses []clause, contextName string) (search.Searcher, error) {
 	var all []search.Searcher
-	fail := func(err error) (search.Searcher, error) {
-		for _, s := range all {
-			_ = s.Close()
-		}
-		return nil, err
-	}
 	for _, c := range clauses {
 		s, err := c.searcher(ctx, r)
 		if err != nil {
-			return fail(err)
+			return nil, closeAll(all, err)
 		}
 		all = append(all, s)
 	}
 	if contextName != "" {
 		s, err := searcher.NewTermSearcher(ctx, r, contextName, fieldContext, 0, search.SearcherOptions{})
 		if err != nil {
-			return fail(err)
+			return nil, closeAll(all, err)
 		}
 		all = append(all, s)
 	}
 	both, err := searcher.NewConjunctionSearcher(ctx, r, all, search.SearcherOptions{})
 	if err != nil {
-		return fail(err)
+		return nil, closeAll(all, err)
 	}
 	return both, nil
 }
 
 func (c clause) searcher(ctx context.Context, r bleve.IndexReader) (search.Searcher, error) {
-	positions := make([][]string, len(c.terms))
-	for i, term := range c.terms {
-		positions[i] = []string{term}
-	}
-	if last := len(positions) - 1; c.isPrefix {
-		endings, err := endings(r, c.terms[last])
-		if err != nil {
+	last := len(c.terms) - 1
+	lastTerms := []string{c.terms[last]}
+	if c.isPrefix {
+		var err error
+		if lastTerms, err = endings(r, c.terms[last]); err != nil {
 			return nil, err
 		}
-		positions[last] = endings
 	}
-	if len(positions) == 1 {
-		return searcher.NewMultiTermSearcher(ctx, r, positions[0], fieldText, 1, search.SearcherOptions{}, false)
+	if last == 0 {
+		return searcher.NewMultiTermSearcher(ctx, r, lastTerms, fieldText, 1, search.SearcherOptions{}, false)
 	}
-	return searcher.NewMultiPhraseSearcher(ctx, r, positions, 0, false, fieldText, 1, search.SearcherOptions{})
+	at := places{}
+	var all []search.Searcher
+	for i, term := range c.terms {
+		terms := []string{term}
+		if i == last {
+			terms = lastTerms
+		}
+		isKnown := len(terms) == 1 && at[term] != 0
+		for _, term := range terms {
+			at[term] |= 1 << i
+		}
+		if isKnown {
+			continue
+		}
+		s, err := searcher.NewMultiTermSearcher(ctx, r, terms, fieldText, 1, search.SearcherOptions{IncludeTermVectors: true}, false)
+		if err != nil {
+			return nil, closeAll(all, err)
+		}
+		all = append(all, s)
+	}
+	anywhere, err := searcher.NewConjunctionSearcher(ctx, r, all, search.SearcherOptions{IncludeTermVectors: true})
+	if err != nil {
+		return nil, closeAll(all, err)
+	}
+	return searcher.NewFilteringSearcher(ctx, anywhere, func(_ *search.SearchContext, d *search.DocumentMatch) bool {
+		isPhrase := at.follow(d.FieldTermLocations, len(c.terms))
+		d.FieldTermLocations = nil
+		return isPhrase
+	}), nil
+}
+
+// places are those of the terms in a phrase: bit 0 is the first place.
+type places map[string]uint32
+
+// follow reports whether all places of a phrase follow one another in a text. The phrase searcher of bleve takes quadratic
+// time for a text that repeats a word.
+func (p places) follow(locations []search.FieldTermLocation, length int) bool {
+	var at []uint32 // the places of the word at each position of the text
+	for _, l := range locations {
+		n := int(l.Location.Pos)
+		if n >= len(at) {
+			at = append(at, make([]uint32, n+1-len(at))...)
+		}
+		at[n] |= p[l.Term]
+	}
+	var begun uint32 // bit n: the words up to this one are the first n+1 of the phrase
+	for _, places := range at {
+		if begun = (begun<<1 | 1) & places; begun>>(length-1) != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func closeAll(all []search.Searcher, err error) error {
+	for _, s := range all {
+		_ = s.Close()
+	}
+	return err
 }
 
 // endings returns a term, and the most frequent ones that begin with it.
@@ -164,36 +210,30 @@ func endings(r bleve.IndexReader, prefix string) ([]string, error) {
 	return found, nil
 }
 
-// read returns the message of a document.
-func read(r bleve.IndexReader, id string) (f found, err error) {
+// read returns the hit for a document.
+func read(r bleve.IndexReader, id string, clauses []clause) (h Hit, err error) {
 	d, err := r.Document(id)
 	if err != nil {
-		return f, err
+		return h, err
 	}
 	if d == nil {
-		return f, fmt.Errorf("document %q is missing", id)
+		return h, fmt.Errorf("document %q is missing", id)
 	}
 	parts := strings.Split(id, "\x00")
-	f.contextName = parts[1]
-	if f.counter, err = strconv.Atoi(parts[2]); err != nil {
-		return f, err
+	counter, err := strconv.Atoi(parts[2])
+	if err != nil {
+		return h, err
 	}
+	h.ContextName, h.EventID = parts[1], event.FormatID(parts[1], counter)
 	d.VisitFields(func(field bleve.Field) {
 		switch field.Name() {
 		case fieldText:
-			f.text = string(field.Value())
+			h.Fragments = fragments(string(field.Value()), clauses)
 		case fieldRole:
-			f.role = string(field.Value())
+			h.Role = string(field.Value())
 		case fieldTime:
-			f.at, err = time.Parse(timeFormat, string(field.Value()))
+			h.Timestamp, err = time.Parse(timeFormat, string(field.Value()))
 		}
 	})
-	return f, err
-}
-
-func (f found) hit(title string, clauses []clause) Hit {
-	return Hit{
-		ContextName: f.contextName, Title: title, EventID: event.FormatID(f.contextName, f.counter), Role: f.role, Timestamp: f.at,
-		Fragments: fragments(f.text, clauses),
-	}
+	return h, err
 }

@@ -114,6 +114,14 @@ func TestFragments(t *testing.T) {
 	}
 }
 
+// A word can be as long as a message, such as an encoded file.
+func TestAFragmentHasTheBeginningOfALongWord(t *testing.T) {
+	clauses, err := parseQuery("abab")
+	require.NoError(t, err)
+	pieces := fragments("see "+strings.Repeat("ab", 10_000)+" and more", clauses)
+	require.Equal(t, []Fragment{{Text: "see "}, {Text: strings.Repeat("ab", fragmentLength/2), Match: true}, {Text: "…"}}, pieces)
+}
+
 func FuzzFragments(f *testing.F) {
 	f.Add("The canary sings in the mine", "canary")
 	f.Add(strings.Repeat("é ", 300)+"東京タワー", `"京タ"`)
