@@ -12,7 +12,7 @@
 //
 // A worker may run workflows and activities of your own, except with names of its own, whose registration panics: the
 // workflows Context, Send, Budget, Evaluate, Offer and Delete, and the activities Archive, CallTool, CheckTools, DeleteRuns,
-// DeleteStored, Deliver, DetachFork, Evaluate, Generate, ListForks, Load, Open, Recover, Send and Stop.
+// DeleteStored, Deliver, DetachFork, EndSession, Evaluate, Generate, ListForks, Load, Open, Recover, Send and Stop.
 // To use a context as a step of a workflow, see client.Activities.
 //
 // Guarantees:
