@@ -92,6 +92,12 @@ func (b *bank) UpdateWithStartWorkflow(ctx context.Context, o client.UpdateWithS
 	return reservedHandle{result: out}, nil
 }
 
+func (b *bank) ledger(id string) reducer.Ledger {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.ledgers[id]
+}
+
 type reservedHandle struct {
 	client.WorkflowUpdateHandle
 	result wire.Reserved
@@ -304,8 +310,8 @@ func TestAnAttemptThatWasLostBeforeItsFirstHeartbeatIsSettledByTheNextOne(t *tes
 			b.answers(t, []activities.LabelBudget{limited("team", "", 100)}, 50, 30, func(in *activities.AttemptInput) {
 				in.Attempt, in.Previous = 2, &activities.PreviousAttempt{Outcome: reducer.Lost, Heartbeat: heartbeat}
 			})
-			require.Equal(t, int64(20+30), b.ledgers[id].Used().Tokens, "its worker may be alive")
-			until := b.ledgers[id].Lost[key].Until
+			require.Equal(t, int64(20+30), b.ledger(id).Used().Tokens, "its worker may be alive")
+			until := b.ledger(id).Lost[key].Until
 			require.True(t, until.After(began.Add(time.Minute)) && until.Before(began.Add(time.Hour)), until)
 		})
 	}
@@ -385,7 +391,7 @@ func TestAnAttemptThatWaitsForABudgetIsWithdrawnForNewInput(t *testing.T) {
 	require.Equal(t, reducer.Withdrawn, result.Outcome)
 	require.Equal(t, event.ReasonNewUserInput, result.Reason)
 	require.Nil(t, b.model.ctx, "it was sent")
-	require.Equal(t, int64(80), b.ledgers[id].Used().Tokens, "that of the lost attempt")
+	require.Equal(t, int64(80), b.ledger(id).Used().Tokens, "that of the lost attempt")
 }
 
 // held returns ledgers whose first update waits until the gate opens.
@@ -437,5 +443,5 @@ func TestAReservationThatIsNotAwaitedIsReleased(t *testing.T) {
 	close(b.gate)
 	<-b.released
 	require.Equal(t, 2, b.updates)
-	require.Equal(t, int64(1), b.ledgers["budget:x=y"].Used().Tokens)
+	require.Equal(t, int64(1), b.ledger("budget:x=y").Used().Tokens)
 }

@@ -37,11 +37,11 @@ func (b SetDetails) validate() error {
 		return fieldf("title", "missing (want title, labels, archived or owner)")
 	}
 	if b.Title != nil && *b.Title != "" {
-		if err := ValidateName("title", *b.Title); err != nil {
-			return err
-		}
 		if len(*b.Title) > MaxTitleBytes {
 			return fieldf("title", "%d bytes (at most %d)", len(*b.Title), MaxTitleBytes)
+		}
+		if err := ValidateName("title", *b.Title); err != nil {
+			return err
 		}
 	}
 	if len(b.Labels) > 0 {

@@ -18,6 +18,7 @@ func TestDetailsHaveBounds(t *testing.T) {
 	for want, details := range map[string]event.SetDetails{
 		"SetDetailsEvent.title: missing (want title, labels, archived or owner)": {},
 		"SetDetailsEvent.title: 201 bytes (at most 200)":                         {Title: new(strings.Repeat("x", 201))},
+		"SetDetailsEvent.title: 257 bytes (at most 200)":                         {Title: new(strings.Repeat("x", 257))},
 		"SetDetailsEvent.title: empty":                                           {Title: new(" ")},
 		"SetDetailsEvent.title: has a control character":                         {Title: new("two\nlines")},
 		"SetDetailsEvent.labels: want 1 to 16 labels, got 17":                    {Labels: many},

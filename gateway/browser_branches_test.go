@@ -196,8 +196,19 @@ func TestAConversationIsBranchedByKeyboard(t *testing.T) {
 	if *screenshots {
 		tab.As(browsertest.Look{Width: 1000, Height: 620})
 		screenshot(tab, "compare")
-		tab.As(browsertest.Look{Width: 1200, Height: 800})
 	}
+	for _, width := range []int64{390, 600} {
+		tab.As(browsertest.Look{Width: width, Height: 200})
+		var over []string
+		tab.Eval(`(() => {
+			const parts = [...document.querySelectorAll("#compare section > *")].map((part) => ({ name: part.id || part.innerText, top: part.getBoundingClientRect().top, height: part.scrollHeight }));
+			return parts.filter(({ top, height }, i) => top + height > parts[i + 1]?.top).map(({ name }) => name);
+		})()`, &over)
+		require.Empty(t, over, "drawn over the next part in a window of %d pixels", width)
+		tab.Eval(`[...document.querySelectorAll("#compare a")].filter((a) => a.scrollWidth > a.clientWidth || a.getBoundingClientRect().right > compare.getBoundingClientRect().right).map((a) => a.id)`, &over)
+		require.Empty(t, over, "clipped in a window of %d pixels", width)
+	}
+	tab.As(browsertest.Look{Width: 1200, Height: 800})
 	tab.Press(kb.Escape)
 	tab.Await(`!compare.open`)
 

@@ -21,6 +21,14 @@ func TestTheDialogDeletesTheContext(t *testing.T) {
 		tab.Await(`deletion.open && document.getElementById("deletion-title").textContent === "Delete demo?"`)
 	}
 	ask()
+	tab.Await(`document.querySelector("#deletion label").hidden`)
+	tab.Click("#deletion [value=cancel]")
+	l.branches = func() client.Branches {
+		return client.Branches{Contexts: []client.Branch{{ContextName: "demo"}, {ContextName: "copy", ForkedFrom: "demo:0001"}}, Choices: []client.Choice{}}
+	}
+	tab.Await(`!deletion.open`)
+	ask()
+	tab.Await(`!document.querySelector("#deletion label").hidden`)
 	if *screenshots {
 		tab.As(browsertest.Look{Width: 800, Height: 520})
 		tab.Screenshot(filepath.Join("..", "docs", "images", "page-deletion.png"))
@@ -39,10 +47,21 @@ func TestTheDialogDeletesTheContext(t *testing.T) {
 	l.Fail(nil)
 	tab.Click("#deletion [value=delete]")
 	tab.Await(`location.hash === "" && !document.body.classList.contains("open") && document.getElementById("deleting-note").textContent === "Deleted."`)
-	require.Equal(t, []string{"2 histories in Temporal", "1 forks", "1 forks kept, with a copy of what they shared"}, tab.Text("#deleting-places li"))
+	require.Equal(t, []string{"2 histories in Temporal", "1 fork", "1 fork kept, with a copy of what it shared"}, tab.Text("#deleting-places li"))
 	require.Equal(t, []string{"delete delete", "delete delete", "deletion"}, l.asked())
 	tab.Click("#deleting [value=cancel]")
 	tab.Await(`!deleting.open`)
+}
+
+func TestADeletedContextIsNotFollowed(t *testing.T) {
+	l := newLog(event.UserMessage{Content: "Hello"})
+	tab := show(t, l)
+	tab.Await(`document.getElementById("status").textContent === "idle"`)
+	l.Fail(client.ErrDeleted)
+	const isShown = `document.getElementById("banner").textContent === "This conversation was deleted." && document.getElementById("status").textContent === "deleted" && !document.querySelector(".entry")`
+	tab.Await(isShown)
+	tab.Reload()
+	tab.Await(isShown)
 }
 
 func (l *log) asked() []string {

@@ -116,6 +116,15 @@ func TestConversationsAreFoundTitledAndArchived(t *testing.T) {
 		tab.Type("#search", kb.Escape)
 		tab.Await(names + `.includes("river") && document.querySelector("#found").hidden`)
 	})
+	tab.Run("only the list of hits scrolls", func(t *testing.T) {
+		tab.Type("#search", "more")
+		tab.Await(`document.querySelectorAll("#hits a").length === 20 && rows.scrollHeight > rows.clientHeight`)
+		var below int
+		tab.Eval(`document.documentElement.scrollHeight - innerHeight`, &below)
+		require.LessOrEqual(t, below, 0)
+		tab.Press(kb.Escape)
+		tab.Await(names + `.includes("river")`)
+	})
 	tab.Run("a message far above is shown", func(t *testing.T) {
 		tab.Do(`document.querySelector("#search").value = ""`)
 		tab.Type("#search", "needle")

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/browsertest"
 )
 
 func TestSettingsAreAForm(t *testing.T) {
@@ -26,6 +27,21 @@ func TestSettingsAreAForm(t *testing.T) {
 	l.mu.Unlock()
 
 	open()
+	tab.Type(field("providerId"), "openai\r")
+	tab.Await(`document.querySelector("#settings [role=alert]").textContent === "Model: empty" && document.activeElement.name === "model"`)
+	tab.As(browsertest.Look{Width: 800, Height: 500})
+	var places []string
+	tab.Eval(`["[role=alert]", "[name=model]", "[value=save]"].map((part) => {
+		const { x, y, width, height } = settings.querySelector(part).getBoundingClientRect();
+		return document.elementFromPoint(x + width / 2, y + height / 2).closest(part) ? "shown" : part + " is hidden";
+	})`, &places)
+	require.Equal(t, []string{"shown", "shown", "shown"}, places)
+	tab.As(browsertest.Look{Width: 1200, Height: 800})
+	tab.Do(`document.querySelector("` + field("providerId") + `").value = ""`)
+	tab.Type(field("tools"), `{"name":"a b","description":"Ask"}`)
+	tab.Click("#settings [value=save]")
+	tab.Await(`document.querySelector("#settings [role=alert]").textContent.startsWith("Tools, one per line: want 1 to 64 of ") && document.activeElement.name === "tools"`)
+	tab.Do(`document.querySelector("` + field("tools") + `").value = ""`)
 	tab.Type(field("tools"), "fetch\r{\"name\":\"ask\",\"description\":\"Ask\"}")
 	tab.Type(field("approve"), "fetch")
 	tab.Type(field("tokens"), "5000")

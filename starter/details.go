@@ -47,8 +47,8 @@ Without a flag, show the details. A worker must be running.`,
 	flags.StringVar(&o.title, "title", "", "title, a line of `TEXT` of at most 200 bytes; \"\" removes it")
 	flags.StringArrayVar(&o.labels, "label", nil, "label, `NAME=VALUE`; may be repeated up to 16 times, and replaces all labels")
 	flags.BoolVar(&o.noLabels, "no-labels", false, "remove all labels")
-	flags.BoolVar(&o.archive, "archive", false, "hide the context from lists until it receives a user message")
-	flags.BoolVar(&o.unarchive, "unarchive", false, "show the context in lists again")
+	flags.BoolVar(&o.archive, "archive", false, "hide the context from the lists of gateways until it receives a user message")
+	flags.BoolVar(&o.unarchive, "unarchive", false, "show the context in these lists again")
 	flags.StringVar(&o.owner, "owner", "", "owner, a `NAME`; the first one stays")
 	flags.BoolVar(&o.json, "json", false, "print the details, or the recorded event, as one line of JSON")
 	return command

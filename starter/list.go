@@ -31,7 +31,8 @@ func newListCommand(a *app) *cobra.Command {
 		Use:   "list [flags]",
 		Short: "List the contexts by last activity",
 		Long: `List the contexts of the namespace that Temporal lists, by last activity: the
-newest first. The list is eventually consistent: changes appear after about a second.`,
+newest first, also archived ones. The list is eventually consistent: changes appear
+after about a second.`,
 		Example: `  starter list --query 'ContextStatus = "waiting"'
   starter list --query 'ContextTurns > 10' --json`,
 		Args: noArguments,

@@ -176,6 +176,16 @@ const viewer = {
     if (!yes) contexts.setStreamed(current);
     showError("stream", connectionError(yes, reason));
   },
+  deleted() {
+    clearTimeout(idleTimer);
+    shown = [];
+    conversation.replace([]);
+    showWaiting([]);
+    showUnattended({});
+    contexts.setStreamed(current, { status: "deleted" });
+    contexts.remove(current);
+    showError("stream", "This conversation was deleted.");
+  },
 };
 
 let isEmpty = true; // the log

@@ -6,9 +6,12 @@ import { request } from "./request.js";
 
 const POLL_MS = 500;
 
+// The names of one and of several.
 const PLACES = {
-  runs: "histories in Temporal", schedules: "schedules", sends: "scheduled messages", evaluations: "evaluations",
-  log: "parts of the log", blobs: "files", cursors: "positions of hooks", forks: "entries about forks",
+  runs: ["history in Temporal", "histories in Temporal"], schedules: ["schedule", "schedules"],
+  sends: ["scheduled message", "scheduled messages"], evaluations: ["evaluation", "evaluations"],
+  log: ["part of the log", "parts of the log"], blobs: ["file", "files"], cursors: ["position of a hook", "positions of hooks"],
+  forks: ["entry about forks", "entries about forks"],
 };
 
 export class Deletion {
@@ -22,6 +25,7 @@ export class Deletion {
       $("deletion-forks").checked = false;
       $("deletion-name").textContent = this.#name;
       openForm("deletion");
+      this.#offerForks();
     });
     onSubmit("deletion", () => this.#delete());
   }
@@ -29,6 +33,16 @@ export class Deletion {
   select(name) {
     this.#name = name;
     $("deletion").close();
+  }
+
+  // #offerForks offers to delete the forks, too, if there are any.
+  async #offerForks() {
+    const name = this.#name;
+    const choice = $("deletion-forks").closest("label");
+    choice.hidden = true;
+    const response = await request(`contexts/${encodeURIComponent(name)}/branches`).catch(() => undefined);
+    const { contexts } = await response?.json() ?? {};
+    if (name === this.#name) choice.hidden = contexts?.every(({ forkedFrom }) => !forkedFrom?.startsWith(`${name}:`)) ?? false;
   }
 
   async #delete() {
@@ -66,9 +80,11 @@ async function follow(name) {
 }
 
 function show({ removed = [], deletedForks = [], keptForks = [], endedAt }) {
-  const rows = removed.filter(({ count }) => count > 0).map(({ place, count }) => h("li", null, h("b", null, String(count)), ` ${PLACES[place] ?? place}`));
-  if (deletedForks.length > 0) rows.push(h("li", null, h("b", null, String(deletedForks.length)), " forks"));
-  if (keptForks.length > 0) rows.push(h("li", null, h("b", null, String(keptForks.length)), " forks kept, with a copy of what they shared"));
-  $("deleting-places").replaceChildren(...rows);
+  const rows = [
+    ...removed.map(({ place, count }) => [count, ...(PLACES[place] ?? [place, place])]),
+    [deletedForks.length, "fork", "forks"],
+    [keptForks.length, "fork kept, with a copy of what it shared", "forks kept, with a copy of what they shared"],
+  ].filter(([count]) => count > 0);
+  $("deleting-places").replaceChildren(...rows.map(([count, one, several]) => h("li", null, h("b", null, String(count)), ` ${count === 1 ? one : several}`)));
   $("deleting-note").textContent = endedAt ? "Deleted." : "Deleting…";
 }

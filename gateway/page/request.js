@@ -14,9 +14,14 @@ export async function request(url, options) {
 
 // Problem is an error response (RFC 9457).
 export class Problem extends Error {
-  constructor(status, { title, detail }) {
+  constructor(status, { title, detail, type, tag, field }) {
     super([title, detail].filter(Boolean).join(": ") || `the gateway responded with status ${status}`);
-    this.status = status;
+    Object.assign(this, { status, detail, type, tag, field });
+  }
+
+  // isDeleted reports whether the context was deleted for ever.
+  get isDeleted() {
+    return this.type === "urn:chronicle:problem:deleted";
   }
 
   // temporary reports whether a retry may succeed.

@@ -132,7 +132,15 @@ export class Settings {
       const values = valuesOf(inputs);
       return JSON.stringify(values) === JSON.stringify(before) ? [] : [group.event(values, this.#config)];
     });
-    if (events.length > 0) await send(this.#name, JSON.stringify(events), newKey());
+    if (events.length === 0) return;
+    await send(this.#name, JSON.stringify(events), newKey()).catch((error) => {
+      const [, problem] = error.message.split(`${error.tag}.${error.field}: `);
+      if (!problem) throw error;
+      const [inside] = error.field.split(/[.[]/);
+      const input = this.#groups.flatMap(({ inputs }) => inputs).find(({ name }) => name === inside);
+      input?.focus();
+      throw new Error(`${input ? input.labels[0].firstChild.textContent : error.field}: ${problem}`);
+    });
   }
 }
 

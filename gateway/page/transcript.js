@@ -1,6 +1,7 @@
 // Follows the transcript of a context: a document, then patches.
 
 import { applyOperation } from "./lib/fast-json-patch/core.mjs";
+import { Problem } from "./request.js";
 import { events } from "./sse.js";
 import { Backoff } from "./backoff.js";
 
@@ -43,7 +44,7 @@ function changeOf({ op, path, value }, length) {
   return { kind: "change", index };
 }
 
-// follow keeps a transcript up to date until it is aborted. After a reconnection it resumes from its
+// follow keeps a transcript up to date until it is aborted or the context is deleted. After a reconnection it resumes from its
 // version or gets a new document. It calls the viewer:
 //
 //	replaced(entries)                         a new document arrived
@@ -51,6 +52,7 @@ function changeOf({ op, path, value }, length) {
 //	statusChanged({ status, since, budget, noWorkerSince, stored })
 //	                                          the status of the context, or what waits for a worker, changed
 //	connected(yes, reason)                    the connection was established or lost
+//	deleted()                                 the context was deleted for ever
 export async function follow(name, viewer, signal) {
   const transcript = new Transcript();
   const backoff = new Backoff(signal);
@@ -83,12 +85,15 @@ export async function follow(name, viewer, signal) {
             viewer.changed(transcript.entries, changes);
             break;
           }
-          case "problem":
-            throw new Error(JSON.parse(data).title);
+          case "problem": {
+            const { title, type, status } = JSON.parse(data);
+            throw new Problem(status, { title, type });
+          }
         }
       }
     } catch (error) {
       if (signal.aborted) return;
+      if (error.isDeleted) return viewer.deleted();
       viewer.connected(false, error.message);
     }
     await backoff.wait(delay);

@@ -286,11 +286,15 @@ func (t *Tab) promised(promise string) (string, error) {
 	return chromedp.Run(ctx, chromedp.Evaluate[string](promise, chromedp.EvalAwaitPromise))
 }
 
-// Text returns the visible text of each match.
+// Text returns the visible text of each match. It awaits the second frame: innerText is "" before the first frame of an
+// element with content-visibility.
 func (t *Tab) Text(selector string) []string {
 	t.tb.Helper()
 	var texts []string
-	t.Eval(fmt.Sprintf("[...document.querySelectorAll(%q)].map((e) => e.innerText.trim())", selector), &texts)
+	t.Eval(fmt.Sprintf(`(async () => {
+		for (const frame of [1, 2]) await new Promise(requestAnimationFrame);
+		return [...document.querySelectorAll(%q)].map((e) => e.innerText.trim());
+	})()`, selector), &texts)
 	return texts
 }
 
