@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"net/http"
 	"sync"
 	"time"
 
@@ -29,6 +30,7 @@ type names struct {
 	seen    *lru.Cache      // until when a name counts as unknown; zero: the context exists
 	waiting map[string]bool // unknown names that a room looks up
 	lookups map[string]*lookup
+	deleted map[string]bool // names whose deletion this gateway started
 }
 
 type lookup struct {
@@ -37,7 +39,7 @@ type lookup struct {
 }
 
 func newNames() *names {
-	return &names{seen: lru.New(maxNames), waiting: map[string]bool{}, lookups: map[string]*lookup{}}
+	return &names{seen: lru.New(maxNames), waiting: map[string]bool{}, lookups: map[string]*lookup{}, deleted: map[string]bool{}}
 }
 
 var errUndecided = errors.New("undecided")
@@ -94,6 +96,19 @@ func (n *names) forget(name string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.seen.Remove(name)
+	n.deleted[name] = true
+}
+
+func (n *names) isDeleted(name string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.deleted[name]
+}
+
+func (n *names) renew(name string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.deleted, name)
 }
 
 // exist reports whether a request has found a context. Another gateway may have deleted it since.
@@ -171,7 +186,27 @@ func (c named) Events(ctx context.Context, from string) iter.Seq2[event.Event, e
 	}
 }
 
+// awaitDeletion rejects input while a deletion that this gateway started runs: the session that it ends could take the
+// input, and be deleted with it.
+func (c named) awaitDeletion(ctx context.Context) error {
+	if !c.names.isDeleted(c.Name()) {
+		return nil
+	}
+	d, err := c.Context.Deletion(ctx)
+	switch {
+	case err != nil && !errors.Is(err, client.ErrNoContext):
+		return err
+	case err == nil && d.EndedAt.IsZero() && d.Error == "":
+		return problem(problemDeleting, http.StatusConflict, "The context is being deleted", "send it again when /contexts/%s/deletion has an endedAt", c.Name())
+	}
+	c.names.renew(c.Name())
+	return nil
+}
+
 func (c named) Send(ctx context.Context, events ...event.Event) (client.Receipt, error) {
+	if err := c.awaitDeletion(ctx); err != nil {
+		return client.Receipt{}, err
+	}
 	defer c.index.changed(c.Name())
 	isCounted, err := c.quota.admit(c.Name(), c.quota.contexts > 0 && c.isNew(ctx))
 	if err != nil {

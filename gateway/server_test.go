@@ -52,6 +52,7 @@ type log struct {
 	// unattended is the result of UnattendedSince; nil: a worker has the answer.
 	unattended func() time.Time
 	// isTerminated means that the run was terminated from outside.
+	isDeleting   atomic.Bool
 	isTerminated atomic.Bool
 }
 
@@ -189,8 +190,12 @@ func (l *log) StartDeletion(_ context.Context, o client.DeleteOptions) error {
 
 func (l *log) Deletion(context.Context) (client.Deletion, error) {
 	at := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
+	ended := at
+	if l.isDeleting.Load() {
+		ended = time.Time{}
+	}
 	return client.Deletion{
-		ContextName: l.Name(), StartedAt: at, EndedAt: at, Removed: []wire.Removed{{Place: wire.PlaceRuns, Count: 2, At: at}},
+		ContextName: l.Name(), StartedAt: at, EndedAt: ended, Removed: []wire.Removed{{Place: wire.PlaceRuns, Count: 2, At: at}},
 		KeptForks: []string{"kept"}, DeletedForks: []string{"copy"},
 		Remains: wire.Remains,
 	}, l.ask("deletion")
