@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -196,4 +197,21 @@ func (v *eventViewer) each(ctx context.Context, c Context, do func(Item) error) 
 	}, func(ctx context.Context) error {
 		return readLog(ctx, c, &v.at, func(e event.Event) error { return do(Item{Event: e}) })
 	})
+}
+
+// Arguments returns the JSON of the arguments of a call.
+func Arguments(call event.ToolCall) string {
+	if len(call.Parameters) == 0 {
+		return "{}"
+	}
+	return string(call.Parameters)
+}
+
+// PlainText returns the text of a JSON string, and other JSON as it is.
+func PlainText(value []byte) string {
+	var text string
+	if json.Unmarshal(value, &text) != nil {
+		return string(value)
+	}
+	return text
 }

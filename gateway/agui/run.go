@@ -255,7 +255,7 @@ func (r *run) call(body event.ToolCall) {
 	}
 	r.close()
 	r.add(frame{Type: "TOOL_CALL_START", ToolCallID: body.ToolCallID, ToolCallName: body.ToolName, ParentMessageID: r.thread.newest})
-	r.add(frame{Type: "TOOL_CALL_ARGS", ToolCallID: body.ToolCallID, Delta: argumentsOf(body)})
+	r.add(frame{Type: "TOOL_CALL_ARGS", ToolCallID: body.ToolCallID, Delta: gateway.Arguments(body)})
 	r.add(frame{Type: "TOOL_CALL_END", ToolCallID: body.ToolCallID})
 }
 

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/gateway"
 )
 
 // thread is the fold of the recorded events of a context into messages.
@@ -120,7 +121,7 @@ func (t *thread) addCall(e event.Event, body event.ToolCall) {
 	}
 	if i >= 0 {
 		m := &t.messages[i]
-		m.ToolCalls = append(slices.Clip(m.ToolCalls), toolCall{body.ToolCallID, "function", function{body.ToolName, argumentsOf(body)}})
+		m.ToolCalls = append(slices.Clip(m.ToolCalls), toolCall{body.ToolCallID, "function", function{body.ToolName, gateway.Arguments(body)}})
 	}
 }
 
@@ -147,19 +148,12 @@ func (t *thread) addResult(e event.Event, body event.ToolResult) {
 }
 
 func resultOf(e event.Event, body event.ToolResult) message {
-	m := message{ID: cmp.Or(e.ClientEventID, e.ID), Role: roleTool, ToolCallID: body.ToolCallID, Content: quoted(plain(body.Value))}
+	m := message{ID: cmp.Or(e.ClientEventID, e.ID), Role: roleTool, ToolCallID: body.ToolCallID, Content: quoted(gateway.PlainText(body.Value))}
 	if body.IsError || len(body.Value) == 0 {
-		m.Error = plain(body.Error)
-		m.Content = quoted(cmp.Or(plain(body.Value), m.Error))
+		m.Error = gateway.PlainText(body.Error)
+		m.Content = quoted(cmp.Or(gateway.PlainText(body.Value), m.Error))
 	}
 	return m
-}
-
-func argumentsOf(body event.ToolCall) string {
-	if len(body.Parameters) == 0 {
-		return "{}"
-	}
-	return string(body.Parameters)
 }
 
 func filePart(e event.Event, body event.FileAttachment) part {

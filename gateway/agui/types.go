@@ -1,6 +1,10 @@
 package agui
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/seed-9ed7edd4/chronicle/gateway"
+)
 
 // message is a Message of AG-UI. Its fields depend on the role.
 type message struct {
@@ -101,20 +105,11 @@ func quoted(text string) json.RawMessage {
 	return data
 }
 
-// plain returns the text of a JSON string, and other JSON as it is.
-func plain(value []byte) string {
-	var text string
-	if json.Unmarshal(value, &text) != nil {
-		return string(value)
-	}
-	return text
-}
-
 // text returns the text of a message, without its files.
 func (m message) text() string {
 	var parts []part
 	if json.Unmarshal(m.Content, &parts) != nil {
-		return plain(m.Content)
+		return gateway.PlainText(m.Content)
 	}
 	text := ""
 	for _, p := range parts {

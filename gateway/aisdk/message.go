@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/gateway"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
@@ -103,7 +104,7 @@ func (p *part) isFinal() bool {
 
 // end ends a call. One that was not decided in time counts as denied: the SDK has no other state for it.
 func (p *part) end(body event.ToolResult) {
-	failure := plain(cmp.Or(string(body.Error), string(body.Value)))
+	failure := gateway.PlainText([]byte(cmp.Or(string(body.Error), string(body.Value))))
 	if p.State == stateAsked {
 		p.Approval = &approval{ID: p.ToolCallID, Approved: new(false), Reason: failure}
 	}
@@ -181,13 +182,4 @@ func (m *message) dropStreamed() {
 func text(s string) json.RawMessage {
 	data, _ := json.Marshal(s) // a string always encodes
 	return data
-}
-
-// plain returns the text of a JSON string, and other JSON as it is.
-func plain(value string) string {
-	var s string
-	if json.Unmarshal([]byte(value), &s) == nil {
-		return s
-	}
-	return value
 }

@@ -53,9 +53,9 @@ func (s *items) add(e event.Event) {
 		}
 	case event.ToolCall:
 		s.seen[body.ToolCallID] = body.ToolName
-		i := item{Type: "function_call", ID: id("fc"), CallID: body.ToolCallID, Name: body.ToolName, Arguments: new(argumentsOf(body)), Status: statusCompleted}
+		i := item{Type: "function_call", ID: id("fc"), CallID: body.ToolCallID, Name: body.ToolName, Arguments: new(gateway.Arguments(body)), Status: statusCompleted}
 		if body.RequestID != "" && !s.clients[body.ToolName] {
-			i = item{Type: "mcp_call", ID: id("mcp"), Arguments: new(argumentsOf(body)), Status: statusInProgress}
+			i = item{Type: "mcp_call", ID: id("mcp"), Arguments: new(gateway.Arguments(body)), Status: statusInProgress}
 			i.ServerLabel, i.Name = serverOf(body.ToolName)
 			i.CallID = body.ToolCallID // until its result
 		}
@@ -79,14 +79,14 @@ func (s *items) result(body event.ToolResult, id string) {
 		if call := &s.all[i]; call.Type == "mcp_call" && call.CallID == body.ToolCallID {
 			call.CallID, call.Status = "", statusCompleted
 			if len(body.Error) > 0 {
-				call.Status, call.Error = statusFailed, plainText(body.Error)
+				call.Status, call.Error = statusFailed, new(gateway.PlainText(body.Error))
 			} else {
-				call.Output = plainText(body.Value)
+				call.Output = new(gateway.PlainText(body.Value))
 			}
 			return
 		}
 	}
-	output := plainText(slices.Concat(body.Value, body.Error))
+	output := new(gateway.PlainText(slices.Concat(body.Value, body.Error)))
 	s.all = append(s.all, item{Type: "function_call_output", ID: id, CallID: body.ToolCallID, Output: output, Status: statusCompleted})
 }
 

@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -363,7 +362,7 @@ func (t *turn) abandon(u event.Usage) {
 
 func (t *turn) called(body event.ToolCall) {
 	c := &call{ToolCall: body, index: t.newIndex(), id: formatID("fc", t.response.name, t.last)}
-	arguments := argumentsOf(body)
+	arguments := gateway.Arguments(body)
 	prefix := "response.function_call_arguments"
 	if !t.isClient[body.ToolName] {
 		c.id, prefix = formatID("mcp", t.response.name, t.last), "response.mcp_call_arguments"
@@ -389,7 +388,7 @@ func (t *turn) called(body event.ToolCall) {
 }
 
 func (t *turn) callItem(c *call, status string) item {
-	i := item{Type: "function_call", ID: c.id, CallID: c.ToolCallID, Name: c.ToolName, Arguments: new(argumentsOf(c.ToolCall)), Status: status}
+	i := item{Type: "function_call", ID: c.id, CallID: c.ToolCallID, Name: c.ToolName, Arguments: new(gateway.Arguments(c.ToolCall)), Status: status}
 	if !t.isClient[c.ToolName] {
 		i.Type, i.CallID = "mcp_call", ""
 		i.ServerLabel, i.Name = serverOf(c.ToolName)
@@ -421,10 +420,10 @@ func (t *turn) endCall(c *call, body *event.ToolResult) {
 	switch {
 	case body == nil:
 	case body.IsError || len(body.Value) == 0:
-		done.Status, done.Error = "failed", plainText(slices.Concat(body.Error, body.Value))
+		done.Status, done.Error = "failed", new(gateway.PlainText(slices.Concat(body.Error, body.Value)))
 		t.next("response.mcp_call.failed", about)
 	default:
-		done.Status, done.Output = statusCompleted, plainText(body.Value)
+		done.Status, done.Output = statusCompleted, new(gateway.PlainText(body.Value))
 		t.next("response.mcp_call.completed", about)
 	}
 	t.next("response.output_item.done", map[string]any{"output_index": c.index, "item": done})
@@ -441,7 +440,7 @@ func (t *turn) approvalRequested(body event.ApprovalRequested) {
 		return
 	}
 	c.isWaiting = true
-	asked := item{Type: "mcp_approval_request", ID: formatID(approvalPrefix, t.response.name, t.last), Arguments: new(argumentsOf(c.ToolCall))}
+	asked := item{Type: "mcp_approval_request", ID: formatID(approvalPrefix, t.response.name, t.last), Arguments: new(gateway.Arguments(c.ToolCall))}
 	asked.ServerLabel, asked.Name = serverOf(c.ToolName)
 	index := t.newIndex()
 	t.next("response.output_item.added", map[string]any{"output_index": index, "item": asked})
@@ -561,13 +560,6 @@ func (t *turn) count(u event.Usage) {
 	t.response.Usage = usageOf(*sum)
 }
 
-func argumentsOf(c event.ToolCall) string {
-	if len(c.Parameters) == 0 {
-		return "{}"
-	}
-	return string(c.Parameters)
-}
-
 // serverOf splits the name of a tool of the worker: mcp:files/read, or a tool of the worker itself.
 func serverOf(tool string) (server, name string) {
 	if rest, ok := strings.CutPrefix(tool, "mcp:"); ok {
@@ -576,13 +568,4 @@ func serverOf(tool string) (server, name string) {
 		}
 	}
 	return "worker", tool
-}
-
-// plainText returns a JSON string as its text, and other JSON as it is.
-func plainText(raw json.RawMessage) *string {
-	var text string
-	if json.Unmarshal(raw, &text) != nil {
-		text = string(raw)
-	}
-	return &text
 }
