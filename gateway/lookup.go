@@ -30,7 +30,7 @@ type names struct {
 	seen    *lru.Cache      // until when a name counts as unknown; zero: the context exists
 	waiting map[string]bool // unknown names that a room looks up
 	lookups map[string]*lookup
-	deleted map[string]bool // names whose deletion this gateway started
+	deleted *lru.Cache // names whose deletion this gateway started
 }
 
 type lookup struct {
@@ -39,7 +39,7 @@ type lookup struct {
 }
 
 func newNames() *names {
-	return &names{seen: lru.New(maxNames), waiting: map[string]bool{}, lookups: map[string]*lookup{}, deleted: map[string]bool{}}
+	return &names{seen: lru.New(maxNames), waiting: map[string]bool{}, lookups: map[string]*lookup{}, deleted: lru.New(maxNames)}
 }
 
 var errUndecided = errors.New("undecided")
@@ -96,19 +96,20 @@ func (n *names) forget(name string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.seen.Remove(name)
-	n.deleted[name] = true
+	n.deleted.Add(name, nil)
 }
 
 func (n *names) isDeleted(name string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.deleted[name]
+	_, ok := n.deleted.Get(name)
+	return ok
 }
 
 func (n *names) renew(name string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	delete(n.deleted, name)
+	n.deleted.Remove(name)
 }
 
 // exist reports whether a request has found a context. Another gateway may have deleted it since.
