@@ -262,7 +262,7 @@ func TestAnAlternativeThatArrivesLateIsRevealed(t *testing.T) {
 	b.logs["demo-2"].record(event.UserMessage{Content: "Name a sea."})
 	tab.Await(`document.activeElement.closest(".user-message .switch")?.textContent === "‹2/3›"`)
 
-	// Whoever types in the meantime keeps the focus.
+	// The focus stays where a person types in the meantime.
 	tab.Press(kb.Enter)
 	tab.Await(`location.hash === "#demo-3" && document.querySelector("#entries").innerText.includes("a fork of demo:0001")`)
 	tab.Type("#text", "x")

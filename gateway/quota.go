@@ -35,7 +35,7 @@ const (
 	fullAge  = time.Second // the same after a rejection, since deletions make room
 	// createdAge is when a new context counts no more if no worker has opened it.
 	createdAge = 10 * time.Minute
-	// measureShare bounds the time of measurements: for each second of one, there is none for so many seconds.
+	// A measurement is followed by a pause of measureShare times its duration.
 	measureShare = 20
 )
 

@@ -18,7 +18,7 @@ import (
 	main "github.com/seed-9ed7edd4/chronicle/worker"
 )
 
-// Whoever may write may replace the rules of a context, or fork it before they were set.
+// A client with the role write can replace the rules of a context, or fork it from before they were set.
 func TestApprovalsThatTheOperatorRequires(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

@@ -29,17 +29,17 @@ func (claims) Authenticate(r *http.Request) (auth.Identity, error) {
 	return auth.Identity{Subject: "ann", Roles: []auth.Role{auth.Role(role)}}, nil
 }
 
-// nobody is a client without tenants: an admitted request is forbidden for another reason.
-type nobody struct{}
+// noTenants is a client without tenants, which forbids every admitted request.
+type noTenants struct{}
 
-func (nobody) Tenant(string) (*client.Client, error) { return nil, errors.New("no tenant") }
-func (nobody) Live() bool                            { return false }
-func (nobody) Ping(context.Context) error            { return nil }
-func (nobody) Limits() (limits client.Limits)        { return limits }
+func (noTenants) Tenant(string) (*client.Client, error) { return nil, errors.New("no tenant") }
+func (noTenants) Live() bool                            { return false }
+func (noTenants) Ping(context.Context) error            { return nil }
+func (noTenants) Limits() (limits client.Limits)        { return limits }
 
 func TestErrorsOfAdmissionHaveTheShapeOfTheAPI(t *testing.T) {
 	protocol := openai.Protocol()
-	g := gateway.New(nobody{}, gateway.Options{Rate: -1, Auth: claims{}, Protocols: []gateway.Protocol{protocol}})
+	g := gateway.New(noTenants{}, gateway.Options{Rate: -1, Auth: claims{}, Protocols: []gateway.Protocol{protocol}})
 	t.Cleanup(g.Close)
 	ask := func(method, path, credential string) (status int, kind, code, message string) {
 		t.Helper()

@@ -25,7 +25,7 @@ export class Branches {
   // send(name, events) sends a message; models() returns known models; compare(choice, name) shows two alternatives.
   constructor(options) {
     this.#options = options;
-    // Whoever goes on does not want the focus elsewhere. A click that sets a target comes after these events.
+    // A person who does something else keeps the focus. A click that sets a target comes after these events.
     for (const type of ["keydown", "pointerdown"]) addEventListener(type, () => (this.#target = undefined), { capture: true });
   }
 

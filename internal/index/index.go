@@ -118,7 +118,7 @@ func (x *Index) Close() {
 	x.ended.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), syncTimeout)
 	defer cancel()
-	_ = x.store.sync(ctx) // what is not on disk is read from the logs again
+	_ = x.store.sync(ctx) // after an error, the next process reads the logs again
 	x.store.close()
 	x.dir.close()
 }

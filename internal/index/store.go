@@ -32,7 +32,7 @@ const (
 	kindPurge   = "purge" // documents were deleted, and their text may still be in files
 )
 
-// store is an index of bleve in a directory. What is written is found at once, and on disk within about a second.
+// store is an index of bleve in a directory. Searches find a batch at once; it is on disk within about a second.
 type store struct {
 	scorch   *scorch.Scorch
 	analysis *bleve.AnalysisQueue

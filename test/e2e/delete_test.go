@@ -61,7 +61,7 @@ func filesWith(t *testing.T, folder, text string) (found []string) {
 		if err == nil {
 			data, err = os.ReadFile(name)
 		}
-		if errors.Is(err, fs.ErrNotExist) { // it was deleted meanwhile
+		if errors.Is(err, fs.ErrNotExist) { // deleted since it was listed
 			return nil
 		}
 		if bytes.Contains(data, []byte(text)) || strings.Contains(entry.Name(), text) {
