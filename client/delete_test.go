@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -201,13 +202,13 @@ func TestASecondDeletionWithOtherOptionsIsRejected(t *testing.T) {
 		{client.DeleteOptions{}, client.DeleteOptions{Forks: client.KeepForks}, ""},
 		{client.DeleteOptions{Forks: client.DeleteForks}, client.DeleteOptions{Forks: client.DeleteForks}, ""},
 		{client.DeleteOptions{Forks: client.DeleteForks}, client.DeleteOptions{},
-			"delete context demo: another deletion runs: its choice for forks is delete (repeat with this choice, or when it has ended)"},
+			"delete context demo: a deletion runs: its choice for forks is delete (repeat with this choice, or when it has ended)"},
 		{client.DeleteOptions{}, client.DeleteOptions{Forks: client.DeleteForks},
-			"delete context demo: another deletion runs: its choice for forks is keep (repeat with this choice, or when it has ended)"},
+			"delete context demo: a deletion runs: its choice for forks is keep (repeat with this choice, or when it has ended)"},
 		{inactive, client.DeleteOptions{},
-			"delete context demo: another deletion runs: it deletes the context only if it is inactive (repeat when it has ended)"},
+			"delete context demo: a deletion runs: it deletes the context only if it is inactive (repeat when it has ended)"},
 		{client.DeleteOptions{}, inactive,
-			"delete context demo: another deletion runs: its choice for forks is keep (repeat with this choice, or when it has ended)"},
+			"delete context demo: a deletion runs: its choice for forks is keep (repeat with this choice, or when it has ended)"},
 	} {
 		d := &deletions{hasWorker: true}
 		require.NoError(t, deleting(t, d, logs, "demo").StartDeletion(t.Context(), test.running))
@@ -220,6 +221,21 @@ func TestASecondDeletionWithOtherOptionsIsRejected(t *testing.T) {
 		require.EqualError(t, err, test.want)
 		require.Len(t, d.started, 1)
 	}
+}
+
+// The deletion would delete it before a run reads it.
+func TestNothingIsStoredForInputWhileADeletionRuns(t *testing.T) {
+	bucket := blobstest.New(t)
+	c := deleting(t, &deletions{isRunning: true}, archive.New(bucket.Store), "demo")
+	for name, e := range map[string]event.Event{
+		"file": file("text/plain", 8<<10),
+		"text": event.New(event.UserMessage{Content: strings.Repeat("x", wire.MaxAppendBytes)}),
+	} {
+		_, err := c.Send(t.Context(), e)
+		require.ErrorIs(t, err, client.ErrDeleting, name)
+		require.ErrorContains(t, err, "context demo: a deletion runs", name)
+	}
+	require.Zero(t, bucket.Writes())
 }
 
 func TestADeletionThatEndedEarlySaysWhy(t *testing.T) {

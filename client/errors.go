@@ -22,8 +22,8 @@ var (
 	// ErrMissingBytes: neither the log nor the blob store has bytes that events refer to.
 	ErrMissingBytes = errors.New("the blob store lacks the bytes")
 	ErrExists       = errors.New("context already exists (choose another name)")
-	// ErrDeleting: a deletion of the context with other options runs.
-	ErrDeleting    = errors.New("another deletion runs")
+	// ErrDeleting: a deletion of the context runs that does something else, or would delete the stored part of an input.
+	ErrDeleting    = errors.New("a deletion runs")
 	ErrUnreachable = connect.ErrUnreachable
 	ErrNoWorker    = errors.New("no worker responds (start a worker)")
 	// ErrFull: the history has no room until a worker processes it. Sending again later is safe.

@@ -28,7 +28,7 @@ func (c *Context) offload(ctx context.Context, events []event.Event) ([]event.Ev
 		if e.Extra != nil && c.client.options.Archive != nil { // perhaps a line of an export
 			without, data, err := e.TakeBlob()
 			if err == nil && data != nil {
-				_, err = c.client.options.Archive.Blobs(c.name).Put(ctx, data)
+				err = c.store(ctx, data)
 			}
 			if err != nil {
 				return nil, err
@@ -66,6 +66,26 @@ func (c *Context) offload(ctx context.Context, events []event.Event) ([]event.Ev
 	return events, nil
 }
 
+func (c *Context) store(ctx context.Context, data []byte) error {
+	err := c.checkIsNotDeleting(ctx)
+	if err == nil {
+		_, err = c.client.options.Archive.Blobs(c.name).Put(ctx, data)
+	}
+	return err
+}
+
+// checkIsNotDeleting returns ErrDeleting while a deletion runs, which would delete the bytes that are stored for an input.
+func (c *Context) checkIsNotDeleting(ctx context.Context) error {
+	if c.client.options.Archive == nil {
+		return nil
+	}
+	isDeleting, err := c.client.log.IsDeleting(ctx, c.name)
+	if err == nil && isDeleting {
+		err = ErrDeleting
+	}
+	return c.explain(ctx, "send to", err, ErrUnreachable)
+}
+
 // storeFile stores the bytes of a FileAttachment and returns the event with their reference. The error is a
 // *event.FieldError if the event would be invalid.
 func (c *Context) storeFile(ctx context.Context, e event.Event) (event.Event, error) {
@@ -77,7 +97,7 @@ func (c *Context) storeFile(ctx context.Context, e event.Event) (event.Event, er
 	if err := e.Validate(); err != nil {
 		return e, err
 	}
-	if _, err := c.client.options.Archive.Blobs(c.name).Put(ctx, data); err != nil {
+	if err := c.store(ctx, data); err != nil {
 		return e, fmt.Errorf("store attachment %s: %w", file.FileName, err)
 	}
 	return e, nil

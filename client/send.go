@@ -50,7 +50,8 @@ func (r Receipt) First(n int) Receipt {
 // input with the same id must be equal. If the client has a blob store, files of 8 KiB and more
 // in [event.MediaTypes] are replaced by references to it.
 //
-// The error is a *event.FieldError for invalid events, ErrRefused if the context rejects them, or
+// The error is a *event.FieldError for invalid events, ErrRefused if the context rejects them,
+// ErrDeleting if a deletion runs and the input is larger than 64 KiB or has a stored file, or
 // ErrFull if no worker runs and the history has no room. After ErrFull, use the same ids again: a
 // worker may still record the events.
 func (c *Context) Send(ctx context.Context, events ...event.Event) (Receipt, error) {
@@ -74,6 +75,9 @@ func (c *Context) Send(ctx context.Context, events ...event.Event) (Receipt, err
 	}
 	sent, input := Receipt{ClientEventIDs: ids}, wire.Payload(data)
 	if len(data) > wire.MaxAppendBytes {
+		if err := c.checkIsNotDeleting(ctx); err != nil {
+			return Receipt{}, err
+		}
 		err = c.sendSignal(ctx, input)
 		return sent, c.explain(ctx, "send to", err, ErrUnreachable)
 	}

@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -117,7 +118,10 @@ func (f *temporal) ExecuteWorkflow(_ context.Context, options sdkclient.StartWor
 	return signaled{}, f.err
 }
 
-func (f *temporal) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+func (f *temporal) DescribeWorkflowExecution(_ context.Context, workflowID, _ string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	if strings.HasPrefix(workflowID, wire.DeletionID("")) {
+		return nil, serviceerror.NewNotFound("no deletion runs")
+	}
 	atomic.AddInt64(&f.described, 1)
 	if f.run != nil {
 		return f.run, nil

@@ -101,7 +101,7 @@ var problemTypes = []struct {
 	{client.ErrNoContext, problemNoContext, http.StatusNotFound, "Context not found", false},
 	{client.ErrNoEvent, problemNotFound, http.StatusNotFound, "Event not found", true},
 	{client.ErrExists, problemExists, http.StatusConflict, "The context exists", false},
-	{client.ErrDeleting, problemDeleting, http.StatusConflict, "Another deletion of the context runs", true},
+	{client.ErrDeleting, problemDeleting, http.StatusConflict, "A deletion of the context runs", true},
 	{client.ErrNoArchive, problemNoStore, http.StatusNotImplemented, "The gateway has no blob store", false},
 	{client.ErrNoAttachment, problemNotFound, http.StatusNotFound, "Attachment not found", true},
 	{client.ErrKeyReused, problemKeyReused, http.StatusUnprocessableEntity, "The Idempotency-Key or a clientEventId was used for other events", false},
