@@ -37,34 +37,45 @@ func (e *TurnError) Error() string {
 }
 
 func answerOf(turn iter.Seq2[event.Event, error]) (string, error) {
-	text := ""
-	var end event.Event
-	var rejection error
+	var o outcome
 	for e, err := range turn {
 		if err != nil {
 			return "", err
 		}
-		rejection = nil // only the rejection of the turn's own input is its last event
-		switch body := e.Body.(type) {
-		case event.LLMRequestStarted:
-			text, end = "", event.Event{}
-		case event.AssistantMessage:
-			text = body.Content
-		case event.InputRejected:
-			rejection = fmt.Errorf("%w: %s", ErrRefused, body.Reason)
-		case event.RequestEnd:
-			end = e
-		case event.SessionStarted:
-			if body.PreviousRunID != "" {
-				return "", ErrUnanswered
-			}
-		}
+		o.apply(e)
 	}
-	if rejection != nil {
-		return "", rejection
+	switch {
+	case o.isLost:
+		return "", ErrUnanswered
+	case o.rejection != nil:
+		return "", fmt.Errorf("%w: %s", ErrRefused, o.rejection.Reason)
 	}
-	if _, ok := end.Body.(event.LLMRequestCompleted); ok || end.Body == nil {
-		return text, nil
+	if _, ok := o.end.Body.(event.LLMRequestCompleted); ok || o.end.Body == nil {
+		return o.text, nil
 	}
-	return "", &TurnError{End: end, Partial: text}
+	return "", &TurnError{End: o.end, Partial: o.text}
+}
+
+// outcome folds the events of a turn.
+type outcome struct {
+	text      string               // of the newest attempt
+	end       event.Event          // of the newest request; zero: it runs, or there is none
+	rejection *event.InputRejected // if it is the newest event: only the rejection of the turn's own input ends it
+	isLost    bool                 // the run was terminated
+}
+
+func (o *outcome) apply(e event.Event) {
+	o.rejection = nil
+	switch body := e.Body.(type) {
+	case event.LLMRequestStarted:
+		o.text, o.end = "", event.Event{}
+	case event.AssistantMessage:
+		o.text = body.Content
+	case event.InputRejected:
+		o.rejection = &body
+	case event.RequestEnd:
+		o.end = e
+	case event.SessionStarted:
+		o.isLost = body.PreviousRunID != ""
+	}
 }

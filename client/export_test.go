@@ -7,12 +7,12 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/stream"
 )
 
-// Turn exports turn for tests.
-type Turn struct{ turn turn }
+// Folded exports turn for tests.
+type Folded struct{ turn turn }
 
-func NewTurn(clientEventIDs ...string) *Turn { return &Turn{newTurn(clientEventIDs)} }
+func NewTurn(clientEventIDs ...string) *Folded { return &Folded{newTurn(clientEventIDs)} }
 
-func (t *Turn) Add(e event.Event) (belongs, ends bool) { return t.turn.add(e) }
+func (t *Folded) Add(e event.Event) (belongs, ends bool) { return t.turn.add(e) }
 
 func Merge(contextName, from string, recorded <-chan Entry, deltas <-chan stream.Delta, wake chan<- struct{}) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {

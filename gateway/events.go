@@ -108,13 +108,21 @@ func findEvent(ctx context.Context, c Context, id string) error {
 }
 
 func (g *Gateway) streamEvents(w http.ResponseWriter, r *http.Request, c Context, from string) error {
-	v, leave, err := g.newEventViewer(r, c, from)
+	advance, leave, err := g.eventsAfter(r, c, from)
 	if err != nil {
 		return err
 	}
 	defer leave()
+	return g.serveStream(w, r, nil, advance)
+}
+
+// eventsAfter returns a function that sends what is new of a context, for [Gateway.serveStream], until leave is called.
+func (g *Gateway) eventsAfter(r *http.Request, c Context, from string) (
+	advance func(context.Context, *stream) (<-chan struct{}, error), leave func(), err error,
+) {
+	v, leave, err := g.newEventViewer(r, c, from)
 	isKnown := from == "" // the log has the event from
-	return g.serveStream(w, r, nil, func(ctx context.Context, out *stream) (<-chan struct{}, error) {
+	return func(ctx context.Context, out *stream) (<-chan struct{}, error) {
 		return v.advance(ctx, func(update *eventUpdate) error {
 			if update.isAhead && !isKnown {
 				if err := findEvent(ctx, c, from); err != nil {
@@ -130,7 +138,7 @@ func (g *Gateway) streamEvents(w http.ResponseWriter, r *http.Request, c Context
 			g.sent(before, update.at.deltas)
 			return err
 		}, func(ctx context.Context) error { return g.readLog(ctx, c, &v.at, out) })
-	})
+	}, leave, err
 }
 
 // eventViewer reads the events of a context from a position on.

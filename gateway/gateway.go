@@ -45,6 +45,7 @@ type Context interface {
 	Name() string
 	Send(ctx context.Context, events ...event.Event) (client.Receipt, error)
 	Events(ctx context.Context, from string) iter.Seq2[event.Event, error]
+	EventsAndWaiting(ctx context.Context, from string, waiting func(client.Waiting)) iter.Seq2[event.Event, error]
 	Follow(ctx context.Context, options client.FollowOptions) iter.Seq2[event.Event, error]
 	Attachment(ctx context.Context, id string) (event.FileAttachment, error)
 	State(ctx context.Context) (wire.State, error)

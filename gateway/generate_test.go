@@ -76,8 +76,10 @@ func componentsOfTexts(quirk string) map[string]*jsonschema.Schema {
 			Type: "array", MaxItems: new(event.MaxQuirks), Items: text(jsonschema.Schema{Pattern: quirk}),
 			Description: "What the worker repaired, skipped or worked around in the request or its answer, sorted; absent: nothing",
 		},
-		"Version": text(jsonschema.Schema{Description: "Opaque"}),
-		"Limit":   {Type: "integer", Minimum: new(1.0), Maximum: new(float64(maxPage)), Default: json.RawMessage(strconv.Itoa(defaultPage))},
+		"ContextNames": {Type: "array", Items: describe.Ref("ContextName"), MinItems: new(1), MaxItems: new(maxFollowed)},
+		"EventIDs":     {Type: "array", Items: describe.Ref("EventID"), MaxItems: new(maxFollowed)},
+		"Version":      text(jsonschema.Schema{Description: "Opaque"}),
+		"Limit":        {Type: "integer", Minimum: new(1.0), Maximum: new(float64(maxPage)), Default: json.RawMessage(strconv.Itoa(defaultPage))},
 		"Patch": {
 			Type: "array", Items: describe.Ref("Operation"),
 			Description: "The data of a `patch` event: a JSON Patch (RFC 6902) to a Document, with operations in order",
@@ -211,8 +213,6 @@ func (a *api) document() any {
 	}
 }
 
-var pathParameter = regexp.MustCompile(`\{(\w+)\}`)
-
 func (a *api) operation(route route, path string) operation {
 	name := route.operation()
 	gateway := a.schemas.Source.Named(reflect.TypeFor[Gateway]().PkgPath(), "Gateway")
@@ -221,15 +221,11 @@ func (a *api) operation(route route, path string) operation {
 	o := operation{ID: name, Summary: summary, Description: description, Responses: map[string]reply{
 		"default": {"The error", map[string]content{"application/problem+json": {a.of(Problem{})}}},
 	}}
-	for _, in := range pathParameter.FindAllStringSubmatch(path, -1) {
-		parameter := parameter{in[1], "path", "EventID", "The id of a FileAttachmentEvent"}
-		if in[1] == "name" {
-			parameter.schema, parameter.description = "ContextName", "The name of the context"
-		}
-		o.Parameters = append(o.Parameters, a.parameter(parameter))
+	if strings.Contains(path, "{name}") {
+		o.Parameters = append(o.Parameters, a.parameter(parameter{"name", "path", "ContextName", "The name of the context"}, true))
 	}
 	for _, parameter := range route.parameters {
-		o.Parameters = append(o.Parameters, a.parameter(parameter))
+		o.Parameters = append(o.Parameters, a.parameter(parameter, parameter.in == "path" || parameter.name == route.required))
 	}
 	if len(route.roles) == 0 {
 		o.Security = &[]any{}
@@ -268,7 +264,7 @@ func (a *api) of(value any) *jsonschema.Schema {
 	return a.schemas.Of(a.schemas.Source.Reflected(reflect.TypeOf(value)))
 }
 
-func (a *api) parameter(p parameter) any {
+func (a *api) parameter(p parameter, isRequired bool) any {
 	schema := &jsonschema.Schema{Type: "string"}
 	if p.schema != "" {
 		schema = describe.Ref(p.schema)
@@ -279,7 +275,7 @@ func (a *api) parameter(p parameter) any {
 		Required    bool               `json:"required,omitempty"`
 		Description string             `json:"description"`
 		Schema      *jsonschema.Schema `json:"schema"`
-	}{p.name, p.in, p.in == "path", p.description, schema}
+	}{p.name, p.in, isRequired, p.description, schema}
 }
 
 // readable formats JSON with each value that fits into a line on one line.

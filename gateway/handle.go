@@ -160,7 +160,7 @@ func (h *Handle) view(from string) (*eventViewer, error) {
 	}
 	x := h.exchange
 	if !x.counted {
-		release, err := x.gateway.countStream(x.Request, x.w)
+		release, err := x.gateway.countStreams(x.Request, x.w, 1)
 		if err != nil {
 			return nil, err
 		}

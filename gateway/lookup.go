@@ -170,6 +170,15 @@ func (c named) isNew(ctx context.Context) bool {
 }
 
 func (c named) Events(ctx context.Context, from string) iter.Seq2[event.Event, error] {
+	return c.known(ctx, c.Context.Events(ctx, from))
+}
+
+func (c named) EventsAndWaiting(ctx context.Context, from string, waiting func(client.Waiting)) iter.Seq2[event.Event, error] {
+	return c.known(ctx, c.Context.EventsAndWaiting(ctx, from, waiting))
+}
+
+// known fails for an unknown name, and notes whether the log exists.
+func (c named) known(ctx context.Context, log iter.Seq2[event.Event, error]) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		finish, err := c.names.begin(ctx, c.Name())
 		if err != nil {
@@ -177,7 +186,7 @@ func (c named) Events(ctx context.Context, from string) iter.Seq2[event.Event, e
 			return
 		}
 		defer finish(errUndecided)
-		for e, err := range c.Context.Events(ctx, from) {
+		for e, err := range log {
 			finish(err)
 			if !yield(e, err) {
 				return

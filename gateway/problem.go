@@ -22,7 +22,7 @@ type Problem struct {
 	RequestID      string      `json:"requestId,omitempty"`                           // identifies the request in the log of the gateway
 	Tag            event.Tag   `json:"tag,omitempty"`                                 // of the invalid event
 	Field          string      `json:"field,omitempty"`                               // the invalid field of that event
-	ContextName    string      `json:"contextName,omitempty" schema:"is=ContextName"` // the new context that was created before the error
+	ContextName    string      `json:"contextName,omitempty" schema:"is=ContextName"` // the new context that was created before the error, or of several, the one that it is about
 	ClientEventIDs []string    `json:"clientEventIds,omitempty"`                      // of the input: of its InputRejectedEvent in the log, or to send it again
 }
 

@@ -28,6 +28,7 @@ type route struct {
 	name       string                                                         // of the operation; "": that of serve
 	serve      func(g *Gateway, w http.ResponseWriter, r *http.Request) error // the error goes to [Gateway.fail]
 	parameters []parameter
+	required   string // the name of the parameter outside of the path that must be present; "": none
 	body       any    // a value of the type of the JSON in the request; nil: none, or that of sendEvents
 	status     int    // of the response; 0: 200
 	answer     string // describes the response
@@ -53,8 +54,10 @@ var (
 	senders = []auth.Role{auth.RoleWrite, auth.RoleApprove} // each event requires one of them
 )
 
-// parameter is one besides those in the path. Its schema is a component of openapi.json; "" for any text.
+// parameter is one besides the name of the context. Its schema is a component of openapi.json; "" for any text.
 type parameter struct{ name, in, schema, description string }
+
+const eventStream = "`message` events with an Event, a TextDelta, a ReasoningDelta or a ToolProgress as data"
 
 var (
 	limitParameter = parameter{"limit", "query", "Limit", "The maximum number of items on a page"}
@@ -77,12 +80,23 @@ var (
 		},
 		{
 			pattern: "GET /search", serve: (*Gateway).searchMessages, roles: readers,
+			required: "q",
 			parameters: []parameter{
 				{"q", "query", "", "Words, which a message must all contain, and phrases in double quotes; at most 400 bytes"},
 				{"context", "query", "ContextName", "Selects messages of this context"},
 				labelParameter, fromParameter, limitParameter,
 			},
 			answer: "A page of the hits", result: hitPage{},
+		},
+		{
+			pattern: "GET /events", serve: (*Gateway).followContexts, roles: readers,
+			required: "context",
+			parameters: []parameter{
+				{"context", "query", "ContextNames", "Follows this context; repeat it for each"},
+				{"from", "query", "EventIDs", "Starts after this event of its context; absent: at the first event; repeat it for others"},
+				{"Last-Event-ID", "header", "", "The id of the last server-sent event, for the same contexts in the same order; overrides `from`"},
+			},
+			answer: "A stream", stream: eventStream,
 		},
 		{
 			pattern: "POST /contexts/{name}/events", serve: (*Gateway).sendEvents, roles: senders,
@@ -97,11 +111,20 @@ var (
 				{"Last-Event-ID", "header", "EventID", "For streams: starts after this event and overrides `from`"},
 			},
 			answer: "A page, or a stream", result: eventPage{},
-			stream: "`message` events with an Event, a TextDelta, a ReasoningDelta or a ToolProgress as data",
+			stream: eventStream,
 		},
 		{
 			pattern: "GET /contexts/{name}/events/{id}/attachment", serve: (*Gateway).readAttachment, roles: readers,
-			answer: "The bytes of the file", media: attachmentTypes(),
+			parameters: []parameter{{"id", "path", "EventID", "The id of a FileAttachmentEvent"}},
+			answer:     "The bytes of the file", media: attachmentTypes(),
+		},
+		{
+			pattern: "GET /contexts/{name}/turns/{id}", serve: (*Gateway).readTurn, roles: readers,
+			parameters: []parameter{
+				{"id", "path", "", "The id of the event, or its `clientEventId`, for which the whole log is read"},
+				{"wait", "query", "", "The maximum duration of the wait for the end of the turn, such as `30s`, at most `1m`; absent: none"},
+			},
+			answer: "The turn", result: client.Turn{},
 		},
 		{pattern: "GET /contexts/{name}/state", serve: (*Gateway).readState, roles: readers, answer: "The state", result: wire.State{}},
 		{

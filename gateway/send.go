@@ -49,6 +49,7 @@ func (g *Gateway) sendEvents(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	locateTurn(w, c.Name(), events, sent)
 	writeJSON(w, http.StatusAccepted, sent)
 	return nil
 }

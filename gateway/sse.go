@@ -3,11 +3,11 @@ package gateway
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -33,6 +33,8 @@ type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	isOpen  bool // the header is sent
+	// rename replaces the ids of events; nil: they stay.
+	rename func(id string) string
 }
 
 // Errors after begin cannot change the status.
@@ -75,6 +77,10 @@ func (s *stream) send(frames ...[]byte) error {
 func (s *stream) write(frame []byte) error {
 	if err := s.begin(); err != nil {
 		return err
+	}
+	if rest, ok := bytes.CutPrefix(frame, []byte("id: ")); ok && s.rename != nil {
+		id, data, _ := bytes.Cut(rest, []byte("\n"))
+		frame = slices.Concat([]byte("id: "+s.rename(string(id))+"\n"), data)
 	}
 	if _, err := s.w.Write(frame); err != nil {
 		return fmt.Errorf("%w: %w", errGone, err)
@@ -132,14 +138,17 @@ func (g *Gateway) serveStream(w http.ResponseWriter, r *http.Request, fail func(
 			_ = out.send(fail(err))
 			return nil
 		default:
-			p := *problemOf(err)
-			p.RequestID = requestID(r)
-			g.options.Log.Warn("stream failed", "request_id", p.RequestID, "path", r.URL.Path, "error", event.Redact(err.Error(), 0))
-			data, _ := json.Marshal(p) // a Problem always encodes
-			_ = out.send(frame("", "problem", data))
+			_ = out.send(g.problemFrame(r, err))
 			return nil
 		}
 	}
+}
+
+func (g *Gateway) problemFrame(r *http.Request, err error) []byte {
+	p := *problemOf(err)
+	p.RequestID = requestID(r)
+	g.options.Log.Warn("stream failed", "request_id", p.RequestID, "path", r.URL.Path, "error", event.Redact(err.Error(), 0))
+	return frame("", "problem", encode(p))
 }
 
 func (g *Gateway) awaitChange(ctx context.Context, out *stream, changed <-chan struct{}, keepAlive <-chan time.Time, recheck func() error) error {

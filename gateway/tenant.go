@@ -124,21 +124,32 @@ func (g *Gateway) openTenantStream(t *tenant) (release func(), err error) {
 	return release, nil
 }
 
-// countStream counts a request whose header does not show that it is a stream.
-func (g *Gateway) countStream(r *http.Request, w http.ResponseWriter) (release func(), err error) {
+// countStreams counts a request as n streams until release is called. If its header shows that it is a stream, one is
+// counted already.
+func (g *Gateway) countStreams(r *http.Request, w http.ResponseWriter, n int) (release func(), err error) {
 	if wantsStream(r) {
-		return func() {}, nil // it is counted already
+		n--
 	}
-	fromTenant, err := g.openTenantStream(tenantOf(r))
-	if err != nil {
-		return nil, err
+	var all []func()
+	release = func() {
+		for _, one := range all {
+			one()
+		}
 	}
-	fromClient := func() {}
-	if out, ok := w.(*response); ok {
-		if fromClient, err = g.openStream(out.client); err != nil {
-			fromTenant()
+	for range n {
+		one, err := g.openTenantStream(tenantOf(r))
+		if err == nil {
+			all = append(all, one)
+			if out, ok := w.(*response); ok {
+				if one, err = g.openStream(out.client); err == nil {
+					all = append(all, one)
+				}
+			}
+		}
+		if err != nil {
+			release()
 			return nil, err
 		}
 	}
-	return func() { fromClient(); fromTenant() }, nil
+	return release, nil
 }

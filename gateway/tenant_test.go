@@ -53,7 +53,7 @@ func TestEachOperationRequiresItsRole(t *testing.T) {
 	everyone := []auth.Role{auth.RoleRead, auth.RoleWrite, auth.RoleApprove, auth.RoleAdmin}
 	admitted := map[string][]auth.Role{
 		"listContexts": everyone, "searchMessages": everyone, "readEvents": everyone, "readState": everyone, "readTranscript": everyone, "readAttachment": everyone, "readLimits": everyone, "readDeletion": everyone,
-		"readBranches": everyone, "forkContext": {auth.RoleWrite, auth.RoleAdmin},
+		"readBranches": everyone, "readTurn": everyone, "followContexts": everyone, "forkContext": {auth.RoleWrite, auth.RoleAdmin},
 		"sendEvents": everyone[1:], "interrupt": {auth.RoleWrite, auth.RoleAdmin}, "closeContext": {auth.RoleWrite, auth.RoleAdmin},
 		"healthy": nil, "ready": nil, "describe": nil, "readSession": nil, "signIn": nil, "signOut": nil, "startSignIn": nil, "finishSignIn": nil,
 	}

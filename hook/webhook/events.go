@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -49,7 +50,7 @@ func (e endpoint) onEvent(ctx context.Context, events hook.Events) error {
 	m := EventMessage{Type: StageEvent, Data: EventData{
 		ContextName: events.ContextName, RunID: events.RunID, After: events.After, Cursor: events.Cursor, Epoch: events.Epoch,
 	}}
-	for _, one := range events.Events {
+	for _, one := range e.selected(events) {
 		one.Body = withoutInternals(one.Body)
 		data, err := json.Marshal(one)
 		if err == nil && len(data) > MaxEventBytes {
@@ -60,12 +61,27 @@ func (e endpoint) onEvent(ctx context.Context, events hook.Events) error {
 		}
 		m.Data.Events, m.Timestamp = append(m.Data.Events, data), one.Timestamp
 	}
+	if len(m.Data.Events) == 0 {
+		return nil
+	}
 	body, err := json.Marshal(m)
 	if err != nil {
 		return err
 	}
 	_, err = e.send(ctx, e.idOf(events), body, readAcceptance)
 	return err
+}
+
+// selected returns the events that the endpoint receives.
+func (e endpoint) selected(events hook.Events) []event.Event {
+	isSelected := func(pattern string) bool { return event.MatchTool(pattern, events.ContextName) }
+	switch {
+	case len(e.contexts) > 0 && !slices.ContainsFunc(e.contexts, isSelected):
+		return nil
+	case len(e.tags) == 0:
+		return events.Events
+	}
+	return slices.DeleteFunc(slices.Clone(events.Events), func(one event.Event) bool { return !slices.Contains(e.tags, string(one.Tag())) })
 }
 
 // withoutInternals removes what the log contains, but the body of a call must not contain.

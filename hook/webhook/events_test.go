@@ -64,6 +64,33 @@ func TestEventsAreDelivered(t *testing.T) {
 			{"_tag":"UserMessageEvent","id":"demo:0008","timestamp":"2026-01-02T03:04:08Z","omittedBytes":65649}]}}`, got.String())
 }
 
+func TestAWebhookReceivesTheSelectedEvents(t *testing.T) {
+	h, deliveries := receiver(t, `events = ["AssistantMessageEvent", "LLMRequestCompletedEvent"]`+"\ncontexts = [\"jobs-*\", \"demo\"]", answer(503), answer(204))
+	require.NoError(t, h.OnEvent(t.Context(), two("Hello", "you")), "no event is selected")
+	events := two("Hello", "you")
+	events.Events[0].Body = event.LLMRequestCompleted{RequestID: "demo:r0001", FinishReason: "stop"}
+	require.Error(t, h.OnEvent(t.Context(), events))
+	require.NoError(t, h.OnEvent(t.Context(), events))
+	elsewhere := events
+	elsewhere.ContextName = "acme/demo"
+	require.NoError(t, h.OnEvent(t.Context(), elsewhere), "no context is selected")
+	require.Len(t, deliveries(), 2)
+	require.Equal(t, deliveries()[0], deliveries()[1])
+	var m webhook.EventMessage
+	require.NoError(t, json.Unmarshal(deliveries()[0].body, &m))
+	require.Equal(t, "demo:0008", m.Data.Cursor)
+	require.Len(t, m.Data.Events, 1)
+	require.Contains(t, string(m.Data.Events[0]), `"_tag":"LLMRequestCompletedEvent","id":"demo:0007"`)
+	require.Equal(t, events.Events[0].Timestamp, m.Timestamp)
+	require.Len(t, events.Events, 2, "the batch is not modified")
+}
+
+func TestACompletionWebhookHasFourSettings(t *testing.T) {
+	hooks, err := read(t, "[[hooks]]\nname = \"jobs\"\nurl = \"https://x\"\nsecret = \"env:SECRET\"\nevents = [\"LLMRequestCompletedEvent\"]")
+	require.NoError(t, err)
+	require.NotNil(t, hooks[0].OnEvent)
+}
+
 func TestARepeatedDeliveryHasTheSameIDAndBody(t *testing.T) {
 	h, deliveries := receiver(t, "retries = 1", answer(500), answer(400), answer(204), answer(204), answer(204), answer(204))
 	events := two("Hello", "you")

@@ -37,6 +37,8 @@ type table struct {
 	Name      string   `toml:"name"`
 	URL       string   `toml:"url"`
 	Stages    []string `toml:"stages"`
+	Events    []string `toml:"events"`
+	Contexts  []string `toml:"contexts"`
 	Beside    bool     `toml:"beside"`
 	Deltas    string   `toml:"deltas"`
 	Timeout   string   `toml:"timeout"`
@@ -105,7 +107,7 @@ func (o Options) hookOf(t table) (h hook.Hook, err error) {
 	if err := o.checkURL(t.URL); err != nil {
 		return h, fmt.Errorf("url: %w", err)
 	}
-	e := endpoint{name: t.Name, url: t.URL, retries: t.Retries, client: newClient()}
+	e := endpoint{name: t.Name, url: t.URL, retries: t.Retries, client: newClient(), tags: t.Events, contexts: t.Contexts}
 	if !o.WithoutCalls {
 		if e.signer, err = o.signer(t.Secret); err != nil {
 			return h, fmt.Errorf("secret: %w", err)
@@ -134,6 +136,12 @@ func (o Options) hookOf(t table) (h hook.Hook, err error) {
 			return h, fmt.Errorf("skip_after: want a duration like 1h, got %q", t.SkipAfter)
 		}
 	}
+	if err := checkTags(t.Events); err != nil {
+		return h, err
+	}
+	if len(t.Stages) == 0 && len(t.Events) > 0 {
+		t.Stages = []string{StageEvent}
+	}
 	if len(t.Stages) == 0 {
 		return h, errors.New(`stages: missing (want "before", "after" or "event")`)
 	}
@@ -158,12 +166,32 @@ func (o Options) hookOf(t table) (h hook.Hook, err error) {
 		return h, errors.New(`beside: requires the stage "before"`)
 	case t.From != "" && h.OnEvent == nil:
 		return h, errors.New(`from: requires the stage "event"`)
+	case len(t.Events) > 0 && h.OnEvent == nil:
+		return h, errors.New(`events: requires the stage "event"`)
+	case len(t.Contexts) > 0 && h.OnEvent == nil:
+		return h, errors.New(`contexts: requires the stage "event"`)
 	case t.SkipAfter != "" && (h.OnEvent == nil || h.OnFailure != hook.Open):
 		return h, errors.New(`skip_after: requires the stage "event" and on_failure = "open"`)
 	case h.Withhold && !t.Beside && h.After == nil:
 		return h, errors.New(`deltas: "withhold" requires the stage "after" or beside = true (deltas always follow the verdict of the stage "before")`)
 	}
 	return h, nil
+}
+
+// checkTags accepts the tags of recorded events.
+func checkTags(tags []string) error {
+	var known []string
+	for _, tag := range event.Tags() {
+		if tag.Class() != event.ClassEphemeral {
+			known = append(known, string(tag))
+		}
+	}
+	for _, tag := range tags {
+		if !slices.Contains(known, tag) {
+			return fmt.Errorf("events: unknown kind %q %s", event.Redact(tag, 64), event.Suggest(tag, known...))
+		}
+	}
+	return nil
 }
 
 func (o Options) checkURL(raw string) error {

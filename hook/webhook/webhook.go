@@ -13,7 +13,8 @@
 // the last one of a run that continued as new, was reset or terminated may overlap with the first one
 // of the next run. Any status 2xx accepts the events; the body of the response is ignored. After
 // any other status, including 410, the same events are sent again later; Retry-After is honoured up
-// to [hook.MaxRetryAfter].
+// to [hook.MaxRetryAfter]. If the file selects events or contexts, the others are not sent, but the cursor
+// moves past them.
 //
 // Guarantees:
 //   - Requests go to the configured URL only: redirects are not followed.
@@ -72,6 +73,8 @@ type endpoint struct {
 	retries int
 	signer  *standardwebhooks.Webhook
 	client  *http.Client
+	// In the stage event: the tags of the events, and patterns of contexts; empty: all.
+	tags, contexts []string
 }
 
 func newClient() *http.Client {

@@ -203,11 +203,12 @@ func TestTheExampleIsValid(t *testing.T) {
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "topic")
 	require.NoError(t, os.WriteFile(file, []byte(secret+"\n"), 0o600))
-	hooks, err := read(t, strings.NewReplacer("/run/secrets/topic", file, "/run/secrets/crm", file, "PII_HOOK_SECRET", "SECRET").Replace(string(text)))
+	hooks, err := read(t, strings.NewReplacer("/run/secrets/topic", file, "/run/secrets/crm", file, "/run/secrets/jobs", file, "PII_HOOK_SECRET", "SECRET").Replace(string(text)))
 	require.NoError(t, err)
 	require.True(t, hooks[0].Withhold && hooks[0].After != nil && hooks[0].OnFailure == hook.Closed)
 	require.True(t, hooks[1].Beside && hooks[1].After == nil)
 	require.True(t, hooks[2].OnEvent != nil && hooks[2].FromStart && hooks[2].SkipAfter == 24*time.Hour)
+	require.True(t, hooks[3].OnEvent != nil && !hooks[3].FromStart && hooks[3].Before == nil)
 }
 
 func TestAnEndpointReceivesTheTraceContext(t *testing.T) {
@@ -230,33 +231,37 @@ func TestAnEndpointReceivesTheTraceContext(t *testing.T) {
 func TestInvalidFilesAreRejected(t *testing.T) {
 	const valid = "name = \"guard\"\nurl = \"https://guard.example.com\"\nsecret = \"env:SECRET\"\nstages = [\"before\"]\n"
 	for want, text := range map[string]string{
-		`no hook (each is a table [[hooks]])`:                                        ``,
-		`unknown key "hooks.uri" (did you mean "url"?)`:                              "[[hooks]]\nuri = \"x\"",
-		`unknown key "hooks.timout" (did you mean "timeout"?)`:                       "[[hooks]]\n" + valid + "[[hooks]]\ntimout = \"5s\"\nname = \"second\"",
-		`unknown key "hoks" (did you mean "hooks"?)`:                                 "hoks = 1",
-		`hook number 1: name: empty`:                                                 "[[hooks]]\nurl = \"https://x\"",
-		`hook guard: url: missing (want an https URL like`:                           "[[hooks]]\nname = \"guard\"",
-		`hook guard: url: want an https URL`:                                         "[[hooks]]\nname = \"guard\"\nurl = \"guard\"",
-		`hook guard: url: want https (http is allowed`:                               "[[hooks]]\nname = \"guard\"\nurl = \"http://guard.example.com\"",
-		`hook guard: url: contains a user or fragment`:                               "[[hooks]]\nname = \"guard\"\nurl = \"https://a:b@guard.example.com\"",
-		`hook guard: secret: want env:NAME or file:/absolute/path`:                   "[[hooks]]\nname = \"guard\"\nurl = \"https://x\"\nsecret = \"whsec_x\"",
-		`hook guard: secret: want env:NAME or file:/absolute/path (`:                 "[[hooks]]\nname = \"guard\"\nurl = \"https://x\"\nsecret = \"file:guard.key\"",
-		`hook guard: secret: env:MISSING is empty`:                                   "[[hooks]]\nname = \"guard\"\nurl = \"https://x\"\nsecret = \"env:MISSING\"",
-		`hook guard: secret: env:SHORT: want whsec_ and a key`:                       "[[hooks]]\nname = \"guard\"\nurl = \"https://x\"\nsecret = \"env:SHORT\"",
-		`hook guard: retries: want 0 to 10, got 11`:                                  "[[hooks]]\n" + valid + "retries = 11",
-		`hook guard: timeout: want a duration like 5s, at most 1m0s`:                 "[[hooks]]\n" + valid + "timeout = \"2m\"",
-		`hook guard: deltas: want "show" or "withhold", got "hide"`:                  "[[hooks]]\n" + valid + "deltas = \"hide\"",
-		`hook guard: on_failure: want "closed" or "open", got "ajar"`:                "[[hooks]]\n" + valid + "on_failure = \"ajar\"",
-		`hook guard: stages: want "before", "after" or "event", got "beside"`:        "[[hooks]]\n" + strings.Replace(valid, "before", "beside", 1),
-		`hook guard: another hook has the same name`:                                 "[[hooks]]\n" + valid + "[[hooks]]\n" + valid,
-		`hook guard: deltas: "withhold" requires the stage "after"`:                  "[[hooks]]\n" + valid + "deltas = \"withhold\"",
-		`hook guard: beside: requires the stage "before"`:                            "[[hooks]]\nbeside = true\n" + strings.Replace(valid, "before", "after", 1),
-		`hook guard: stages: "before" is listed twice`:                               "[[hooks]]\n" + strings.Replace(valid, `"before"`, `"before", "before"`, 1),
-		`line 7 (last key "hooks.retries"): incompatible types`:                      "[[hooks]]\n" + valid + "[[hooks]]\nretries = \"two\"",
-		`hook guard: from: want "new" or "start", got "old"`:                         "[[hooks]]\n" + valid + "from = \"old\"",
-		`hook guard: from: requires the stage "event"`:                               "[[hooks]]\n" + valid + "from = \"new\"",
-		`hook guard: skip_after: want a duration like 1h, got "1"`:                   "[[hooks]]\n" + valid + "skip_after = \"1\"",
-		`hook guard: skip_after: requires the stage "event" and on_failure = "open"`: "[[hooks]]\n" + valid + "skip_after = \"1h\"",
+		`no hook (each is a table [[hooks]])`:                                                                   ``,
+		`unknown key "hooks.uri" (did you mean "url"?)`:                                                         "[[hooks]]\nuri = \"x\"",
+		`unknown key "hooks.timout" (did you mean "timeout"?)`:                                                  "[[hooks]]\n" + valid + "[[hooks]]\ntimout = \"5s\"\nname = \"second\"",
+		`unknown key "hoks" (did you mean "hooks"?)`:                                                            "hoks = 1",
+		`hook number 1: name: empty`:                                                                            "[[hooks]]\nurl = \"https://x\"",
+		`hook guard: url: missing (want an https URL like`:                                                      "[[hooks]]\nname = \"guard\"",
+		`hook guard: url: want an https URL`:                                                                    "[[hooks]]\nname = \"guard\"\nurl = \"guard\"",
+		`hook guard: url: want https (http is allowed`:                                                          "[[hooks]]\nname = \"guard\"\nurl = \"http://guard.example.com\"",
+		`hook guard: url: contains a user or fragment`:                                                          "[[hooks]]\nname = \"guard\"\nurl = \"https://a:b@guard.example.com\"",
+		`hook guard: secret: want env:NAME or file:/absolute/path`:                                              "[[hooks]]\nname = \"guard\"\nurl = \"https://x\"\nsecret = \"whsec_x\"",
+		`hook guard: secret: want env:NAME or file:/absolute/path (`:                                            "[[hooks]]\nname = \"guard\"\nurl = \"https://x\"\nsecret = \"file:guard.key\"",
+		`hook guard: secret: env:MISSING is empty`:                                                              "[[hooks]]\nname = \"guard\"\nurl = \"https://x\"\nsecret = \"env:MISSING\"",
+		`hook guard: secret: env:SHORT: want whsec_ and a key`:                                                  "[[hooks]]\nname = \"guard\"\nurl = \"https://x\"\nsecret = \"env:SHORT\"",
+		`hook guard: retries: want 0 to 10, got 11`:                                                             "[[hooks]]\n" + valid + "retries = 11",
+		`hook guard: timeout: want a duration like 5s, at most 1m0s`:                                            "[[hooks]]\n" + valid + "timeout = \"2m\"",
+		`hook guard: deltas: want "show" or "withhold", got "hide"`:                                             "[[hooks]]\n" + valid + "deltas = \"hide\"",
+		`hook guard: on_failure: want "closed" or "open", got "ajar"`:                                           "[[hooks]]\n" + valid + "on_failure = \"ajar\"",
+		`hook guard: stages: want "before", "after" or "event", got "beside"`:                                   "[[hooks]]\n" + strings.Replace(valid, "before", "beside", 1),
+		`hook guard: another hook has the same name`:                                                            "[[hooks]]\n" + valid + "[[hooks]]\n" + valid,
+		`hook guard: deltas: "withhold" requires the stage "after"`:                                             "[[hooks]]\n" + valid + "deltas = \"withhold\"",
+		`hook guard: beside: requires the stage "before"`:                                                       "[[hooks]]\nbeside = true\n" + strings.Replace(valid, "before", "after", 1),
+		`hook guard: stages: "before" is listed twice`:                                                          "[[hooks]]\n" + strings.Replace(valid, `"before"`, `"before", "before"`, 1),
+		`line 7 (last key "hooks.retries"): incompatible types`:                                                 "[[hooks]]\n" + valid + "[[hooks]]\nretries = \"two\"",
+		`hook guard: from: want "new" or "start", got "old"`:                                                    "[[hooks]]\n" + valid + "from = \"old\"",
+		`hook guard: from: requires the stage "event"`:                                                          "[[hooks]]\n" + valid + "from = \"new\"",
+		`hook guard: events: unknown kind "LLMRequestCompleteEvent" (did you mean "LLMRequestCompletedEvent"?)`: "[[hooks]]\n" + valid + "events = [\"LLMRequestCompleteEvent\"]",
+		`hook guard: events: unknown kind "TextDeltaEvent" (want one of SystemPromptEvent`:                      "[[hooks]]\n" + valid + "events = [\"TextDeltaEvent\"]",
+		`hook guard: events: requires the stage "event"`:                                                        "[[hooks]]\n" + valid + "events = [\"NoteEvent\"]",
+		`hook guard: contexts: requires the stage "event"`:                                                      "[[hooks]]\n" + valid + "contexts = [\"demo\"]",
+		`hook guard: skip_after: want a duration like 1h, got "1"`:                                              "[[hooks]]\n" + valid + "skip_after = \"1\"",
+		`hook guard: skip_after: requires the stage "event" and on_failure = "open"`:                            "[[hooks]]\n" + valid + "skip_after = \"1h\"",
 	} {
 		_, err := read(t, text)
 		require.ErrorContains(t, err, want)

@@ -151,6 +151,9 @@ func (s *Schemas) object(t *types.Named) *jsonschema.Schema {
 	for _, rule := range s.Source.rules(t) {
 		s.overlay(schema, s.parse(t, []string{rule}))
 	}
+	if schema.AnyOf != nil { // beside properties, generators of types read it as a union of types
+		schema.AllOf, schema.AnyOf = append(schema.AllOf, &jsonschema.Schema{AnyOf: schema.AnyOf}), nil
+	}
 	return schema
 }
 

@@ -135,6 +135,7 @@ func (ts *tenants) value(operation *openapi3.Operation, p *openapi3.Parameter, n
 		"listContexts.q": name, "listContexts.from": ts.cursor, "listContexts.label": "team=acme", "listContexts.owner": "someone", "listContexts.archived": "false",
 		"searchMessages.q": "canary", "searchMessages.label": "team=acme", "searchMessages.from": "0",
 		"closeContext.reason": "attacked", "closeContext.purge": "", "Forks": "delete",
+		"ContextNames": name, "EventIDs": name + ":0003", "followContexts.Last-Event-ID": "3", "readTurn.id": name + ":0003", "readTurn.wait": "1ms",
 		"finishSignIn.code": "guessed", "finishSignIn.state": "guessed",
 	}
 	key := operation.OperationID + "." + p.Name
@@ -211,7 +212,9 @@ func (ts *tenants) attack(tenant, role, name string, streams bool, matches func(
 							header = append(header, "Idempotency-Key", fmt.Sprintf("%s, %s, body %d", idempotencyKey, label, i))
 						}
 						got := ts.do(tenant, role, method, target, body, header...)
-						got.body = random.ReplaceAllString(strings.ReplaceAll(got.body, name, "NAME"), "RANDOM")
+						for _, text := range []*string{&got.header, &got.body} {
+							*text = random.ReplaceAllString(strings.ReplaceAll(*text, name, "NAME"), "RANDOM")
+						}
 						answers, labels = append(answers, got), append(labels, strings.Join([]string{role, method, target, body, label}, " "))
 					}
 					send("without options", at)
