@@ -112,6 +112,13 @@ func (x *Exchange) JSON(status int, value any) { writeJSON(x.w, status, value) }
 // NoContent writes a response without a body.
 func (x *Exchange) NoContent() { x.w.WriteHeader(http.StatusNoContent) }
 
+// Report logs an error of an operation that does not fail the request; nil is none.
+func (x *Exchange) Report(operation string, err error) {
+	if err != nil {
+		x.gateway.options.Log.Error(operation+" failed", "request_id", requestID(x.Request), "error", event.Redact(err.Error(), 0))
+	}
+}
+
 // Stream describes a response of server-sent events.
 type Stream struct {
 	// Begin has the first frames, which are sent at once; nil: the stream begins with those of Next.

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -67,6 +68,25 @@ func (s *Setup) apply(e event.Event) {
 			s.continuedIn = to.In
 		}
 	}
+}
+
+// With returns the events after which requests have another system prompt and other tools; nil: they keep those of s.
+func (s Setup) With(system *string, tools *event.SetTools) (events []event.Event, err error) {
+	if system != nil && *system != s.System {
+		events = append(events, event.New(event.SystemPrompt{Content: *system}))
+	}
+	if tools == nil {
+		return events, nil
+	}
+	before, _ := json.Marshal(s.Tools) // decoded from JSON
+	after, err := json.Marshal(tools)
+	if err != nil {
+		return nil, BadRequest("tools", "tools are invalid: %s", event.Redact(err.Error(), 200))
+	}
+	if !bytes.Equal(before, after) {
+		events = append(events, event.New(*tools))
+	}
+	return events, nil
 }
 
 // continuation is in the extra field of a note. A fork inherits the notes of its origin, which are about another context.

@@ -12,9 +12,10 @@
 // # Resuming
 //
 // AG-UI leaves open how a client joins a running answer. Here, its list of messages is the cursor: a run whose list has
-// nothing new joins the running request, and continues each text after what the list has of it. If the list lacks messages
-// or has others, a MESSAGES_SNAPSHOT replaces it first. A message keeps its id in each run. If nothing runs, the run ends at
-// once. A client that disconnects stops nothing; POST /ag-ui/threads/{thread}/stop does.
+// nothing new joins the running request. If the list lacks messages or has others, such as the beginning of the running
+// answer, a MESSAGES_SNAPSHOT with all that is recorded replaces it first; the running answer follows from its beginning. A
+// message keeps its id in each run. If nothing runs, the run ends at once. A client that disconnects stops nothing; POST
+// /ag-ui/threads/{thread}/stop does.
 //
 // # Messages
 //

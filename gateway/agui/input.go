@@ -3,15 +3,14 @@ package agui
 import (
 	"bytes"
 	"cmp"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"mime"
 	"slices"
 	"strings"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
+	"github.com/seed-9ed7edd4/chronicle/gateway/thread"
 )
 
 // runInput is a RunAgentInput of AG-UI.
@@ -75,64 +74,46 @@ func isEmpty(value json.RawMessage) bool {
 	return slices.Contains([]string{"", "null", "{}", "[]", `""`}, string(bytes.TrimSpace(value)))
 }
 
-// known is what the messages of a client have in common with a thread.
-type known struct {
-	texts   map[string]string // of messages that both have, by id
-	calls   map[string]bool
-	results map[string]bool // of calls
-	isSame  bool            // the client lacks no message, and has no other one
-}
-
-// compare returns what the client knows, and its new messages. The error says what contradicts the thread.
-func compare(t *thread, messages []message) (k known, added []message, err error) {
-	k = known{texts: map[string]string{}, calls: map[string]bool{}, results: map[string]bool{}, isSame: true}
-	of := map[string]message{}
-	for _, m := range t.messages {
-		of[m.ID] = m.message
-		if m.Role == roleTool {
-			k.results[m.ToolCallID] = true
-		}
+// compare returns the messages that the context lacks, and whether the client lacks none and has no other ones. The error
+// says what contradicts the context.
+func compare(t *thread.Thread, messages []message) (added []message, isSame bool, err error) {
+	of, seen := map[string]message{}, map[string]bool{}
+	for _, m := range messagesOf(t) {
+		of[m.key()] = m
 	}
+	isSame = true
 	for i, m := range messages {
-		has, isKnown := of[m.ID]
+		has, isKnown := of[m.key()]
+		seen[m.key()] = isKnown
 		switch {
 		case m.Role == roleSystem || m.Role == roleDeveloper || m.Role == roleActivity:
+			delete(seen, m.key())
 		case isKnown && m.Role == roleUser:
 			if has.Role != m.Role || has.text() != m.text() {
-				return k, nil, conflict("message %s differs from that of the context (send a message with another id, or fork the context to edit it)", m.ID)
+				return nil, false, conflict("message %s differs from that of the context (send a message with another id, or fork the context to edit it)", m.ID)
 			}
 			if len(added) > 0 {
-				return k, nil, conflict("message %s precedes message %s, which the context has already (add it at the end)", added[0].ID, m.ID)
+				return nil, false, conflict("message %s precedes message %s, which the context has already (add it at the end)", added[0].ID, m.ID)
 			}
-			k.texts[m.ID] = m.text()
-		case isKnown || m.Role == roleTool && k.results[m.ToolCallID]:
-			k.texts[m.ID] = m.text()
-			for _, c := range m.ToolCalls {
-				k.calls[c.ID] = true
-			}
+		case isKnown:
+			isSame = isSame && (m.Role == roleTool || has.text() == m.text() && len(has.ToolCalls) == len(m.ToolCalls))
 		case m.Role == roleUser:
 			added = append(added, m)
 		case m.Role == roleTool:
-			if t.open[m.ToolCallID] == nil {
-				return k, nil, conflict("message %s: call %s does not wait for a result", m.ID, m.ToolCallID)
+			if c := t.Call(m.ToolCallID); c == nil || !c.IsOpen() {
+				return nil, false, conflict("message %s: call %s does not wait for a result", m.ID, m.ToolCallID)
 			}
 			added = append(added, m)
-		case m.Role == roleAssistant || m.Role == roleReasoning:
-			// Of a run that is gone, or of an answer that runs.
-			k.texts[m.ID], k.isSame = m.text(), false
-			for _, c := range m.ToolCalls {
-				k.calls[c.ID] = true
-			}
+		case m.Role == roleAssistant || m.Role == roleReasoning: // of a run that is gone, or of an answer that runs
+			isSame = false
 		default:
-			return k, nil, gateway.BadRequest("messages", "message %d has the role %q", i, event.Redact(string(m.Role), 40))
+			return nil, false, gateway.BadRequest("messages", "message %d has the role %q", i, event.Redact(string(m.Role), 40))
 		}
 	}
-	for id, m := range of {
-		if text, ok := k.texts[id]; m.Role != roleTool && (!ok || text != m.text()) {
-			k.isSame = false
-		}
+	for key := range of {
+		isSame = isSame && seen[key]
 	}
-	return k, added, nil
+	return added, isSame, nil
 }
 
 func conflict(format string, args ...any) error {
@@ -142,19 +123,18 @@ func conflict(format string, args ...any) error {
 }
 
 // events returns the input for a context.
-func (in *runInput) events(t *thread, added []message) ([]event.Event, error) {
-	var events []event.Event
-	if system := in.system(); system != "" && system != t.setup.system {
-		events = append(events, event.New(event.SystemPrompt{Content: system}))
+func (in *runInput) events(t *thread.Thread, setup gateway.Setup, added []message) ([]event.Event, error) {
+	var system *string
+	if text := in.system(); text != "" {
+		system = &text
 	}
-	if tools := in.tools(t.setup.tools); tools != nil {
-		events = append(events, event.New(*tools))
+	events, err := setup.With(system, in.tools(setup.Tools))
+	if err != nil {
+		return nil, err
 	}
 	for _, r := range in.Resume {
 		d := event.ApprovalDecided{ToolCallID: r.InterruptID, Decision: event.Deny, Reason: r.Payload.Reason}
-		switch c := t.open[r.InterruptID]; {
-		case c == nil || c.approval == nil:
-			return nil, conflict("resume: call %s waits for no approval", event.Redact(r.InterruptID, 80))
+		switch {
 		case r.Status == "cancelled":
 			d.Reason = cmp.Or(d.Reason, "cancelled")
 		case r.Status != "resolved" || r.Payload.Approved == nil:
@@ -162,11 +142,17 @@ func (in *runInput) events(t *thread, added []message) ([]event.Event, error) {
 		case *r.Payload.Approved:
 			d.Decision, d.Parameters = event.Approve, r.Payload.Arguments
 		}
-		events = append(events, event.New(d))
+		switch c := t.Call(r.InterruptID); {
+		case c != nil && c.Decision != nil && c.Decision.Decision == d.Decision: // a repeated request
+		case c == nil || !c.IsAsked():
+			return nil, conflict("resume: call %s waits for no approval", event.Redact(r.InterruptID, 80))
+		default:
+			events = append(events, event.New(d))
+		}
 	}
 	for _, m := range added {
-		if len(m.ID) > event.MaxClientEventID {
-			return nil, gateway.BadRequest("messages", "the id of a message has %d bytes (at most %d)", len(m.ID), event.MaxClientEventID)
+		if len(m.ID) > thread.MaxMessageID {
+			return nil, gateway.BadRequest("messages", "the id of a message has %d bytes (at most %d)", len(m.ID), thread.MaxMessageID)
 		}
 		ofMessage, err := in.eventsOf(m)
 		if err != nil {
@@ -191,7 +177,7 @@ func (in *runInput) system() string {
 	return strings.Join(texts, "\n\n")
 }
 
-// tools returns the tools of a context with those of the client; nil: it has them, or the client has none.
+// tools returns the tools of a context with those of the client; nil: the client has none.
 func (in *runInput) tools(has event.SetTools) *event.SetTools {
 	if len(in.Tools) == 0 {
 		return nil
@@ -200,11 +186,6 @@ func (in *runInput) tools(has event.SetTools) *event.SetTools {
 	want.Tools = slices.DeleteFunc(slices.Clone(has.Tools), event.Tool.IsClient)
 	for _, t := range in.Tools {
 		want.Tools = append(want.Tools, event.Tool{Name: t.Name, Description: t.Description, Parameters: t.Parameters})
-	}
-	before, _ := json.Marshal(has) // as it was decoded
-	after, _ := json.Marshal(want)
-	if bytes.Equal(before, after) {
-		return nil
 	}
 	return &want
 }
@@ -223,7 +204,7 @@ func (in *runInput) eventsOf(m message) ([]event.Event, error) {
 	var events []event.Event
 	var parts []part
 	_ = json.Unmarshal(m.Content, &parts) // a text has none
-	for i, p := range parts {
+	for _, p := range parts {
 		if p.Type == "text" {
 			continue
 		}
@@ -232,7 +213,7 @@ func (in *runInput) eventsOf(m message) ([]event.Event, error) {
 			return nil, err
 		}
 		e := event.New(file)
-		e.ClientEventID = fileID(m.ID, i)
+		e.ClientEventID = thread.FileID(m.ID, len(events)+1)
 		events = append(events, e)
 	}
 	e := event.New(event.UserMessage{Content: m.text()})
@@ -243,47 +224,18 @@ func (in *runInput) eventsOf(m message) ([]event.Event, error) {
 	return append(events, e), nil
 }
 
-func fileID(messageID string, i int) string {
-	id := messageID + "/" + string(rune('0'+i%10)) + string(rune('a'+i/10%26))
-	return id[max(0, len(id)-event.MaxClientEventID):]
-}
-
-func attachment(p part) (event.FileAttachment, error) {
-	file := event.FileAttachment{}
+func attachment(p part) (file event.FileAttachment, err error) {
 	if p.Source == nil {
 		return file, gateway.BadRequest("messages", "a part of a message has neither a text nor a source")
 	}
-	file.MediaType = cmp.Or(p.Source.MIMEType, map[string]string{"image": "image/*"}[p.Type], "application/octet-stream")
 	switch p.Source.Type {
 	case "url":
-		file.Source = event.Source{Type: event.SourceURL, URL: p.Source.Value}
-		if p.Source.MIMEType == "" {
-			file.MediaType = cmp.Or(mime.TypeByExtension(extension(p.Source.Value)), file.MediaType)
-		}
+		file, err = thread.File("", p.Source.MIMEType, p.Source.Value)
 	case "data":
-		data, err := base64.StdEncoding.DecodeString(p.Source.Value)
-		if err != nil {
-			return file, gateway.BadRequest("messages", "the data of a part is no base64")
-		}
-		file.Source, file.Size = event.Source{Type: event.SourceBlob, Data: data}, int64(len(data))
+		file, err = thread.File("", p.Source.MIMEType, "data:;base64,"+p.Source.Value)
 	default:
-		return file, gateway.BadRequest("messages", "a source of the type %q is not supported (data or url)", event.Redact(p.Source.Type, 40))
+		err = gateway.BadRequest("messages", "a source of the type %q is not supported (data or url)", event.Redact(p.Source.Type, 40))
 	}
-	return file, nil
-}
-
-func extension(url string) string {
-	url, _, _ = strings.Cut(url, "?")
-	if i := strings.LastIndexByte(url, '.'); i > strings.LastIndexByte(url, '/') {
-		return url[i:]
-	}
-	return ""
-}
-
-func partType(mediaType string) string {
-	kind, _, _ := strings.Cut(mediaType, "/")
-	if slices.Contains([]string{"image", "audio", "video"}, kind) {
-		return kind
-	}
-	return "document"
+	file.MediaType = cmp.Or(file.MediaType, map[string]string{"image": "image/*"}[p.Type], "application/octet-stream")
+	return file, err
 }

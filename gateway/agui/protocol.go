@@ -7,6 +7,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
 	"github.com/seed-9ed7edd4/chronicle/gateway/auth"
+	"github.com/seed-9ed7edd4/chronicle/gateway/thread"
 )
 
 // Protocol serves AG-UI below /ag-ui/.
@@ -61,32 +62,26 @@ func serveRun(x *gateway.Exchange) error {
 	if err != nil {
 		return err
 	}
-	start := snap.Last
-	if snap.Request != "" {
-		start = snap.Before
-	}
-	t, at, err := read(h, snap.Last, start)
+	now, err := read(h, snap.Last)
 	if err != nil {
 		return err
 	}
-	known, added, err := compare(t, in.Messages)
+	added, isSame, err := compare(now, in.Messages)
 	if err != nil {
 		return err
 	}
-	input, err := in.events(t, added)
+	input, err := in.events(now, snap.Setup, added)
 	if err != nil {
 		return err
 	}
 	if len(input) == 0 && snap.Status == "" {
 		return gateway.BadRequest("messages", "the context does not exist, and there is no message to begin it with")
 	}
-	r := &run{in: in, thread: at, known: known, input: map[string]bool{}, from: event.Counter(snap.Last)}
-	header := []frame{{Type: "RUN_STARTED", ThreadID: in.ThreadID, RunID: in.RunID, ProtocolVersion: "1.0"}}
-	if !known.isSame {
-		header = append(header, at.snapshot(added))
-		r.known = at.known()
+	r := newRun(in, now, thread.Offers(h))
+	r.add(frame{Type: "RUN_STARTED", ThreadID: in.ThreadID, RunID: in.RunID, ProtocolVersion: "1.0"})
+	if !isSame {
+		r.add(snapshotOf(append(messagesOf(now), added...)))
 	}
-	r.known.remember(added)
 	if len(input) > 0 {
 		receipt, err := h.Send(input...)
 		if err != nil {
@@ -94,52 +89,27 @@ func serveRun(x *gateway.Exchange) error {
 		}
 		r.await(receipt)
 	}
-	begin := func(of ...frame) (frames []byte) {
-		for _, f := range append(header, of...) {
-			frames = append(frames, encode(f)...)
-		}
-		return frames
+	r.settle()
+	s := gateway.Stream{Begin: r.frames(), Fail: func(p *gateway.Problem) []byte { return encode(failure(p)) }}
+	if !r.isDone {
+		s.Next = r.next
 	}
-	if len(input) == 0 && !isRunning(t, snap) {
-		if !known.isSame {
-			header[1] = t.snapshot(nil)
-		}
-		last, isPaused := t.pause()
-		if !isPaused {
-			last = frame{Type: "RUN_FINISHED", Outcome: &outcome{Type: "success"}}
-		}
-		return x.Stream(h, start, gateway.Stream{Begin: begin(r.identified(last))})
-	}
-	return x.Stream(h, start, gateway.Stream{
-		Begin: begin(),
-		Next:  r.next,
-		Fail:  func(p *gateway.Problem) []byte { return encode(failure(p)) },
-	})
+	return x.Stream(h, snap.Last, s)
 }
 
-// isRunning reports whether the context answers, and not only waits for clients.
-func isRunning(t *thread, snap gateway.Snapshot) bool {
-	_, isPaused := t.pause()
-	return snap.Request != "" && !isPaused
-}
-
-// read returns the thread as it is, and as it was at an earlier event.
-func read(h *gateway.Handle, newest, earlier string) (now, at *thread, err error) {
-	now, at = newThread(), newThread()
-	if newest == "" {
-		return now, at, nil
-	}
+// read returns the thread up to an event.
+func read(h *gateway.Handle, newest string) (*thread.Thread, error) {
+	t := &thread.Thread{}
 	for e, err := range h.Events("") {
+		if newest == "" {
+			break
+		}
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		now.apply(e)
-		if event.Counter(e.ID) <= event.Counter(earlier) {
-			at.apply(e)
-		}
-		if event.Counter(e.ID) >= event.Counter(newest) {
+		if t.Apply(gateway.Item{Event: e}); t.Last >= event.Counter(newest) {
 			break
 		}
 	}
-	return now, at, nil
+	return t, nil
 }

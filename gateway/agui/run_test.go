@@ -1,8 +1,8 @@
 package agui
 
 import (
-	"errors"
-	"io"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,6 +10,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
+	"github.com/seed-9ed7edd4/chronicle/gateway/thread"
 )
 
 const requestID = "demo:r0001"
@@ -20,28 +21,39 @@ type sent struct {
 	body event.Body
 }
 
-// readRun returns the types of the frames of a run that sees the events after the first ones, and the last frame. It is
-// empty if the run does not end.
+// readRun returns the types of the frames of a run that joins after the first events, and the last frame. It is empty if
+// the run does not end.
 func readRun(t *testing.T, from int, input []string, bodies ...any) (types []string, last frame) {
 	t.Helper()
-	r := &run{thread: newThread(), known: newThread().known(), input: map[string]bool{}, from: from}
-	r.await(client.Receipt{ClientEventIDs: input})
+	of := &thread.Thread{}
+	var r *run
 	for i, step := range bodies {
-		of, ok := step.(sent)
+		body, ok := step.(sent)
 		if !ok {
-			of.body = step.(event.Body)
+			body.body = step.(event.Body)
 		}
-		e := event.New(of.body)
-		e.ID, e.ContextName, e.ClientEventID = event.FormatID("demo", i+1), "demo", of.id
-		_, err := r.next(gateway.Item{Event: e})
+		e := event.New(body.body)
+		e.ID, e.ContextName, e.ClientEventID = event.FormatID("demo", i+1), "demo", body.id
+		if i < from {
+			of.Apply(gateway.Item{Event: e})
+			continue
+		}
+		if r == nil {
+			r = newRun(runInput{}, of, func(calls []string) []string {
+				return slices.DeleteFunc(calls, func(id string) bool { return strings.HasPrefix(id, "asked") })
+			})
+			r.await(client.Receipt{ClientEventIDs: input})
+			r.settle()
+			require.False(t, r.isDone, "the run ended at once: %v", r.out)
+		}
+		r.apply(gateway.Item{Event: e})
 		for _, f := range r.out {
-			types = append(types, f.Type)
+			types, last = append(types, f.Type), f
 		}
-		if errors.Is(err, io.EOF) {
+		if r.out = nil; r.isDone {
 			require.Equal(t, len(bodies)-1, i, "the run ended early: %v", types)
-			return types, r.out[len(r.out)-1]
+			return types, last
 		}
-		require.NoError(t, err)
 	}
 	return types, frame{}
 }
@@ -71,7 +83,7 @@ func TestARunGoesOnInTheNextSession(t *testing.T) {
 	require.Equal(t, "success", last.Outcome.Type)
 }
 
-// A client that joins a request sees no end at a call that was answered already.
+// A client that joins a request sees no end at a call that was answered already, and the rest of the answer.
 func TestAJoinedRunEndsWhereTheRequestDoes(t *testing.T) {
 	types, last := readRun(t, 6, nil, clientTools, event.UserMessage{Content: "Where?"}, started(2),
 		event.ToolCall{RequestID: requestID, ToolCallID: "c1", ToolName: "locate"},
@@ -79,7 +91,7 @@ func TestAJoinedRunEndsWhereTheRequestDoes(t *testing.T) {
 		event.ToolResult{ToolCallID: "c1", Value: quoted("here")}, started(6),
 		event.AssistantMessage{RequestID: requestID, Content: "Here"}, event.LLMRequestCompleted{RequestID: requestID})
 	require.Empty(t, last.Outcome.Pending)
-	require.Contains(t, types, "TOOL_CALL_RESULT")
+	require.NotContains(t, types, "TOOL_CALL_RESULT", "the client has it")
 	require.Contains(t, types, "TEXT_MESSAGE_CONTENT")
 }
 
@@ -88,4 +100,47 @@ func TestARunEndsWhereOnlyItsClientCanContinue(t *testing.T) {
 		event.ToolCall{RequestID: requestID, ToolCallID: "c1", ToolName: "locate"},
 		event.LLMAttemptEnded{RequestID: requestID, Attempt: 1, Outcome: event.AttemptToolCalls})
 	require.Equal(t, []string{"c1"}, last.Outcome.Pending)
+}
+
+// The log has the approval after the end of the attempt.
+func TestARunOffersNoCallThatWaitsForAnApproval(t *testing.T) {
+	_, last := readRun(t, 1, []string{"a"}, clientTools, sent{"a", event.UserMessage{Content: "Where?"}}, started(2),
+		event.ToolCall{RequestID: requestID, ToolCallID: "asked", ToolName: "locate"},
+		event.LLMAttemptEnded{RequestID: requestID, Attempt: 1, Outcome: event.AttemptToolCalls},
+		event.ApprovalRequested{RequestID: requestID, ToolCallID: "asked"})
+	require.Equal(t, "interrupt", last.Outcome.Type)
+}
+
+// Its request begins only when the context schedules an attempt.
+func TestARunThatJoinsBeforeTheRequestBeginsGoesOn(t *testing.T) {
+	asked := event.UserMessage{Content: "Hi"}
+	_, last := readRun(t, 1, nil, asked, started(1), event.AssistantMessage{RequestID: requestID, Content: "Hello"}, event.LLMRequestCompleted{RequestID: requestID})
+	require.Equal(t, "success", last.Outcome.Type)
+}
+
+func TestARepeatedDecisionIsNotSentAgain(t *testing.T) {
+	log := []event.Body{
+		event.UserMessage{Content: "Hi"}, started(1), event.AssistantMessage{RequestID: requestID}, event.ToolCall{RequestID: requestID, ToolCallID: "c1", ToolName: "write"},
+		event.LLMAttemptEnded{RequestID: requestID, Outcome: event.AttemptToolCalls}, event.ApprovalRequested{RequestID: requestID, ToolCallID: "c1"},
+		event.ApprovalDecided{ToolCallID: "c1", Decision: event.Approve},
+	}
+	decide := func(body string, known int) ([]event.Event, error) {
+		of := &thread.Thread{}
+		for i, body := range log[:known] {
+			e := event.New(body)
+			e.ID = event.FormatID("demo", i+1)
+			of.Apply(gateway.Item{Event: e})
+		}
+		in, err := decode([]byte(`{"threadId":"demo","runId":"r","resume":[{"interruptId":"c1","status":"resolved","payload":` + body + `}]}`))
+		require.NoError(t, err)
+		return in.events(of, gateway.Setup{}, nil)
+	}
+	events, err := decide(`{"approved":true}`, 6)
+	require.NoError(t, err)
+	require.Len(t, events, 1)
+	events, err = decide(`{"approved":true}`, 7)
+	require.NoError(t, err)
+	require.Empty(t, events)
+	_, err = decide(`{"approved":false}`, 7)
+	require.ErrorContains(t, err, "waits for no approval")
 }

@@ -105,6 +105,14 @@ func quoted(text string) json.RawMessage {
 	return data
 }
 
+// key identifies a message. A client may give the result of a call another id.
+func (m message) key() string {
+	if m.Role == roleTool {
+		return "tool " + m.ToolCallID
+	}
+	return m.ID
+}
+
 // text returns the text of a message, without its files.
 func (m message) text() string {
 	var parts []part

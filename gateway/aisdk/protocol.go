@@ -13,7 +13,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
 	"github.com/seed-9ed7edd4/chronicle/gateway/auth"
-	"github.com/seed-9ed7edd4/chronicle/reducer"
+	"github.com/seed-9ed7edd4/chronicle/gateway/thread"
 )
 
 // Protocol returns the protocol, for [gateway.Options].
@@ -53,6 +53,7 @@ type session struct {
 	root     *gateway.Handle // the context with the name of the chat
 	context  *gateway.Handle // the one that continues it
 	snapshot gateway.Snapshot
+	waiting  func(calls []string) (ofPage []string) // see [thread.Offers]
 }
 
 // open finds the context that continues a chat. A deleted one does not.
@@ -60,7 +61,7 @@ func (s *session) open(id string) (err error) {
 	if s.root, err = s.exchange.Open(id); err != nil {
 		return err
 	}
-	s.context = s.root
+	s.use(s.root)
 	if s.snapshot, err = s.root.Snapshot(); err != nil || s.snapshot.ContinuedIn == "" {
 		return err
 	}
@@ -70,10 +71,13 @@ func (s *session) open(id string) (err error) {
 	}
 	snapshot, err := branch.Snapshot()
 	if err == nil && snapshot.Last != "" {
-		s.context, s.snapshot = branch, snapshot
+		s.use(branch)
+		s.snapshot = snapshot
 	}
 	return err
 }
+
+func (s *session) use(h *gateway.Handle) { s.context, s.waiting = h, thread.Offers(h) }
 
 // resume streams the running answer from its beginning, and then the answers to messages that wait for it. An answer that
 // has just ended counts as running: the page may have read the messages before.
@@ -81,12 +85,14 @@ func (s *session) resume() error {
 	if s.snapshot.Request != "" {
 		return s.join(&reply{id: s.snapshot.Request, resumes: true})
 	}
-	c, err := s.fold()
+	t, err := s.fold()
 	if err != nil {
 		return err
 	}
-	if n := len(c.messages); n > 0 && c.messages[n-1].answer != nil && time.Since(c.messages[n-1].endedAt) < justEnded {
-		return s.join(&reply{id: c.messages[n-1].ID})
+	if messages := messagesOf(t); len(messages) > 0 {
+		if newest := messages[len(messages)-1].request; newest != nil && time.Since(newest.Ended) < justEnded {
+			return s.join(&reply{id: newest.ID})
+		}
 	}
 	s.exchange.NoContent()
 	return nil
@@ -96,11 +102,11 @@ const justEnded = 5 * time.Second
 
 // read returns the initial messages of a page.
 func (s *session) read() error {
-	c, err := s.fold()
+	t, err := s.fold()
 	if err != nil {
 		return err
 	}
-	s.exchange.JSON(http.StatusOK, c.shown(s.waiting))
+	s.exchange.JSON(http.StatusOK, shown(messagesOf(t), s.waiting))
 	return nil
 }
 
@@ -130,19 +136,19 @@ func (s *session) post() error {
 	if r.input.Role == roleAssistant && !isRegeneration {
 		return s.continueAnswer(r.input)
 	}
-	c := &chat{}
+	t := &thread.Thread{}
 	if isRegeneration || r.MessageID != "" {
-		if c, err = s.fold(); err != nil {
+		if t, err = s.fold(); err != nil {
 			return err
 		}
 	}
 	id := cmp.Or(r.MessageID, r.input.ID)
-	known, answer := c.user(id), c.answer(id)
+	known, answer := userWith(t, id), t.Request(id)
 	switch {
 	case isRegeneration && known != nil:
-		return s.regenerate(c.answerTo(known))
+		return s.regenerate(answerTo(messagesOf(t), id))
 	case isRegeneration && answer != nil:
-		return s.regenerate(answer)
+		return s.regenerate(answerMessage(answer))
 	case r.input.Role == roleAssistant, r.MessageID != "" && known == nil:
 		return unknown(id)
 	}
@@ -151,9 +157,19 @@ func (s *session) post() error {
 	case err != nil:
 		return err
 	case r.MessageID != "": // an edited message is replaced, with all after it
-		return s.branch(client.BranchOptions{Before: known.begins, Events: events})
+		return s.branch(client.BranchOptions{Before: append(known.Files, known.Event)[0].ID, Events: events})
 	}
 	return s.send(events...)
+}
+
+// userWith returns the newest message of the user with an id; nil if there is none.
+func userWith(t *thread.Thread, id string) *thread.User {
+	for _, in := range slices.Backward(t.Entries) {
+		if in.User != nil && userID(in.User) == id {
+			return in.User
+		}
+	}
+	return nil
 }
 
 func unknown(id string) error {
@@ -166,10 +182,10 @@ func (s *session) regenerate(m *message) error {
 		m.settle(s.waiting)
 	}
 	switch {
-	case m == nil || m.first == "" && m.isEnded:
+	case m == nil || m.first() == "" && m.request.IsEnded:
 		return s.send(event.New(event.AnswerRequested{}))
-	case m.isEnded || m.waits():
-		return s.branch(client.BranchOptions{Regenerate: m.first})
+	case m.request.IsEnded || m.waits():
+		return s.branch(client.BranchOptions{Regenerate: m.first()})
 	}
 	return s.join(&reply{id: m.ID})
 }
@@ -218,12 +234,14 @@ func (s *session) branch(o client.BranchOptions) error {
 	if err == nil {
 		err = s.root.ContinueIn(created.ContextName)
 	}
+	var branch *gateway.Handle
 	if err == nil {
-		s.context, err = s.exchange.Open(created.ContextName)
+		branch, err = s.exchange.Open(created.ContextName)
 	}
 	if err != nil {
 		return err
 	}
+	s.use(branch)
 	from := event.FormatID(created.ContextName, event.Counter(created.ForkedFrom))
 	return s.stream(from, &reply{sent: created.Receipt.ClientEventIDs})
 }
@@ -239,11 +257,11 @@ func (s *session) join(r *reply) error {
 
 // stream follows the context after an event, until the answer ends or waits.
 func (s *session) stream(from string, r *reply) error {
-	r.writer.version, r.waiting, r.tools = s.version, s.waiting, s.snapshot.Setup.Tools.Tools
+	r.writer.version, r.waiting, r.thread.Clients = s.version, s.waiting, thread.Clients(s.snapshot.Setup.Tools)
 	s.exchange.Header().Set("X-Vercel-Ai-Ui-Message-Stream", "v1")
 	return s.exchange.Stream(s.context, from, gateway.Stream{
 		Next: func(item gateway.Item) ([]byte, error) {
-			r.apply(item.Event)
+			r.apply(item)
 			chunks, isLast := r.flush()
 			if isLast {
 				return append(frames(chunks), done...), io.EOF
@@ -266,25 +284,9 @@ func frames(chunks []chunk) (out []byte) {
 	return out
 }
 
-// waiting selects the calls that wait for the page, which only a worker knows. Without one, it selects all.
-func (s *session) waiting(calls []string) (ofPage []string) {
-	state, err := s.context.State()
-	if err != nil {
-		return calls
-	}
-	if state.Request != nil {
-		for _, call := range state.Request.Calls {
-			if call.State == reducer.CallClient && slices.Contains(calls, call.ID) {
-				ofPage = append(ofPage, call.ID)
-			}
-		}
-	}
-	return ofPage
-}
-
 // fold reads the whole chat, which may be empty.
-func (s *session) fold() (*chat, error) {
-	c := &chat{}
+func (s *session) fold() (*thread.Thread, error) {
+	t := &thread.Thread{}
 	for e, err := range s.context.Events("") {
 		if errors.Is(err, client.ErrNoContext) {
 			break
@@ -292,7 +294,7 @@ func (s *session) fold() (*chat, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.apply(e)
+		t.Apply(gateway.Item{Event: e})
 	}
-	return c, nil
+	return t, nil
 }

@@ -5,11 +5,13 @@ import (
 	"slices"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/gateway"
+	"github.com/seed-9ed7edd4/chronicle/gateway/thread"
 )
 
 // reply is the stream of one answer: to events that were sent, or the one that runs.
 type reply struct {
-	chat
+	thread  thread.Thread
 	writer  writer
 	id      string                                 // of the message; "": the first that answers the event after
 	sent    []string                               // client event ids that the log does not have yet
@@ -21,8 +23,9 @@ type reply struct {
 	failure string                                 // why there will be no answer; "": there may be one
 }
 
-func (r *reply) apply(e event.Event) {
-	r.chat.apply(e)
+func (r *reply) apply(item gateway.Item) {
+	e := item.Event
+	r.thread.Apply(item)
 	i := slices.Index(r.sent, e.ClientEventID)
 	switch body := e.Body.(type) {
 	case event.InputRejected:
@@ -49,12 +52,17 @@ func (r *reply) apply(e event.Event) {
 
 // flush returns the chunks since the previous call, and whether they are the last.
 func (r *reply) flush() (chunks []chunk, isLast bool) {
-	m, w := r.message(), &r.writer
+	w := &r.writer
 	w.chunks = nil
-	switch isCurrent := event.Counter(r.last) >= r.from; {
+	var m *message
+	isCurrent := r.thread.Last >= r.from
+	if isCurrent {
+		m = r.message()
+	}
+	switch {
 	case isCurrent && m == nil && r.id != "":
 		r.failure = "the chat has no answer " + r.id + " (load its messages again)"
-	case r.failure == "" && (len(r.sent) > 0 || m == nil || !isCurrent):
+	case r.failure == "" && (len(r.sent) > 0 || m == nil):
 		return nil, false
 	}
 	if r.failure == "" && !w.isBegun {
@@ -69,11 +77,12 @@ func (r *reply) flush() (chunks []chunk, isLast bool) {
 	r.id = m.ID
 	m.settle(r.waiting)
 	w.update(m)
-	isLast = m.isEnded || m.waits()
+	isEnded := m.request.IsEnded
+	isLast = isEnded || m.waits()
 	if isLast {
 		w.finish(m)
 	}
-	if chunks = w.chunks; isLast && r.queued > m.through && m.isEnded && m.failure == "" {
+	if chunks = w.chunks; isLast && r.queued > m.request.Through && isEnded && m.failure == "" {
 		r.id, r.after, r.writer = "", r.queued, writer{version: w.version}
 		return chunks, false
 	}
@@ -82,12 +91,12 @@ func (r *reply) flush() (chunks []chunk, isLast bool) {
 
 // message returns the answer; nil if the log does not show it yet.
 func (r *reply) message() *message {
-	if r.id != "" {
-		return r.answer(r.id)
+	if of := r.thread.Request(r.id); of != nil {
+		return answerMessage(of)
 	}
-	for _, m := range r.messages {
-		if m.answer != nil && r.after > 0 && m.through >= r.after {
-			return m
+	for _, of := range r.thread.Requests {
+		if r.id == "" && r.after > 0 && of.Through >= r.after {
+			return answerMessage(of)
 		}
 	}
 	return nil

@@ -19,6 +19,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/event/eventtest"
 	"github.com/seed-9ed7edd4/chronicle/event/eventtest/golden"
+	"github.com/seed-9ed7edd4/chronicle/gateway"
+	"github.com/seed-9ed7edd4/chronicle/gateway/thread"
 )
 
 // page reads one answer with an SDK. When the answer waits for the page, the response ends, and the next change of the
@@ -34,21 +36,21 @@ func newPage(version int, answer string, log []event.Event) *page {
 	p := &page{Version: version}
 	p.id, p.writer.version = answer, version
 	p.waiting = func(calls []string) []string {
-		return slices.DeleteFunc(calls, func(id string) bool { return needsApproval(p.chat.last, id, log) })
+		return slices.DeleteFunc(calls, func(id string) bool { return needsApproval(p.thread.Last, id, log) })
 	}
 	return p
 }
 
 // needsApproval reports whether a call is yet to be approved.
-func needsApproval(last, call string, log []event.Event) bool {
+func needsApproval(last int, call string, log []event.Event) bool {
 	return slices.ContainsFunc(log, func(e event.Event) bool {
 		body, ok := e.Body.(event.ApprovalRequested)
-		return ok && body.ToolCallID == call && event.Counter(e.ID) > event.Counter(last)
+		return ok && body.ToolCallID == call && event.Counter(e.ID) > last
 	})
 }
 
-func (p *page) read(e event.Event) []chunk {
-	p.apply(e)
+func (p *page) read(item gateway.Item) []chunk {
+	p.apply(item)
 	m := p.message()
 	if m == nil {
 		return nil
@@ -86,12 +88,12 @@ func TestStories(t *testing.T) {
 		for _, id := range answersOf(log) {
 			pages = append(pages, newPage(7, id, log))
 		}
-		for _, e := range log {
-			line, err := e.MarshalJSON()
+		for _, item := range itemsOf(log) {
+			line, err := item.Event.MarshalJSON()
 			require.NoError(t, err)
 			fmt.Fprintf(&out, "> %s\n", envelope.ReplaceAll(line, nil))
 			for _, p := range pages {
-				for _, c := range p.read(e) {
+				for _, c := range p.read(item) {
 					fmt.Fprintf(&out, "  %s\n", encode(t, c))
 				}
 			}
@@ -127,8 +129,8 @@ func TestTheSDKBuildsTheMessages(t *testing.T) {
 		for _, id := range answersOf(log) {
 			for _, version := range []int{6, 7} {
 				p := newPage(version, id, log)
-				for _, e := range log {
-					p.read(e)
+				for _, item := range itemsOf(log) {
+					p.read(item)
 				}
 				pages, names = append(pages, p), append(names, fmt.Sprintf("%s %s version %d", name, id, version))
 			}
@@ -282,16 +284,38 @@ func recordedIn(t *testing.T, printed string) (log []event.Event) {
 }
 
 func answersOf(log []event.Event) (ids []string) {
-	var c chat
-	for _, e := range log {
-		c.apply(e)
+	var folded thread.Thread
+	for _, item := range itemsOf(log) {
+		folded.Apply(item)
 	}
-	for _, m := range c.messages {
-		if m.answer != nil {
+	for _, m := range messagesOf(&folded) {
+		if m.request != nil {
 			ids = append(ids, m.ID)
 		}
 	}
 	return ids
+}
+
+// itemsOf adds the offsets of deltas.
+func itemsOf(log []event.Event) (items []gateway.Item) {
+	text, reasoning := 0, 0
+	for _, e := range log {
+		item := gateway.Item{Event: e}
+		offset := &text
+		d, ok := e.Body.(event.TextDelta)
+		if body, isReasoning := e.Body.(event.ReasoningDelta); isReasoning {
+			d, ok, offset = event.TextDelta(body), true, &reasoning
+		}
+		if _, isStart := e.Body.(event.LLMRequestStarted); isStart || d.Reset {
+			text, reasoning = 0, 0
+		}
+		if ok {
+			item.Offset = *offset
+			*offset += len(d.Delta)
+		}
+		items = append(items, item)
+	}
+	return items
 }
 
 func TestAResponseEndsWithoutAnAnswer(t *testing.T) {
@@ -307,7 +331,7 @@ func TestAResponseEndsWithoutAnAnswer(t *testing.T) {
 	} {
 		r := &reply{sent: []string{"m1"}}
 		for i, e := range log {
-			r.apply(e)
+			r.apply(gateway.Item{Event: e})
 			chunks, isLast := r.flush()
 			require.Equal(t, i == len(log)-1, isLast)
 			if isLast {
@@ -333,11 +357,11 @@ func BenchmarkDelta(b *testing.B) {
 		for i, body := range start {
 			e := event.New(body)
 			e.ID = event.FormatID("demo", i+1)
-			r.apply(e)
+			r.apply(gateway.Item{Event: e})
 		}
 		r.flush()
-		for range deltas {
-			r.apply(delta)
+		for i := range deltas {
+			r.apply(gateway.Item{Event: delta, Offset: 2048 + 5*i})
 			chunks, _ := r.flush()
 			_ = frames(chunks)
 		}

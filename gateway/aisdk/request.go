@@ -3,15 +3,13 @@ package aisdk
 import (
 	"bytes"
 	"cmp"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"net/url"
 	"strings"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
+	"github.com/seed-9ed7edd4/chronicle/gateway/thread"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
@@ -59,9 +57,9 @@ func decode(body []byte) (r request, err error) {
 	if err := json.Unmarshal(input, &r.input); err != nil {
 		return r, gateway.BadRequest("messages", "messages: the input is no UI message: %s", plainError(err))
 	}
-	if m := r.input; m.ID == "" || len(m.ID) > maxMessageID || m.Role != roleUser && m.Role != roleAssistant {
+	if m := r.input; m.ID == "" || len(m.ID) > thread.MaxMessageID || m.Role != roleUser && m.Role != roleAssistant {
 		return r, gateway.BadRequest("messages", "messages: the input has the id %q and the role %q (want an id of 1 to %d bytes and the role user or assistant; "+
-			"the system prompt is a SystemPromptEvent)", event.Redact(m.ID, 0), m.Role, maxMessageID)
+			"the system prompt is a SystemPromptEvent)", event.Redact(m.ID, 0), m.Role, thread.MaxMessageID)
 	}
 	return r, nil
 }
@@ -74,9 +72,6 @@ func plainError(err error) string {
 	}
 	return strings.TrimPrefix(err.Error(), "json: ")
 }
-
-// maxMessageID leaves room for the ids of files in a client event id.
-const maxMessageID = event.MaxClientEventID - len("/file-999")
 
 // events returns the events of a user message. Their client event ids derive from that of the message, so that a request
 // can be repeated, and the message keeps its id.
@@ -92,7 +87,7 @@ func (m message) events(attachment func(id string) (event.FileAttachment, error)
 				return nil, err
 			}
 			e := event.New(file)
-			e.ClientEventID = fmt.Sprintf("%s/file-%d", m.ID, len(events)+1)
+			e.ClientEventID = thread.FileID(m.ID, len(events)+1)
 			events = append(events, e)
 		default:
 			return nil, gateway.BadRequest("messages", "messages: part %d of the input has the type %q (want %s or %s)", i+1, event.Redact(p.Type, 0), typeText, typeFile)
@@ -107,34 +102,20 @@ func (m message) events(attachment func(id string) (event.FileAttachment, error)
 	return append(events, e), nil
 }
 
-// file returns the file of a part: a data URL, a URL, or one of [filePart], in a message that is edited.
+// file returns the file of a part: of a data URL, a URL, or [thread.FilePath], in a message that is edited.
 func (p part) file(attachment func(id string) (event.FileAttachment, error)) (event.FileAttachment, error) {
-	file := event.FileAttachment{MediaType: p.MediaType, FileName: p.Filename, Source: event.Source{Type: event.SourceURL, URL: p.URL}}
-	if rest, ok := strings.CutPrefix(p.URL, "/contexts/"); ok {
-		parts := strings.Split(rest, "/") // NAME/events/ID/attachment
-		if len(parts) != 4 {
-			return file, gateway.BadRequest("messages", "messages: the file %q is not one of the chat", event.Redact(p.URL, 0))
-		}
-		stored, err := attachment(parts[2])
-		file.Source = event.Source{Type: event.SourceBlob, Data: stored.Source.Data}
-		return file, err
+	rest, isStored := strings.CutPrefix(p.URL, "/contexts/")
+	if !isStored {
+		return thread.File(p.Filename, p.MediaType, p.URL)
 	}
-	head, data, isData := strings.Cut(strings.TrimPrefix(p.URL, "data:"), ",")
-	if !isData || !strings.HasPrefix(p.URL, "data:") {
-		return file, nil
+	parts := strings.Split(rest, "/") // NAME/events/ID/attachment
+	if len(parts) != 4 {
+		return event.FileAttachment{}, gateway.BadRequest("messages", "messages: the file %q is not one of the chat", event.Redact(p.URL, 0))
 	}
-	file.Source = event.Source{Type: event.SourceBlob}
-	var err error
-	if strings.HasSuffix(head, ";base64") {
-		file.Source.Data, err = base64.StdEncoding.DecodeString(data)
-	} else {
-		data, err = url.PathUnescape(data)
-		file.Source.Data = []byte(data)
-	}
-	if err != nil {
-		return file, gateway.BadRequest("messages", "messages: the data URL of the file %q is malformed", event.Redact(p.Filename, 0))
-	}
-	return file, nil
+	stored, err := attachment(parts[2])
+	return event.FileAttachment{
+		MediaType: p.MediaType, FileName: p.Filename, Source: event.Source{Type: event.SourceBlob, Data: stored.Source.Data},
+	}, err
 }
 
 // answers returns what a page decided and executed, of the calls that wait.

@@ -33,7 +33,7 @@ func (w *writer) add(kind string, fields ...any) {
 func (w *writer) update(m *message) {
 	if !w.isBegun {
 		w.isBegun = true
-		w.add("start", "messageId", m.ID, "messageMetadata", *m.answer)
+		w.add("start", "messageId", m.ID, "messageMetadata", m.Metadata)
 	}
 	if same := w.same(m.Parts); same < len(w.has) {
 		w.reset(same)
@@ -156,13 +156,13 @@ func (w *writer) changeCall(has, p part) {
 func (w *writer) finish(m *message) {
 	w.endStep(len(w.has))
 	if m.failure != "" {
-		w.add("message-metadata", "messageMetadata", *m.answer)
+		w.add("message-metadata", "messageMetadata", m.Metadata)
 		w.add("error", "errorText", m.failure)
 		return
 	}
-	reason := cmp.Or(m.FinishReason, finishToolCalls)
+	reason := cmp.Or(m.Metadata.(answerMetadata).FinishReason, finishToolCalls)
 	if reason == finishInterrupted && w.version == 6 {
 		reason = "other"
 	}
-	w.add("finish", "finishReason", reason, "messageMetadata", *m.answer)
+	w.add("finish", "finishReason", reason, "messageMetadata", m.Metadata)
 }

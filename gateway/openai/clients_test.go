@@ -2,6 +2,8 @@ package openai_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base32"
 	"errors"
 	"io"
 	"net/http"
@@ -109,32 +111,89 @@ func TestUnmodifiedClients(t *testing.T) {
 	t.Run("documentation", func(t *testing.T) { runDocumented(t, url) })
 }
 
-func TestARejectedChatDiscardsNoContext(t *testing.T) {
-	url, _ := serve(t)
-	post := func(key, path, body string) (status int, text string) {
-		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+path, strings.NewReader(body))
-		require.NoError(t, err)
-		r.Header.Set("Content-Type", "application/json")
+// post sends a request; an empty key is none.
+func post(t *testing.T, key, url, body string) (status int, text string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
+	require.NoError(t, err)
+	r.Header.Set("Content-Type", "application/json")
+	if key != "" {
 		r.Header.Set("Idempotency-Key", key)
-		response, err := http.DefaultClient.Do(r)
-		require.NoError(t, err)
-		defer response.Body.Close()
-		data, err := io.ReadAll(response.Body)
-		require.NoError(t, err)
-		return response.StatusCode, string(data)
 	}
-	status, kept := post("one", "/v1/responses", `{"input":"Hello"}`)
-	require.Equal(t, http.StatusOK, status, kept)
-	name := regexp.MustCompile(`"conversation":\{"id":"([^"]+)"`).FindStringSubmatch(kept)[1]
-	status, text := post("one", "/v1/chat/completions", `{"messages":[{"role":"user","content":"Hi"}],"store":false}`)
-	require.Equal(t, http.StatusUnprocessableEntity, status, text)
-	status, text = post("two", "/contexts/"+name+"/events", `{"_tag":"NoteEvent","kind":"system","content":"still open"}`)
-	require.Equal(t, http.StatusAccepted, status, text)
-	response, err := http.Get(url + "/contexts/" + name + "/deletion")
+	return do(t, r)
+}
+
+func get(t *testing.T, url string) (status int, text string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	require.NoError(t, err)
+	return do(t, r)
+}
+
+func do(t *testing.T, r *http.Request) (status int, text string) {
+	t.Helper()
+	response, err := http.DefaultClient.Do(r)
 	require.NoError(t, err)
 	defer response.Body.Close()
-	require.Equal(t, http.StatusNotFound, response.StatusCode)
+	data, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return response.StatusCode, string(data)
+}
+
+func TestARejectedChatDiscardsNoContext(t *testing.T) {
+	url, _ := serve(t)
+	status, kept := post(t, "one", url+"/v1/responses", `{"input":"Hello"}`)
+	require.Equal(t, http.StatusOK, status, kept)
+	name := regexp.MustCompile(`"conversation":\{"id":"([^"]+)"`).FindStringSubmatch(kept)[1]
+	status, text := post(t, "one", url+"/v1/chat/completions", `{"messages":[{"role":"user","content":"Hi"}],"store":false}`)
+	require.Equal(t, http.StatusUnprocessableEntity, status, text)
+	status, text = post(t, "two", url+"/contexts/"+name+"/events", `{"_tag":"NoteEvent","kind":"system","content":"still open"}`)
+	require.Equal(t, http.StatusAccepted, status, text)
+	status, text = get(t, url+"/contexts/"+name+"/deletion")
+	require.Equal(t, http.StatusNotFound, status, text)
+}
+
+func TestErrorsOfRequestsHaveTheStatusOfTheAPI(t *testing.T) {
+	url, _ := serve(t)
+	for name, test := range map[string]struct {
+		path, body string
+		status     int
+		code       string
+	}{
+		"an invalid value":               {"/v1/responses", `{"input":"Hi","temperature":3}`, 400, "event"},
+		"a foreign result":               {"/v1/responses", `{"input":[{"type":"function_call_output","call_id":"c1","output":"x"}]}`, 400, "request"},
+		"a result without its use":       {"/v1/responses", `{"conversation":"demo","input":[{"type":"function_call_output","call_id":"c1","output":"x"}]}`, 400, "refused"},
+		"a foreign approval":             {"/v1/responses", `{"input":[{"type":"mcp_approval_response","approval_request_id":"mcpr_c1","approve":true}]}`, 400, "refused"},
+		"no approval":                    {"/v1/responses", `{"input":[{"type":"mcp_approval_response","approval_request_id":"c1","approve":true}]}`, 400, "request"},
+		"an unknown provider":            {"/v1/responses", `{"input":"Hi","model":"nobody/model"}`, 404, "model_not_found"},
+		"an unknown provider, of a chat": {"/v1/chat/completions", `{"messages":[{"role":"user","content":"Hi"}],"model":"nobody/model"}`, 404, "model_not_found"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status, text := post(t, "", url+test.path, test.body)
+			require.Equal(t, test.status, status, text)
+			require.Contains(t, text, `"type":"invalid_request_error"`)
+			require.Contains(t, text, `"code":"`+test.code+`"`)
+		})
+	}
+	t.Run("a rejected request leaves no context", func(t *testing.T) {
+		body := `{"input":[{"type":"mcp_approval_response","approval_request_id":"mcpr_c1","approve":true}]}`
+		status, text := post(t, "rejected", url+"/v1/responses", body)
+		require.Equal(t, http.StatusBadRequest, status, text)
+		sum := sha256.Sum256([]byte("rejected"))
+		name := "resp-" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:20]))
+		status, text = get(t, url+"/contexts/"+name+"/deletion")
+		require.Equal(t, http.StatusOK, status, text)
+	})
+}
+
+func TestModelsHaveOneOwner(t *testing.T) {
+	url, _ := serve(t)
+	for id, owner := range map[string]string{"default": "chronicle", "gpt-5": "openai", "groq/llama": "groq"} {
+		_, text := get(t, url+"/v1/models/"+id)
+		require.Contains(t, text, `"owned_by":"`+owner+`"`)
+	}
+	_, text := get(t, url+"/v1/models")
+	require.Contains(t, text, `"id":"default","object":"model","created":0,"owned_by":"chronicle"`)
 }
 
 func useGoOpenAI(t *testing.T, url string) {

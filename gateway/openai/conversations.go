@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -21,6 +23,17 @@ type conversation struct {
 type conversationBody struct {
 	Items    json.RawMessage   `json:"items"`
 	Metadata map[string]string `json:"metadata"`
+}
+
+// ofConversation serves requests about a conversation, which need not exist.
+func ofConversation(serve func(x *gateway.Exchange, h *gateway.Handle) error) func(x *gateway.Exchange) error {
+	return func(x *gateway.Exchange) error {
+		h, err := x.Open(x.Request.PathValue("name"))
+		if err != nil {
+			return err
+		}
+		return serve(x, h)
+	}
 }
 
 func createConversation(x *gateway.Exchange) error {
@@ -44,10 +57,13 @@ func createConversation(x *gateway.Exchange) error {
 		}
 		events = append(events, in...)
 	}
-	if _, err := h.Send(events...); err != nil {
+	if _, err := put(h, events...); err != nil {
+		if key, _ := x.IdempotencyKey(); key == "" { // else an earlier request has made it
+			discardRejected(x, h, err)
+		}
 		return err
 	}
-	return writeConversation(x, h)
+	return getConversation(x, h)
 }
 
 func readBody(x *gateway.Exchange) (body conversationBody, err error) {
@@ -66,11 +82,7 @@ func labels(metadata map[string]string) event.Event {
 	return event.New(event.SetDetails{Labels: metadata})
 }
 
-func updateConversation(x *gateway.Exchange) error {
-	h, err := open(x)
-	if err != nil {
-		return err
-	}
+func updateConversation(x *gateway.Exchange, h *gateway.Handle) error {
 	body, err := readBody(x)
 	if err != nil {
 		return err
@@ -80,23 +92,26 @@ func updateConversation(x *gateway.Exchange) error {
 	case err != nil:
 		return err
 	case now.Last == "":
-		return noContext(h)
+		return fmt.Errorf("context %s: %w", h.Name(), client.ErrNoContext)
 	}
-	sent, err := h.Send(labels(body.Metadata))
-	if err == nil {
-		_, err = (&ask{x: x, h: h}).recorded(sent)
-	}
-	if err != nil {
+	if _, err := put(h, labels(body.Metadata)); err != nil {
 		return err
 	}
-	return writeConversation(x, h)
+	return getConversation(x, h)
+}
+
+// put sends events that request no answer, and returns the counter of the newest one.
+func put(h *gateway.Handle, events ...event.Event) (newest int, err error) {
+	sent, err := h.Send(events...)
+	if err != nil {
+		return 0, err
+	}
+	return recorded(h, sent)
 }
 
 // readItems reads items that request no answer.
 func readItems(raw json.RawMessage) ([]event.Event, error) {
-	in, err := readInput(raw, func(string) (string, error) {
-		return "", unsupported("items", "approvals are supported as input of a response only")
-	})
+	in, err := readInput(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -105,16 +120,19 @@ func readItems(raw json.RawMessage) ([]event.Event, error) {
 		events = append(events, event.New(event.SystemPrompt{Content: *system}))
 	}
 	for _, e := range in.events {
-		if body, ok := e.Body.(event.UserMessage); ok {
+		switch body := e.Body.(type) {
+		case event.UserMessage:
 			body.TriggersTurn = new(false)
 			e.Body = body
+		case event.ApprovalDecided:
+			return nil, unsupported("items", "approvals are supported as input of a response only")
 		}
 		events = append(events, e)
 	}
 	return events, nil
 }
 
-func writeConversation(x *gateway.Exchange, h *gateway.Handle) error {
+func getConversation(x *gateway.Exchange, h *gateway.Handle) error {
 	var c conversation
 	for e, err := range h.Events("") {
 		if err != nil {
@@ -127,70 +145,33 @@ func writeConversation(x *gateway.Exchange, h *gateway.Handle) error {
 			c.Metadata = body.Labels
 		}
 	}
-	if c.ID == "" {
-		return noContext(h)
-	}
 	x.JSON(http.StatusOK, c)
 	return nil
 }
 
-func noContext(h *gateway.Handle) error {
-	return fmt.Errorf("context %s: %w", h.Name(), client.ErrNoContext)
-}
-
-func open(x *gateway.Exchange) (*gateway.Handle, error) { return x.Open(x.Request.PathValue("name")) }
-
-func getConversation(x *gateway.Exchange) error {
-	h, err := open(x)
-	if err != nil {
-		return err
-	}
-	return writeConversation(x, h)
-}
-
-func deleteConversation(x *gateway.Exchange) error {
-	h, err := open(x)
-	if err == nil {
-		err = h.Delete()
-	}
-	if err != nil {
+func deleteConversation(x *gateway.Exchange, h *gateway.Handle) error {
+	if err := h.Delete(); err != nil {
 		return err
 	}
 	x.JSON(http.StatusOK, map[string]any{"id": h.Name(), "object": "conversation.deleted", "deleted": true})
 	return nil
 }
 
-func listItems(x *gateway.Exchange) error {
-	h, err := open(x)
-	if err != nil {
-		return err
-	}
-	return writeItems(x, h, 0)
-}
+func listItems(x *gateway.Exchange, h *gateway.Handle) error { return writeItems(x, h, 0) }
 
-func getItem(x *gateway.Exchange) error {
-	h, err := open(x)
-	if err != nil {
-		return err
-	}
+func getItem(x *gateway.Exchange, h *gateway.Handle) error {
 	all, err := itemsThrough(h, 0)
 	if err != nil {
 		return err
 	}
-	for _, i := range all {
-		if i.ID == x.Request.PathValue("id") {
-			x.JSON(http.StatusOK, i)
-			return nil
-		}
+	if i := slices.IndexFunc(all, func(i item) bool { return i.ID == x.Request.PathValue("id") }); i >= 0 {
+		x.JSON(http.StatusOK, all[i])
+		return nil
 	}
 	return &gateway.Problem{Type: "urn:chronicle:problem:not-found", Status: http.StatusNotFound, Title: "Item not found", Field: "item_id"}
 }
 
-func createItems(x *gateway.Exchange) error {
-	h, err := open(x)
-	if err != nil {
-		return err
-	}
+func createItems(x *gateway.Exchange, h *gateway.Handle) error {
 	body, err := readBody(x)
 	if err != nil {
 		return err
@@ -199,12 +180,7 @@ func createItems(x *gateway.Exchange) error {
 	if err != nil {
 		return err
 	}
-	sent, err := h.Send(events...)
-	if err != nil {
-		return err
-	}
-	a := ask{x: x, h: h}
-	last, err := a.recorded(sent)
+	last, err := put(h, events...)
 	if err != nil {
 		return err
 	}
@@ -212,16 +188,9 @@ func createItems(x *gateway.Exchange) error {
 	if err != nil {
 		return err
 	}
-	first := last - len(events) + 1
-	page := list[item]{Object: "list", Data: []item{}}
-	for _, i := range all {
-		if _, n, _ := parseID(prefixOf(i.ID), i.ID); n >= first {
-			page.Data = append(page.Data, i)
-		}
+	isOlder := func(i item) bool {
+		return event.Counter("n:"+i.ID[strings.LastIndexByte(i.ID, '_')+1:]) <= last-len(events)
 	}
-	if n := len(page.Data); n > 0 {
-		page.FirstID, page.LastID = page.Data[0].ID, page.Data[n-1].ID
-	}
-	x.JSON(http.StatusOK, page)
+	x.JSON(http.StatusOK, pageOf(slices.DeleteFunc(all, isOlder), len(all)))
 	return nil
 }

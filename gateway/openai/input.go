@@ -1,15 +1,13 @@
 package openai
 
 import (
-	"encoding/base64"
 	"encoding/json"
-	"mime"
-	"path"
 	"slices"
 	"strings"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
+	"github.com/seed-9ed7edd4/chronicle/gateway/thread"
 )
 
 // script is a list of messages as events.
@@ -65,7 +63,7 @@ type inputPart struct {
 }
 
 // readInput reads a text, or a list of items.
-func readInput(raw json.RawMessage, approval func(id string) (toolCallID string, err error)) (*script, error) {
+func readInput(raw json.RawMessage) (*script, error) {
 	s := &script{callIDs: map[string]bool{}}
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
@@ -76,7 +74,7 @@ func readInput(raw json.RawMessage, approval func(id string) (toolCallID string,
 		return nil, gateway.BadRequest("input", "input: want a text or a list of items")
 	}
 	for _, i := range items {
-		if err := s.item(i, approval); err != nil {
+		if err := s.item(i); err != nil {
 			return nil, err
 		}
 	}
@@ -94,7 +92,7 @@ func readMessages(messages []inputItem) (*script, error) {
 	return s, nil
 }
 
-func (s *script) item(i inputItem, approval func(string) (string, error)) error {
+func (s *script) item(i inputItem) error {
 	switch i.Type {
 	case "", "message":
 		return s.message(i)
@@ -103,9 +101,9 @@ func (s *script) item(i inputItem, approval func(string) (string, error)) error 
 	case "function_call_output":
 		return s.result(i.CallID, i.Output, "input")
 	case "mcp_approval_response":
-		id, err := approval(i.Approval)
-		if err != nil {
-			return err
+		id, ok := strings.CutPrefix(i.Approval, approvalPrefix)
+		if !ok {
+			return gateway.BadRequest("input", "approval_request_id %q is unknown in this conversation", event.Redact(i.Approval, 200))
 		}
 		decision := event.ApprovalDecided{ToolCallID: id, Decision: event.Deny, Reason: i.Reason}
 		if i.Approve != nil && *i.Approve {
@@ -236,12 +234,14 @@ func (s *script) endsWithResult() bool {
 	return len(s.events) > 0 && s.events[len(s.events)-1].Tag() == event.TagToolResult
 }
 
-// repeats reports whether all results are those of calls in the script.
-func (s *script) repeats() bool {
-	return !slices.ContainsFunc(s.events, func(e event.Event) bool {
-		body, ok := e.Body.(event.ToolResult)
-		return ok && !s.callIDs[body.ToolCallID]
-	})
+// foreignResult returns the id of a call that has a result in the script, but is not in it; "": there is none.
+func (s *script) foreignResult() string {
+	for _, e := range s.events {
+		if body, ok := e.Body.(event.ToolResult); ok && !s.callIDs[body.ToolCallID] {
+			return body.ToolCallID
+		}
+	}
+	return ""
 }
 
 // readContent reads a text or a list of parts. Texts are separated by line breaks.
@@ -280,8 +280,8 @@ func (p inputPart) attachment() (event.FileAttachment, error) {
 	if p.InputAudio != nil {
 		p.FileData, p.FileName = "data:audio/"+p.InputAudio.Format+";base64,"+p.InputAudio.Data, "audio."+p.InputAudio.Format
 	}
-	url := p.FileURL + p.FileData
-	if len(p.ImageURL) > 0 && json.Unmarshal(p.ImageURL, &url) != nil {
+	url, isImage := p.FileURL+p.FileData, len(p.ImageURL) > 0
+	if isImage && json.Unmarshal(p.ImageURL, &url) != nil {
 		var image struct{ URL string }
 		_ = json.Unmarshal(p.ImageURL, &image) // without a URL, the part is rejected
 		url = image.URL
@@ -291,22 +291,12 @@ func (p inputPart) attachment() (event.FileAttachment, error) {
 		return event.FileAttachment{}, unsupported("file_id", "files by id are not supported (send the bytes or a URL)")
 	case url == "":
 		return event.FileAttachment{}, gateway.BadRequest("content", "content: a part has no file")
-	case !strings.HasPrefix(url, "data:"):
-		mediaType := mime.TypeByExtension(path.Ext(url))
-		if mediaType == "" {
-			mediaType = map[bool]string{true: "image/jpeg", false: "application/pdf"}[len(p.ImageURL) > 0]
-		}
-		return event.FileAttachment{Source: event.Source{Type: event.SourceURL, URL: url}, MediaType: mediaType, FileName: p.FileName}, nil
 	}
-	head, encoded, _ := strings.Cut(strings.TrimPrefix(url, "data:"), ",")
-	mediaType, isBase64 := strings.CutSuffix(head, ";base64")
-	data, err := base64.StdEncoding.DecodeString(encoded)
-	if err != nil || !isBase64 || len(data) == 0 {
-		return event.FileAttachment{}, gateway.BadRequest("content", "content: a data URL is invalid (want base64)")
+	file, err := thread.File(p.FileName, "", url)
+	if file.MediaType == "" {
+		file.MediaType = map[bool]string{true: "image/jpeg", false: "application/pdf"}[isImage]
 	}
-	return event.FileAttachment{
-		Source: event.Source{Type: event.SourceBlob, Data: data}, MediaType: mediaType, FileName: p.FileName, Size: int64(len(data)),
-	}, nil
+	return file, err
 }
 
 func mustJSON(text string) json.RawMessage {

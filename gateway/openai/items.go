@@ -7,107 +7,133 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
+	"github.com/seed-9ed7edd4/chronicle/gateway/thread"
 )
 
-// items folds a log into the items of a conversation.
-type items struct {
-	name    string
-	all     []item
-	files   []part
-	attempt int               // counter of the event that began the newest attempt
-	seen    map[string]string // names of tools by call
-	clients map[string]bool   // tools that clients execute
+func reasoningItem(name string, s *thread.Step, text, status string) item {
+	i := item{Type: "reasoning", ID: formatID("rs", name, s.At), Status: status, Summary: &[]part{}}
+	if text != "" {
+		i.Summary = &[]part{summary(text)}
+	}
+	return i
 }
 
-func (s *items) add(e event.Event) {
-	id := func(prefix string) string { return formatID(prefix, s.name, event.Counter(e.ID)) }
-	switch body := e.Body.(type) {
-	case event.SetTools:
-		s.clients = setOf(functionsOf(body))
-	case event.FileAttachment:
+// messageItem returns the message of a step; without a text, it has no content yet.
+func messageItem(name string, s *thread.Step, text *string, status string) item {
+	i := item{Type: "message", ID: formatID("msg", name, s.At), Role: "assistant", Status: status, Content: &[]part{}}
+	if text != nil {
+		i.Content = &[]part{outputText(*text)}
+	}
+	return i
+}
+
+// answerItems returns the items of a recorded answer, without its calls.
+func answerItems(name string, s *thread.Step) (items []item) {
+	if s.Answer.Reasoning != "" {
+		items = append(items, reasoningItem(name, s, s.Answer.Reasoning, statusOf(s)))
+	}
+	if s.Answer.Content != "" {
+		items = append(items, messageItem(name, s, &s.Answer.Content, statusOf(s)))
+	}
+	return items
+}
+
+func statusOf(s *thread.Step) string {
+	if s.Answer.Partial {
+		return statusIncomplete
+	}
+	return statusCompleted
+}
+
+// isFunction reports whether a client executes a call, or did.
+func isFunction(c *thread.Call) bool { return c.IsClient || c.RequestID == "" }
+
+// callItem returns a call; one of a worker, with its result.
+func callItem(name string, c *thread.Call) item {
+	arguments := gateway.Arguments(c.ToolCall)
+	if isFunction(c) {
+		return item{Type: "function_call", ID: formatID("fc", name, c.At), CallID: c.ToolCallID, Name: c.ToolName, Arguments: &arguments, Status: statusCompleted}
+	}
+	i := item{Type: "mcp_call", ID: formatID("mcp", name, c.At), Arguments: &arguments, Status: statusInProgress}
+	i.ServerLabel, i.Name = serverOf(c.ToolName)
+	if c.Result != nil {
+		text, isError := c.Output()
+		if i.Status, i.Output = statusCompleted, &text; isError {
+			i.Status, i.Output, i.Error = statusFailed, nil, &text
+		}
+	}
+	return i
+}
+
+func approvalItem(c *thread.Call) item {
+	i := item{Type: "mcp_approval_request", ID: approvalPrefix + c.ToolCallID, Arguments: new(gateway.Arguments(c.ToolCall))}
+	i.ServerLabel, i.Name = serverOf(c.ToolName)
+	return i
+}
+
+func userItem(name string, u *thread.User) item {
+	var content []part
+	for _, e := range u.Files {
+		body := e.Body.(event.FileAttachment)
 		p := part{Type: "input_file", FileName: body.FileName, FileURL: body.Source.URL}
 		if event.MediaOf(body.MediaType) == event.MediaImage {
 			p = part{Type: "input_image", ImageURL: body.Source.String(), Detail: "auto"}
 		}
-		s.files = append(s.files, p)
-	case event.UserMessage:
-		content := append(s.files, inputText(body.Content))
-		s.files = nil
-		s.all = append(s.all, item{Type: "message", ID: id("msg"), Role: "user", Status: statusCompleted, Content: &content})
-	case event.LLMRequestStarted:
-		s.attempt = event.Counter(e.ID)
-	case event.AssistantMessage:
-		status := statusCompleted
-		if body.Partial {
-			status = statusIncomplete
-		}
-		n := s.attempt
-		if body.RequestID == "" {
-			n = event.Counter(e.ID)
-		}
-		if body.Reasoning != "" {
-			s.all = append(s.all, item{Type: "reasoning", ID: formatID("rs", s.name, n), Status: status, Summary: &[]part{summary(body.Reasoning)}})
-		}
-		if body.Content != "" {
-			s.all = append(s.all, item{Type: "message", ID: formatID("msg", s.name, n), Role: "assistant", Status: status, Content: &[]part{outputText(body.Content)}})
-		}
-	case event.ToolCall:
-		s.seen[body.ToolCallID] = body.ToolName
-		i := item{Type: "function_call", ID: id("fc"), CallID: body.ToolCallID, Name: body.ToolName, Arguments: new(gateway.Arguments(body)), Status: statusCompleted}
-		if body.RequestID != "" && !s.clients[body.ToolName] {
-			i = item{Type: "mcp_call", ID: id("mcp"), Arguments: new(gateway.Arguments(body)), Status: statusInProgress}
-			i.ServerLabel, i.Name = serverOf(body.ToolName)
-			i.CallID = body.ToolCallID // until its result
-		}
-		s.all = append(s.all, i)
-	case event.ApprovalRequested:
-		asked := item{Type: "mcp_approval_request", ID: id(approvalPrefix)}
-		for _, i := range s.all {
-			if i.CallID == body.ToolCallID && i.Arguments != nil {
-				asked.Arguments = i.Arguments
-			}
-		}
-		asked.ServerLabel, asked.Name = serverOf(s.seen[body.ToolCallID])
-		s.all = append(s.all, asked)
-	case event.ToolResult:
-		s.result(body, id("fco"))
+		content = append(content, p)
 	}
+	content = append(content, inputText(u.Content))
+	return item{Type: "message", ID: formatID("msg", name, event.Counter(u.Event.ID)), Role: "user", Status: statusCompleted, Content: &content}
 }
 
-func (s *items) result(body event.ToolResult, id string) {
-	for i := range s.all {
-		if call := &s.all[i]; call.Type == "mcp_call" && call.CallID == body.ToolCallID {
-			call.CallID, call.Status = "", statusCompleted
-			if len(body.Error) > 0 {
-				call.Status, call.Error = statusFailed, new(gateway.PlainText(body.Error))
-			} else {
-				call.Output = new(gateway.PlainText(body.Value))
-			}
-			return
+// itemsOf returns the items of a conversation after a change, in log order.
+func itemsOf(items []item, name string, change thread.Change) []item {
+	switch change := change.(type) {
+	case thread.Said:
+		return append(items, userItem(name, change.User))
+	case thread.Answered:
+		return append(items, answerItems(name, change.Step)...)
+	case thread.Called:
+		return append(items, callItem(name, change.Call))
+	case thread.Asked:
+		return append(items, approvalItem(change.Call))
+	case thread.Returned:
+		c := change.Call
+		if c.Step != nil && !isFunction(c) {
+			return replaced(items, callItem(name, c))
+		}
+		output, _ := c.Output()
+		return append(items, item{
+			Type: "function_call_output", ID: formatID("fco", name, event.Counter(c.ResultEvent.ID)), CallID: c.ToolCallID, Output: &output, Status: statusCompleted,
+		})
+	}
+	return items
+}
+
+// replaced replaces the item with the same id.
+func replaced(items []item, by item) []item {
+	for i := range items {
+		if items[i].ID == by.ID {
+			items[i] = by
 		}
 	}
-	output := new(gateway.PlainText(slices.Concat(body.Value, body.Error)))
-	s.all = append(s.all, item{Type: "function_call_output", ID: id, CallID: body.ToolCallID, Output: output, Status: statusCompleted})
+	return items
 }
 
 // itemsThrough returns the items of the log up to an event; through 0: all.
-func itemsThrough(h *gateway.Handle, through int) ([]item, error) {
-	s := items{name: h.Name(), seen: map[string]string{}}
+func itemsThrough(h *gateway.Handle, through int) (all []item, err error) {
+	var t thread.Thread
 	for e, err := range h.Events("") {
 		if err != nil {
 			return nil, err
 		}
-		s.add(e)
-		if event.Counter(e.ID) == through {
+		for _, change := range t.Apply(gateway.Item{Event: e}) {
+			all = itemsOf(all, h.Name(), change)
+		}
+		if t.Last == through {
 			break
 		}
 	}
-	for i := range s.all {
-		if s.all[i].Type == "mcp_call" {
-			s.all[i].CallID = ""
-		}
-	}
-	return s.all, nil
+	return all, nil
 }
 
 // writeItems writes a page of the items up to an event.
@@ -139,11 +165,15 @@ func writeItems(x *gateway.Exchange, h *gateway.Handle, through int) error {
 		}
 		all = all[i+1:]
 	}
-	page := list[item]{Object: "list", Data: all, HasMore: len(all) > limit}
-	page.Data = append([]item{}, all[:min(limit, len(all))]...)
+	x.JSON(http.StatusOK, pageOf(all, limit))
+	return nil
+}
+
+// pageOf returns the first items.
+func pageOf(all []item, limit int) list[item] {
+	page := list[item]{Object: "list", Data: append([]item{}, all[:min(limit, len(all))]...), HasMore: len(all) > limit}
 	if n := len(page.Data); n > 0 {
 		page.FirstID, page.LastID = page.Data[0].ID, page.Data[n-1].ID
 	}
-	x.JSON(http.StatusOK, page)
-	return nil
+	return page
 }

@@ -5,8 +5,10 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
 	"github.com/seed-9ed7edd4/chronicle/gateway/auth"
+	"github.com/seed-9ed7edd4/chronicle/gateway/thread"
 )
 
 var (
@@ -20,17 +22,17 @@ var (
 func Protocol() gateway.Protocol {
 	return gateway.Protocol{Path: "/v1/", Fail: fail, Routes: []gateway.ProtocolRoute{
 		{Pattern: "POST /v1/responses", Operation: "createResponse", Roles: senders, Serve: createResponse},
-		{Pattern: "GET /v1/responses/{id}", Operation: "getResponse", Roles: readers, Serve: getResponse},
-		{Pattern: "DELETE /v1/responses/{id}", Operation: "deleteResponse", Roles: admins, Serve: deleteResponse},
-		{Pattern: "POST /v1/responses/{id}/cancel", Operation: "cancelResponse", Roles: writers, Serve: cancelResponse},
-		{Pattern: "GET /v1/responses/{id}/input_items", Operation: "listInputItems", Roles: readers, Serve: listInputItems},
+		{Pattern: "GET /v1/responses/{id}", Operation: "getResponse", Roles: readers, Serve: ofResponse(getResponse)},
+		{Pattern: "DELETE /v1/responses/{id}", Operation: "deleteResponse", Roles: admins, Serve: ofResponse(deleteResponse)},
+		{Pattern: "POST /v1/responses/{id}/cancel", Operation: "cancelResponse", Roles: writers, Serve: ofResponse(cancelResponse)},
+		{Pattern: "GET /v1/responses/{id}/input_items", Operation: "listInputItems", Roles: readers, Serve: ofResponse(listInputItems)},
 		{Pattern: "POST /v1/conversations", Operation: "createConversation", Roles: writers, Serve: createConversation},
-		{Pattern: "GET /v1/conversations/{name}", Operation: "getConversation", Roles: readers, Serve: getConversation},
-		{Pattern: "POST /v1/conversations/{name}", Operation: "updateConversation", Roles: writers, Serve: updateConversation},
-		{Pattern: "DELETE /v1/conversations/{name}", Operation: "deleteConversation", Roles: admins, Serve: deleteConversation},
-		{Pattern: "GET /v1/conversations/{name}/items", Operation: "listItems", Roles: readers, Serve: listItems},
-		{Pattern: "POST /v1/conversations/{name}/items", Operation: "createItems", Roles: writers, Serve: createItems},
-		{Pattern: "GET /v1/conversations/{name}/items/{id}", Operation: "getItem", Roles: readers, Serve: getItem},
+		{Pattern: "GET /v1/conversations/{name}", Operation: "getConversation", Roles: readers, Serve: ofConversation(getConversation)},
+		{Pattern: "POST /v1/conversations/{name}", Operation: "updateConversation", Roles: writers, Serve: ofConversation(updateConversation)},
+		{Pattern: "DELETE /v1/conversations/{name}", Operation: "deleteConversation", Roles: admins, Serve: ofConversation(deleteConversation)},
+		{Pattern: "GET /v1/conversations/{name}/items", Operation: "listItems", Roles: readers, Serve: ofConversation(listItems)},
+		{Pattern: "POST /v1/conversations/{name}/items", Operation: "createItems", Roles: writers, Serve: ofConversation(createItems)},
+		{Pattern: "GET /v1/conversations/{name}/items/{id}", Operation: "getItem", Roles: readers, Serve: ofConversation(getItem)},
 		{Pattern: "POST /v1/chat/completions", Operation: "createChatCompletion", Roles: writers, Serve: createChatCompletion},
 		{Pattern: "GET /v1/models", Operation: "listModels", Roles: readers, Serve: listModels},
 		{Pattern: "GET /v1/models/{id...}", Operation: "getModel", Roles: readers, Serve: getModel},
@@ -40,7 +42,11 @@ func Protocol() gateway.Protocol {
 // fail writes an error in the shape of the API.
 func fail(w http.ResponseWriter, p *gateway.Problem) {
 	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(p.Status)
+	status := p.Status
+	if c := code(p); c == "event" || c == "refused" { // invalid values, also those that only the context knows
+		status = http.StatusBadRequest
+	}
+	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(errorOf(p)) // an error means that the client disconnected
 }
 
@@ -76,14 +82,36 @@ type model struct {
 	OwnedBy string `json:"owned_by"`
 }
 
+func modelOf(id string) model {
+	of := model{id, "model", 0, "chronicle"}
+	if id != defaultModel {
+		of.OwnedBy = setModel(id).ProviderID
+	}
+	return of
+}
+
 // listModels lists the model of the context. Workers know which other ones they can reach; requests may name any.
 func listModels(x *gateway.Exchange) error {
-	x.JSON(http.StatusOK, list[model]{Object: "list", Data: []model{{defaultModel, "model", 0, "chronicle"}}, FirstID: defaultModel, LastID: defaultModel})
+	x.JSON(http.StatusOK, list[model]{Object: "list", Data: []model{modelOf(defaultModel)}, FirstID: defaultModel, LastID: defaultModel})
 	return nil
 }
 
 func getModel(x *gateway.Exchange) error {
-	id := x.Request.PathValue("id")
-	x.JSON(http.StatusOK, model{id, "model", 0, setModel(id).ProviderID})
+	x.JSON(http.StatusOK, modelOf(x.Request.PathValue("id")))
 	return nil
+}
+
+// modelError returns the error for a request that named a model that the worker or the provider does not have; nil: it has.
+// The failure of the context's own model is that of the response.
+func modelError(named string, r *thread.Request) error {
+	if r == nil || named == "" || named == defaultModel {
+		return nil
+	}
+	failed, ok := r.End.(event.LLMRequestFailed)
+	if !ok || failed.Kind != event.FailureModelNotFound && failed.Kind != event.FailureConfiguration {
+		return nil
+	}
+	p := gateway.BadRequest("model", "%s", failed.Error)
+	p.Type, p.Status, p.Title = "urn:chronicle:problem:model-not-found", http.StatusNotFound, "The model is not available"
+	return p
 }

@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -12,29 +11,34 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/gateway"
 )
 
-// request is the body of a request for a response.
-type request struct {
+// common are the fields that requests for responses and for chat completions share.
+type common struct {
 	Model             string            `json:"model"`
-	Input             json.RawMessage   `json:"input"`
-	Instructions      *string           `json:"instructions"`
-	Conversation      conversationParam `json:"conversation"`
-	Previous          *string           `json:"previous_response_id"`
-	Background        bool              `json:"background"`
 	Stream            bool              `json:"stream"`
 	Store             *bool             `json:"store"`
 	Metadata          map[string]string `json:"metadata"`
 	Temperature       *float64          `json:"temperature"`
 	TopP              *float64          `json:"top_p"`
-	MaxOutputTokens   *int              `json:"max_output_tokens"`
 	ParallelToolCalls *bool             `json:"parallel_tool_calls"`
 	ToolChoice        json.RawMessage   `json:"tool_choice"`
 	Tools             []tool            `json:"tools"`
-	Text              *textConfig       `json:"text"`
-	Reasoning         *reasoning        `json:"reasoning"`
 	User              string            `json:"user"`
 	SafetyIdentifier  string            `json:"safety_identifier"`
-	Include           []string          `json:"include"`
 	TopLogprobs       int               `json:"top_logprobs"`
+}
+
+// request is the body of a request for a response.
+type request struct {
+	common
+	Input           json.RawMessage   `json:"input"`
+	Instructions    *string           `json:"instructions"`
+	Conversation    conversationParam `json:"conversation"`
+	Previous        *string           `json:"previous_response_id"`
+	Background      bool              `json:"background"`
+	MaxOutputTokens *int              `json:"max_output_tokens"`
+	Text            *textConfig       `json:"text"`
+	Reasoning       *reasoning        `json:"reasoning"`
+	Include         []string          `json:"include"`
 
 	more *chatRequest // nil: the request is not for a chat completion
 }
@@ -88,7 +92,7 @@ func decode(body []byte, into any) error {
 	for _, name := range ignored {
 		known[name] = true
 	}
-	for field := range reflect.TypeOf(into).Elem().Fields() {
+	for _, field := range reflect.VisibleFields(reflect.TypeOf(into).Elem()) {
 		known[field.Tag.Get("json")] = true
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
@@ -187,31 +191,21 @@ func (r *request) setup(now gateway.Setup, system *string) ([]event.Event, error
 			events = append(events, event.New(next))
 		}
 	}
-	if system != nil && *system != now.System {
-		events = append(events, event.New(event.SystemPrompt{Content: *system}))
+	var next *event.SetTools
+	if r.Tools != nil {
+		functions, servers, rules, err := tools(r.Tools)
+		if err != nil {
+			return nil, err
+		}
+		if servers == nil {
+			servers = slices.DeleteFunc(slices.Clone(now.Tools.Tools), event.Tool.IsClient)
+			rules = now.Tools.Approve
+		}
+		next = new(now.Tools)
+		next.Tools, next.Approve = slices.Concat(servers, functions), rules
 	}
-	if r.Tools == nil {
-		return events, nil
-	}
-	next := now.Tools
-	functions, servers, rules, err := tools(r.Tools)
-	if err != nil {
-		return nil, err
-	}
-	if servers == nil {
-		servers = slices.DeleteFunc(slices.Clone(now.Tools.Tools), event.Tool.IsClient)
-		rules = now.Tools.Approve
-	}
-	next.Tools, next.Approve = slices.Concat(servers, functions), rules
-	before, _ := json.Marshal(now.Tools) // decoded from JSON
-	after, err := json.Marshal(next)
-	if err != nil {
-		return nil, gateway.BadRequest("tools", "tools are invalid: %s", event.Redact(err.Error(), 200))
-	}
-	if !bytes.Equal(before, after) {
-		events = append(events, event.New(next))
-	}
-	return events, nil
+	others, err := now.With(system, next)
+	return append(events, others...), err
 }
 
 // tools returns the functions of the client, and the tools of servers; nil for the latter: the request names none.
@@ -280,16 +274,6 @@ func (r record) attach(events []event.Event) {
 func recordOf(e event.Event) (r record, ok bool) {
 	data, ok := e.Extra[recordField]
 	return r, ok && json.Unmarshal(data, &r) == nil
-}
-
-func functionsOf(t event.SetTools) []string {
-	var names []string
-	for _, tool := range t.Tools {
-		if tool.IsClient() {
-			names = append(names, tool.Name)
-		}
-	}
-	return names
 }
 
 func setOf(names []string) map[string]bool {

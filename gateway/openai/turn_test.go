@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
+	"github.com/seed-9ed7edd4/chronicle/gateway/thread"
 )
 
 const requestID = "demo:r0001"
@@ -79,7 +81,13 @@ func readStory(t *testing.T, items []gateway.Item, trigger int, after int64, cli
 	t.Helper()
 	of := newTurn("demo", trigger, record{Functions: clients})
 	of.after = after
-	last := after
+	of.offers = func(calls []string) []string { return calls }
+	return readTurn(t, of, items)
+}
+
+func readTurn(t *testing.T, of *turn, items []gateway.Item) (frames []emitted, r response) {
+	t.Helper()
+	last := of.after
 	of.emit = func(kind string, fields map[string]any) {
 		data, err := json.Marshal(fields)
 		require.NoError(t, err)
@@ -258,6 +266,82 @@ func TestAResultContinuesTheTurn(t *testing.T) {
 	require.Equal(t, statusCompleted, second.Status)
 	require.Equal(t, []string{"mcp_call", "message"}, []string{second.Output[0].Type, second.Output[1].Type})
 	require.Equal(t, "page", *second.Output[0].Output)
+}
+
+// The log has the approval, and the error of invalid arguments, after the end of the attempt.
+func TestAResponseOffersOnlyCallsThatWaitForItsClient(t *testing.T) {
+	asks := story{
+		event.UserMessage{Content: "Hi"}, started(1), event.AssistantMessage{RequestID: requestID},
+		event.ToolCall{RequestID: requestID, ToolCallID: "c1", ToolName: "ask"},
+		event.LLMAttemptEnded{RequestID: requestID, Attempt: 1, Outcome: event.AttemptToolCalls},
+	}
+	for name, test := range map[string]struct {
+		next  story
+		isOwn bool // the result is that of the client
+		kinds string
+	}{
+		"an approval": {story{event.ApprovalRequested{RequestID: requestID, ToolCallID: "c1"}}, false, "function_call mcp_approval_request"},
+		"invalid arguments": {story{
+			event.ToolResult{ToolCallID: "c1", Error: []byte(`"invalid"`), IsError: true}, started(6),
+			event.AssistantMessage{RequestID: requestID, Content: "Sorry"}, event.LLMRequestCompleted{RequestID: requestID, FinishReason: "stop"},
+		}, false, "function_call message"},
+		"a result": {story{event.ToolResult{ToolCallID: "c1", Value: []byte(`"yes"`)}, started(6)}, true, "function_call"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			items := slices.Concat(asks, test.next).items("none")
+			if test.isOwn {
+				items[5].Event.ClientEventID = "r1"
+			}
+			read := func(offers func([]string) []string) ([]emitted, response) {
+				of := newTurn("demo", 1, record{Functions: []string{"ask"}})
+				of.offers = offers
+				return readTurn(t, of, items)
+			}
+			fromLog, r := read(nil)
+			var kinds []string
+			for _, i := range r.Output {
+				kinds = append(kinds, i.Type)
+			}
+			require.Equal(t, statusCompleted, r.Status)
+			require.Equal(t, test.kinds, strings.Join(kinds, " "))
+			live, again := read(func(calls []string) []string {
+				if test.isOwn {
+					return calls
+				}
+				return nil
+			})
+			require.Equal(t, fromLog, live)
+			require.Equal(t, r, again)
+		})
+	}
+}
+
+func TestAConversationHasTheItemsOfItsResponses(t *testing.T) {
+	for name, s := range stories {
+		of, all := thread.Thread{Clients: s.clients}, []item(nil)
+		for _, in := range s.items("none") {
+			for _, change := range of.Apply(in) {
+				all = itemsOf(all, "demo", change)
+			}
+		}
+		_, r := readStory(t, s.items("none"), 1, -1, s.clients...)
+		all = slices.DeleteFunc(all, func(i item) bool { return i.Role == "user" })
+		require.Equal(t, r.Output, append([]item{}, all...), name)
+	}
+}
+
+// Its numbers would repeat otherwise.
+func TestATextThatStartsOverComesWithItsRecord(t *testing.T) {
+	s := story{
+		event.UserMessage{Content: "Hi"}, started(1), said("old "), said("new ", "text"),
+		event.AssistantMessage{RequestID: requestID, Content: "new text"}, event.LLMRequestCompleted{RequestID: requestID, FinishReason: "stop"},
+	}
+	frames, r := readStory(t, s.items(""), 1, -1)
+	joined, _ := texts(frames)
+	require.Equal(t, map[string]string{"msg_demo_0002": "old "}, joined)
+	require.Equal(t, "new text", *(*r.Output[0].Content)[0].Text)
+	done := frames[len(frames)-4]
+	require.Equal(t, []any{"response.output_text.done", "new text"}, []any{done.kind, done.fields["text"]})
 }
 
 func TestAQueuedMessageHasItsOwnResponse(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
 // response is the object of the API. The fields that the log does not have are those of the request, or their defaults.
@@ -35,7 +36,7 @@ type response struct {
 	Metadata          map[string]string  `json:"metadata"`
 
 	name  string // of the context
-	usage event.Usage
+	usage reducer.Usage
 }
 
 const (
@@ -86,7 +87,7 @@ type (
 	}
 )
 
-func usageOf(u event.Usage) *tokens {
+func usageOf(u reducer.Usage) *tokens {
 	t := &tokens{InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, TotalTokens: u.InputTokens + u.OutputTokens}
 	t.InputTokensDetails.CachedTokens = u.CachedTokens
 	t.OutputTokensDetails.ReasoningTokens = u.ReasoningTokens
@@ -145,7 +146,7 @@ type list[T any] struct {
 // event demo:0004. A conversation is a context, and has its name as id.
 const (
 	responsePrefix = "resp"
-	approvalPrefix = "mcpr"
+	approvalPrefix = "mcpr_" // the rest is the id of the call
 )
 
 func formatID(prefix, name string, counter int) string {
@@ -177,10 +178,4 @@ func setModel(name string) event.SetProviderConfig {
 		provider, model = "openai", name
 	}
 	return event.SetProviderConfig{ProviderID: provider, Model: model}
-}
-
-// prefixOf returns the prefix of an id.
-func prefixOf(id string) string {
-	prefix, _, _ := strings.Cut(id, "_")
-	return prefix
 }

@@ -327,6 +327,23 @@ func TestToolsOfWorkersAndClients(t *testing.T) {
 		s.requireSameForAll("client", r)
 	})
 
+	t.Run("of a client, which needs an approval", func(t *testing.T) {
+		set("careful", event.SetTools{Tools: event.ToolList{{Name: "ask_user", Parameters: event.Object(`{}`)}}, Approve: event.ApprovalRules{{Tool: "ask_user"}}})
+		r := s.run(command{Agent: "d", Thread: "careful", Add: []message{user("m1", "ask")}, Tools: []map[string]any{ask}})
+		require.Empty(t, r.Error)
+		require.Equal(t, "interrupt", r.Finished.Outcome.Type)
+		require.Empty(t, r.Finished.Outcome.Pending)
+		approved := map[string]any{"interruptId": r.Interrupts[0].ID, "status": "resolved", "payload": map[string]any{"approved": true}}
+		r = s.run(command{Agent: "d", Thread: "careful", Resume: []map[string]any{approved}, Tools: []map[string]any{ask}})
+		require.Empty(t, r.Error)
+		require.Equal(t, []string{"call_2"}, r.Finished.Outcome.Pending)
+		answer := message{ID: "r1", Role: "tool", ToolCallID: "call_2", Content: json.RawMessage(`"Yes"`)}
+		r = s.run(command{Agent: "d", Thread: "careful", Add: []message{answer}, Tools: []map[string]any{ask}})
+		require.Empty(t, r.Error)
+		require.Contains(t, r.texts(), "assistant: Result: Yes")
+		s.requireSameForAll("careful", r)
+	})
+
 	for _, test := range []struct {
 		name    string
 		payload map[string]any
