@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
@@ -211,10 +212,15 @@ func (d *runDeletion) delete(ctx context.Context, x execution) (previous string,
 	}
 	d.seen[x] = true
 	run, err := d.options.Temporal.DescribeWorkflowExecution(ctx, x.workflowID, x.runID)
-	if isGone(err) {
+	switch {
+	case isGone(err):
 		return "", nil
-	}
-	if err != nil {
+	case isBeingDeleted(err):
+		if uuid.Validate(x.runID) == nil { // a memo may name anything
+			d.deleted = append(d.deleted, x) // by an earlier attempt
+		}
+		return "", nil
+	case err != nil:
 		return "", err
 	}
 	info := run.GetWorkflowExecutionInfo()
@@ -255,10 +261,10 @@ func (d *runDeletion) placeOf(x execution) wire.Place {
 	return wire.PlaceEvaluations
 }
 
-func isGone(err error) bool {
-	// A memo may name anything, and a server that is deleting a run answers with InvalidArgument.
-	return errors.As(err, new(*serviceerror.NotFound)) || errors.As(err, new(*serviceerror.InvalidArgument))
-}
+func isGone(err error) bool { return errors.As(err, new(*serviceerror.NotFound)) }
+
+// isBeingDeleted recognizes the answer of a server that has deleted the history of a run, and not yet the run.
+func isBeingDeleted(err error) bool { return errors.As(err, new(*serviceerror.InvalidArgument)) }
 
 // isBusy reports whether a worker works for a run.
 func isBusy(run *workflowservice.DescribeWorkflowExecutionResponse) bool {
@@ -338,10 +344,10 @@ func (d *runDeletion) await(ctx context.Context) error {
 	for _, x := range d.deleted {
 		for {
 			_, err := d.options.Temporal.DescribeWorkflowExecution(ctx, x.workflowID, x.runID)
-			if errors.As(err, new(*serviceerror.NotFound)) {
+			if isGone(err) {
 				break
 			}
-			if err != nil && !isGone(err) {
+			if err != nil && !isBeingDeleted(err) {
 				return err
 			}
 			if !pause.For(ctx, goneInterval) {

@@ -38,6 +38,7 @@ type cluster struct {
 	schedules []string
 	done      []string     // what was terminated and deleted
 	asked     []wire.Close // of running runs
+	took      time.Duration
 }
 
 type clusterRun struct {
@@ -48,6 +49,7 @@ type clusterRun struct {
 	isBusy    bool
 	first     string                          // run of its chain; "": itself
 	age       time.Duration                   // of its start and end; 0: it has no start, and ended at the epoch
+	hangs     bool                            // no worker answers
 	closesAt  int                             // number of its description after a request to close; 0: it does not close
 	status    enumspb.WorkflowExecutionStatus // when it has ended; 0: completed
 	described int                             // after its deletion, before it is gone
@@ -67,10 +69,12 @@ func (c *cluster) DescribeWorkflowExecution(_ context.Context, id, runID string)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r := c.find(id, runID)
-	if r == nil {
+	switch {
+	case runID == "no id":
+		return nil, serviceerror.NewInvalidArgument("Invalid RunId.")
+	case r == nil:
 		return nil, serviceerror.NewNotFound("no such run")
-	}
-	if r.isDeleted {
+	case r.isDeleted:
 		if r.described--; r.described <= 0 {
 			c.runs = slices.DeleteFunc(c.runs, func(other *clusterRun) bool { return other == r })
 		}
@@ -114,6 +118,25 @@ func (c *cluster) SignalWorkflow(_ context.Context, id, runID, name string, in a
 	}
 	c.asked = append(c.asked, in.(wire.Close))
 	return nil
+}
+
+// QueryWorkflow answers after the run has processed what it was asked.
+func (c *cluster) QueryWorkflow(_ context.Context, id, runID, query string, _ ...any) (converter.EncodedValue, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	run := c.find(id, runID)
+	if query != wire.QueryState || len(c.asked) == 0 {
+		panic(query)
+	}
+	if run.hangs {
+		return nil, serviceerror.NewDeadlineExceeded("no worker")
+	}
+	state := wire.State{Status: wire.StatusWaiting}
+	if run.closesAt > 0 || !run.isRunning {
+		state.Status = wire.StatusClosed
+	}
+	payloads, err := converter.GetDefaultDataConverter().ToPayloads(state)
+	return client.NewValue(payloads), err
 }
 
 func (c *cluster) TerminateWorkflow(_ context.Context, id, runID, reason string, _ ...any) error {
@@ -296,6 +319,18 @@ func TestDeleteRunsKeepsContextsWhoseNamesDifferInCase(t *testing.T) {
 	require.Len(t, c.schedules, 1)
 }
 
+// An earlier attempt has deleted it. Until the server has, its content is left.
+func TestDeleteRunsAwaitsARunThatTheServerIsDeleting(t *testing.T) {
+	const id = "0198d3c0-7b5e-7a77-9d3c-5a5a5a5a5a5a"
+	c := &cluster{runs: []*clusterRun{
+		{id: "context:demo", runID: id, isDeleted: true, described: 5},
+		{id: "context:demo", runID: "current", previous: "no id"}, // a memo may name anything
+	}}
+	deleted := deleteRuns(t, c, registered(t, id))
+	require.Equal(t, 1, deleted.Count())
+	require.Len(t, c.runs, 0)
+}
+
 func TestDeleteRunsReportsThatAWorkerIsBusy(t *testing.T) {
 	c := &cluster{runs: []*clusterRun{{id: "context:demo", runID: "current", isBusy: true}}}
 	require.True(t, deleteRuns(t, c, registered(t)).WasBusy)
@@ -319,11 +354,13 @@ func endSession(t *testing.T, c *cluster, logs *archive.Archive, inactiveSince t
 		env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
 		env.SetTestTimeout(30 * time.Second)
 		env.RegisterActivity(activities.New(activities.Options{Temporal: c, Archive: logs}))
+		began := time.Now()
 		var value converter.EncodedValue
 		value, err = env.ExecuteActivity((*activities.Activities)(nil).EndSession, activities.EndSessionInput{ContextName: "demo", InactiveSince: inactiveSince})
 		if err == nil {
 			err = value.Get(&ended)
 		}
+		c.took = time.Since(began)
 	})
 	return ended, err
 }
@@ -399,6 +436,7 @@ func TestEndSessionFindsActivity(t *testing.T) {
 		"the session ends":                {[]*clusterRun{{isRunning: true, closesAt: 2}}, before, false},
 		"the session ends after an event": {[]*clusterRun{{isRunning: true, closesAt: 2}}, after, true},
 		"the session stays open":          {[]*clusterRun{{isRunning: true}}, before, true},
+		"no worker answers":               {[]*clusterRun{{isRunning: true, hangs: true}}, before, true},
 		"another run has started":         {[]*clusterRun{{isRunning: true, closesAt: 2}, {runID: "next", isRunning: true}}, before, true},
 		"terminated before":               {[]*clusterRun{{status: enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED}}, before, false},
 	} {
@@ -423,6 +461,15 @@ func TestEndSessionFindsActivity(t *testing.T) {
 	ended, err := endSession(t, terminated, endedAt(t, eventtest.Epoch.Add(-time.Hour)), eventtest.Epoch.Add(-time.Second))
 	require.NoError(t, err)
 	require.True(t, ended.IsActive)
+}
+
+// While it runs, the deletion that a person asks for would be rejected.
+func TestADeletionOfAnActiveContextEndsSoon(t *testing.T) {
+	c := &cluster{runs: []*clusterRun{{id: "context:demo", runID: "run", isRunning: true}}}
+	ended, err := endSession(t, c, endedAt(t, eventtest.Epoch), eventtest.Epoch)
+	require.NoError(t, err)
+	require.True(t, ended.IsActive)
+	require.Less(t, c.took, time.Second)
 }
 
 func detachFork(t *testing.T, c *cluster, logs *archive.Archive) error {

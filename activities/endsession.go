@@ -90,7 +90,11 @@ func (a *Activities) closeRun(ctx context.Context, run *workflowpb.WorkflowExecu
 	if err != nil && !errors.As(err, new(*serviceerror.NotFound)) { // it has closed
 		return run, err
 	}
-	for end := time.Now().Add(CloseTimeout); time.Now().Before(end); {
+	end := time.Now().Add(CloseTimeout)
+	if !inactiveSince.IsZero() && a.staysOpen(ctx, id, runID) {
+		return run, nil
+	}
+	for time.Now().Before(end) {
 		described, err := a.options.Temporal.DescribeWorkflowExecution(ctx, id, runID)
 		if err != nil {
 			return run, err
@@ -103,6 +107,16 @@ func (a *Activities) closeRun(ctx context.Context, run *workflowpb.WorkflowExecu
 		}
 	}
 	return run, nil
+}
+
+// staysOpen reports whether a run has decided not to end its session: it answers a query when it has processed the signals
+// before it. Without an answer, it is unknown.
+func (a *Activities) staysOpen(ctx context.Context, id, runID string) bool {
+	ctx, cancel := context.WithTimeout(ctx, CloseTimeout)
+	defer cancel()
+	var state wire.State
+	value, err := a.options.Temporal.QueryWorkflow(ctx, id, runID, wire.QueryState)
+	return err == nil && value.Get(&state) == nil && state.Status != wire.StatusClosed
 }
 
 // isActive reports whether a context is active, or another run of it has started. Run is the newest one before; nil: none.

@@ -29,7 +29,7 @@ func (m *measurement) sent(in AttemptInput, p prepared) {
 	case previous.Outcome == reducer.Lost && previous.Heartbeat != nil && previous.Heartbeat.Sent:
 		lost := previous.Heartbeat
 		m.Requests.Add(1, lost.ProviderID, lost.Model, string(event.AttemptLost))
-		m.use(lost.ProviderID, lost.Model, lost.Usage)
+		m.Use(lost.ProviderID, lost.Model, lost.Usage)
 	case previous.Outcome == reducer.Failed && previous.Fallback == in.Fallback:
 		m.Retries.Add(1, m.providerID, m.model)
 	}
@@ -51,16 +51,6 @@ func (m *measurement) streamed(cause error) {
 	var stop stopped
 	if errors.As(cause, &stop) {
 		m.Abort.Observe(time.Since(stop.at).Seconds())
-	}
-}
-
-func (m *measurement) use(providerID, model string, u event.Usage) {
-	m.Tokens.Add(float64(u.InputTokens), providerID, model, "input")
-	m.Tokens.Add(float64(u.CachedTokens), providerID, model, "cached")
-	m.Tokens.Add(float64(u.OutputTokens), providerID, model, "output")
-	m.Tokens.Add(float64(u.ReasoningTokens), providerID, model, "reasoning")
-	if u.CostMicros != nil {
-		m.Cost.Add(float64(*u.CostMicros)/1e6, providerID, model)
 	}
 }
 
@@ -98,7 +88,7 @@ func (m *measurement) ended(in AttemptInput, result AttemptResult) {
 	outcome := outcomeName(result.Outcome)
 	m.Requests.Add(1, m.providerID, m.model, outcome)
 	m.Duration.Observe(time.Since(m.sentAt).Seconds(), m.providerID, m.model, outcome)
-	m.use(m.providerID, m.model, result.Usage)
+	m.Use(m.providerID, m.model, result.Usage)
 	for _, quirk := range result.Usage.Quirks {
 		m.Quirks.Add(1, quirk)
 	}

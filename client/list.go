@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/eventlog"
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 )
 
@@ -78,21 +79,46 @@ func (c *Client) List(ctx context.Context, query string) iter.Seq2[Summary, erro
 	}
 }
 
-// LastActive returns when a context of a list was last active: the time of its newest event but for the start and the end of
-// sessions and details, at least StartedAt. It costs one call of Temporal.
-func (c *Client) LastActive(ctx context.Context, s Summary) (time.Time, error) {
+// Stored yields the names of the contexts in the blob store, or of those of the tenant of the client: also those that
+// Temporal does not list any more, because their newest run ended before the retention of the namespace. It reads the names
+// of all segments of their logs. Without a blob store, there are none. An error comes last.
+func (c *Client) Stored(ctx context.Context) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		logs := c.options.Archive
+		if logs == nil {
+			return
+		}
+		contexts := logs.Contexts(ctx)
+		if c.isBound {
+			contexts = logs.ContextsOf(ctx, c.tenant)
+		}
+		for stored, err := range contexts {
+			name, _ := c.nameOf(stored.ContextName)
+			if !yield(name, err) {
+				return
+			}
+		}
+	}
+}
+
+// Activity is when a context was last active, and whether lists hide it.
+type Activity = eventlog.Activity
+
+// Activity returns that of a context of a list: the time of its newest event but for the start and the end of sessions and
+// details, at least StartedAt. It costs one call of Temporal, and rarely a read of the log.
+func (c *Client) Activity(ctx context.Context, s Summary) (Activity, error) {
 	opened, err := c.Open(s.ContextName)
 	if err != nil {
-		return time.Time{}, err
+		return Activity{}, err
 	}
-	at, err := c.log.LastActive(ctx, opened.name)
+	a, err := c.log.Activity(ctx, opened.name)
 	if err != nil {
-		return time.Time{}, unreachable(ctx, err)
+		return Activity{}, unreachable(ctx, err)
 	}
-	if at.Before(s.StartedAt) {
-		at = s.StartedAt
+	if a.At.Before(s.StartedAt) {
+		a.At = s.StartedAt
 	}
-	return at, nil
+	return a, nil
 }
 
 // Summary returns that of a context, which is consistent, unlike List. The error is ErrNoContext if Temporal does not have

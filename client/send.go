@@ -106,21 +106,30 @@ func (c *Context) sendUpdate(ctx context.Context, input converter.RawValue) ([]s
 	err := c.starting(ctx, func(options sdkclient.StartWorkflowOptions) (err error) {
 		options.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING
 		handle, err = t.UpdateWithStartWorkflow(ctx, sdkclient.UpdateWithStartWorkflowOptions{
-			StartWorkflowOperation: t.NewWithStartWorkflowOperation(options, wire.WorkflowType),
-			UpdateOptions: sdkclient.UpdateWorkflowOptions{
-				// Random: the server answers a repeated id with the first result, such as a rejection.
-				UpdateID: rand.Text(), WorkflowID: options.ID, UpdateName: wire.UpdateAppend,
-				Args:         []any{input, wire.Sent{Expires: time.Now().Add(updateExpiry)}},
-				WaitForStage: sdkclient.WorkflowUpdateStageCompleted,
-			},
+			StartWorkflowOperation: t.NewWithStartWorkflowOperation(options, wire.WorkflowType), UpdateOptions: c.update(input),
 		})
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
+	return c.appended(ctx, handle)
+}
+
+func (c *Context) update(input converter.RawValue) sdkclient.UpdateWorkflowOptions {
+	return sdkclient.UpdateWorkflowOptions{
+		// Random: the server answers a repeated id with the first result, such as a rejection.
+		UpdateID: rand.Text(), WorkflowID: wire.WorkflowID(c.name), UpdateName: wire.UpdateAppend,
+		Args:         []any{input, wire.Sent{Expires: time.Now().Add(updateExpiry)}},
+		WaitForStage: sdkclient.WorkflowUpdateStageCompleted,
+	}
+}
+
+// appended waits for the result of an update.
+func (c *Context) appended(ctx context.Context, handle sdkclient.WorkflowUpdateHandle) ([]string, error) {
 	var appended wire.Appended
-	if err = handle.Get(ctx, &appended); err == nil {
+	err := handle.Get(ctx, &appended)
+	if err == nil {
 		c.client.storeChecks.expire(c.name)
 	}
 	var failure *temporal.ApplicationError

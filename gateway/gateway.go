@@ -37,6 +37,7 @@ type TenantClient[C Context] interface {
 	StoreUsage(ctx context.Context, names ...string) (client.StoreUsage, error)
 	Summary(ctx context.Context, name string) (client.Summary, error)
 	Events(ctx context.Context, name, from string) iter.Seq2[event.Event, error]
+	Stored(ctx context.Context) iter.Seq2[string, error]
 	Watch(ctx context.Context, changed func(contextName string)) error
 }
 

@@ -264,6 +264,10 @@ func (c fakeClient) Events(ctx context.Context, name, from string) iter.Seq2[eve
 	return newLogOf(name).Events(ctx, from)
 }
 
+func (fakeClient) Stored(context.Context) iter.Seq2[string, error] {
+	return func(func(string, error) bool) {}
+}
+
 func (fakeClient) Watch(context.Context, func(string)) error { return nil }
 
 func (c fakeClient) Live() bool { return !c.noDeltas }

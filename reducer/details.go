@@ -24,18 +24,29 @@ func (d Details) With(body event.Body) Details {
 				d.Labels = body.Labels
 			}
 		}
-		if body.Archived != nil {
-			d.Archived = *body.Archived
-		}
 		if d.Owner == "" {
 			d.Owner = body.Owner
 		}
-	case event.UserMessage:
-		d.Archived = false
 	case event.SessionStarted:
 		if body.ForkedFrom != "" {
-			d.Archived, d.Owner = false, ""
+			d.Owner = ""
 		}
 	}
+	if archived, ok := Archives(body); ok {
+		d.Archived = archived
+	}
 	return d
+}
+
+// Archives returns whether a context is archived after an event; not ok: as before it.
+func Archives(body event.Body) (archived, ok bool) {
+	switch body := body.(type) {
+	case event.SetDetails:
+		return body.Archived != nil && *body.Archived, body.Archived != nil
+	case event.UserMessage:
+		return false, true
+	case event.SessionStarted:
+		return false, body.ForkedFrom != ""
+	}
+	return false, false
 }

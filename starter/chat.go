@@ -112,7 +112,7 @@ const maxContexts = 20
 
 // contexts prints the first contexts of the list.
 func (o chatOptions) contexts(ctx context.Context, w io.Writer) error {
-	contexts, err := activeContexts(ctx, o.client, "")
+	contexts, err := activeContexts(ctx, o.client, "", false)
 	if err != nil {
 		return err
 	}

@@ -282,6 +282,7 @@ func TestList(t *testing.T) {
 	at := time.Date(2026, 1, 2, 15, 4, 5, 0, time.Local)
 	c := &fakeClient{list: []client.Summary{
 		{ContextName: "earlier", StartedAt: at.Add(-time.Second)},
+		{ContextName: "archived", StartedAt: at},
 		{ContextName: "demo", Status: wire.StatusIdle, Turns: 7, Model: "m", Title: "Plan of\x1b[31m the trip", StartedAt: at},
 	}}
 	got := starterWith(t, t.Context(), c, nil, "list", "--query", `ContextTurns > 1`)
@@ -289,6 +290,11 @@ func TestList(t *testing.T) {
 	require.Equal(t, `ContextTurns > 1`, c.query)
 	require.Regexp(t, `(?m)^demo +idle +7 +2026-01-02 16:04:05 +m +Plan of\S+ the trip$\nearlier `, got.out)
 	require.NotContains(t, got.out, "\x1b")
+	require.NotContains(t, got.out, "archived")
+
+	got = starterWith(t, t.Context(), c, nil, "list", "--archived", "--json")
+	require.Contains(t, got.out, `{"contextName":"archived",`)
+	require.Equal(t, 1, strings.Count(got.out, "\n"))
 
 	got = starterWith(t, t.Context(), c, nil, "list", "--json")
 	require.Contains(t, got.out, `{"contextName":"demo","status":"idle","turns":7,"model":"m",`)

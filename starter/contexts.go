@@ -21,7 +21,8 @@ type contextClient interface {
 	Tenant(tenant string) (contextClient, error)
 	Open(name string) (conversation, error)
 	List(ctx context.Context, query string) iter.Seq2[client.Summary, error]
-	LastActive(ctx context.Context, s client.Summary) (time.Time, error)
+	Stored(ctx context.Context) iter.Seq2[string, error]
+	Activity(ctx context.Context, s client.Summary) (client.Activity, error)
 	Summary(ctx context.Context, name string) (client.Summary, error)
 	Events(ctx context.Context, name, from string) iter.Seq2[event.Event, error]
 	Watch(ctx context.Context, changed func(contextName string)) error

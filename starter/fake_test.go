@@ -357,6 +357,7 @@ type fakeClient struct {
 	others  []*fakeContext
 	list    []client.Summary
 	listErr error
+	stored  []string // names in the blob store
 	query   string
 	// schedules are those that Schedules lists.
 	schedules []client.Schedule
@@ -412,9 +413,19 @@ func (c *fakeClient) Events(ctx context.Context, name, from string) iter.Seq2[ev
 	}
 }
 
-// LastActive is an hour after the start.
-func (c *fakeClient) LastActive(_ context.Context, s client.Summary) (time.Time, error) {
-	return s.StartedAt.Add(time.Hour), nil
+// Activity is an hour after the start. A context with the name archived is.
+func (c *fakeClient) Activity(_ context.Context, s client.Summary) (client.Activity, error) {
+	return client.Activity{At: s.StartedAt.Add(time.Hour), Archived: s.ContextName == "archived"}, nil
+}
+
+func (c *fakeClient) Stored(context.Context) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for _, name := range c.stored {
+			if !yield(name, nil) {
+				return
+			}
+		}
+	}
 }
 
 func (*fakeClient) Watch(context.Context, func(string)) error { return nil }

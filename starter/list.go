@@ -21,8 +21,9 @@ import (
 
 type listOptions struct {
 	*app
-	query string
-	json  bool
+	query    string
+	archived bool
+	json     bool
 }
 
 func newListCommand(a *app) *cobra.Command {
@@ -31,15 +32,17 @@ func newListCommand(a *app) *cobra.Command {
 		Use:   "list [flags]",
 		Short: "List the contexts by last activity",
 		Long: `List the contexts of the namespace that Temporal lists, by last activity: the
-newest first, also archived ones. The list is eventually consistent: changes appear
-after about a second.`,
+newest first, without archived ones. The list is eventually consistent: changes
+appear after about a second.`,
 		Example: `  starter list --query 'ContextStatus = "waiting"'
-  starter list --query 'ContextTurns > 10' --json`,
+  starter list --query 'ContextTurns > 10' --json
+  starter list --archived`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return runList(command.Context(), o) },
 	}
 	command.Flags().StringVar(&o.query, "query", "",
 		"Temporal list `FILTER`; it may use ContextStatus, ContextTurns, ContextModel, ContextTitle and ContextLabels (default: all contexts)")
+	command.Flags().BoolVar(&o.archived, "archived", false, "list the archived contexts instead of the others")
 	command.Flags().BoolVar(&o.json, "json", false, "print one JSON object per line")
 	return command
 }
@@ -47,6 +50,7 @@ after about a second.`,
 // activeContext is a context in the list.
 type activeContext struct {
 	client.Summary
+	Archived     bool      `json:"archived,omitempty"`
 	LastActiveAt time.Time `json:"lastActiveAt"`
 }
 
@@ -55,7 +59,7 @@ func runList(ctx context.Context, o listOptions) error {
 	if err != nil {
 		return err
 	}
-	contexts, err := activeContexts(ctx, c, o.query)
+	contexts, err := activeContexts(ctx, c, o.query, o.archived)
 	if err != nil {
 		return explainFilter("--query", o.query, err)
 	}
@@ -77,29 +81,30 @@ func runList(ctx context.Context, o listOptions) error {
 // listReaders is the number of contexts that are looked up at once.
 const listReaders = 16
 
-// activeContexts returns the contexts that match a filter, by last activity.
-func activeContexts(ctx context.Context, c contextClient, query string) (contexts []activeContext, err error) {
+// activeContexts returns the contexts that match a filter, by last activity: the archived ones, or the others.
+func activeContexts(ctx context.Context, c contextClient, query string, archived bool) (contexts []activeContext, err error) {
 	for s, err := range c.List(ctx, query) {
 		if err != nil {
 			return nil, err
 		}
-		contexts = append(contexts, activeContext{s, s.StartedAt})
+		contexts = append(contexts, activeContext{Summary: s, LastActiveAt: s.StartedAt})
 	}
 	group, reading := errgroup.WithContext(ctx)
 	group.SetLimit(listReaders)
 	for i := range contexts {
 		group.Go(func() error {
-			at, err := c.LastActive(reading, contexts[i].Summary)
+			activity, err := c.Activity(reading, contexts[i].Summary)
 			if errors.Is(err, client.ErrNoContext) {
 				return nil // it was deleted in the meantime
 			}
-			contexts[i].LastActiveAt = at
+			contexts[i].LastActiveAt, contexts[i].Archived = activity.At, activity.Archived
 			return err
 		})
 	}
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
+	contexts = slices.DeleteFunc(contexts, func(c activeContext) bool { return c.Archived != archived })
 	slices.SortFunc(contexts, func(a, b activeContext) int {
 		return cmp.Or(b.LastActiveAt.Compare(a.LastActiveAt), cmp.Compare(a.ContextName, b.ContextName))
 	})

@@ -35,7 +35,7 @@ func newSearchCommand(a *app) *cobra.Command {
 relevant ones first, then the newest. A message matches if it has all words. The last
 word may be the beginning of a longer one.
 
-The command reads the logs of all contexts that Temporal lists, or that of one. With
+The command reads the logs of all contexts, or that of one. With
 --index-dir, it keeps an index and reads only what is new. The index contains the
 messages: what is deleted leaves it when the command runs again.`,
 		Example: `  starter search canary
@@ -110,7 +110,8 @@ func runSearch(ctx context.Context, o searchOptions, text string) error {
 // listed is a source whose list was read before, so that its errors end the command.
 type listed struct {
 	contextClient
-	list []client.Summary
+	list  []client.Summary
+	isOne bool // context that was named, instead of all
 }
 
 func (s listed) List(context.Context, string) iter.Seq2[client.Summary, error] {
@@ -123,6 +124,13 @@ func (s listed) List(context.Context, string) iter.Seq2[client.Summary, error] {
 	}
 }
 
+func (s listed) Stored(ctx context.Context) iter.Seq2[string, error] {
+	if s.isOne {
+		return func(func(string, error) bool) {}
+	}
+	return s.contextClient.Stored(ctx)
+}
+
 // Watch is not needed: the command ends.
 func (listed) Watch(context.Context, func(string)) error { return nil }
 
@@ -130,7 +138,13 @@ func (o searchOptions) source(ctx context.Context, c contextClient) (listed, err
 	s := listed{contextClient: c}
 	if o.name != "" {
 		summary, err := c.Summary(ctx, o.name)
-		s.list = []client.Summary{summary}
+		if errors.Is(err, client.ErrNoContext) { // perhaps only the blob store has it
+			summary.ContextName = o.name
+			for _, err = range c.Events(ctx, o.name, "") {
+				break
+			}
+		}
+		s.list, s.isOne = []client.Summary{summary}, true
 		return s, err
 	}
 	for summary, err := range c.List(ctx, "") {

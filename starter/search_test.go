@@ -49,6 +49,11 @@ func TestSearch(t *testing.T) {
 	for _, args := range [][]string{{}, {"!"}, {"a", "--limit", "0"}, {"a", "--label", "x"}, {"a", "-n", "de mo"}, {"a", "-n", "demo", "--index-dir", "x"}} {
 		require.Equal(t, exit.Usage, run(args...).code, args)
 	}
+	c.list, c.stored = nil, []string{"demo"} // Temporal does not have it any more
+	require.Contains(t, run("canary").out, "demo:0001")
+	require.Contains(t, run("canary", "-n", "demo").out, "demo:0001")
+	require.Contains(t, run("canary", "-n", "none").errOut, "no such context")
+	c.list, c.stored = []client.Summary{{ContextName: "demo"}, {ContextName: "acme/other"}}, nil
 	second.Fail(errors.New("broken log"))
 	got = run("canary")
 	require.Equal(t, exit.Failure, got.code)

@@ -44,6 +44,7 @@ func (a *app) announce(at endpoints, dev *local, tools *tool.Set, log *zap.Logge
 	add("model", model)
 	add("approve", strings.Join(a.settings.Approve, ","))
 	add("hooks", strings.Join(at.hookNames(), ","))
+	add("titles", a.settings.Titles)
 	add("budgets", strings.Join(at.budgetNames(), ","))
 	add("retention", strings.Join(ruleNames(at.retention), "; "))
 	if dev != nil {

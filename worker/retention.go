@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"go.uber.org/zap"
@@ -59,10 +60,19 @@ func retentionChecks(rules []retention.Rule) []doctor.Check {
 		Name: "retention", Why: "the worker deletes contexts by these rules, of which the first that matches decides",
 		Run: func(context.Context) doctor.Result {
 			result := doctor.Result{Severity: doctor.OK, Measured: strings.Join(ruleNames(rules), "; ")}
+			var short []string
 			for i, r := range rules {
 				if r.After < retention.ShortRule {
-					result.Severity, result.Fix = doctor.Warning, fmt.Sprintf("set after of rule %d to a day or more, unless contexts are only needed for so short", i+1)
+					short = append(short, strconv.Itoa(i+1))
 				}
+			}
+			if len(short) > 0 {
+				noun := "rule"
+				if len(short) > 1 {
+					noun = "rules"
+				}
+				result.Severity, result.Fix = doctor.Warning, fmt.Sprintf("set after of %s %s to a day or more, unless contexts are only needed for so short",
+					noun, strings.Join(short, " and "))
 			}
 			return result
 		},

@@ -101,6 +101,9 @@ func (a *app) run(ctx context.Context) (err error) {
 		return err
 	}
 	at.mcp, at.hooks, at.retention, at.telemetry = servers, hooks, rules, exported
+	if err := a.checkTitles(at); err != nil {
+		return err
+	}
 	at.taskQueue = a.settings.TaskQueue
 	at.temporal.MetricsHandler = exported.TemporalMetrics()
 	running, err := a.startWorker(life, end, at, log)

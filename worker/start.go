@@ -72,7 +72,7 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at e
 		Models:        r.models,
 		Tools:         r.tools,
 		Approve:       approve,
-		Hooks:         at.hooks,
+		Hooks:         a.withTitles(at, r, log),
 		ContinueAfter: s.ContinueAfter,
 		DrainTimeout:  s.DrainTimeout,
 		Failover:      s.Failover,

@@ -95,6 +95,7 @@ type Worker struct {
 	Approve           []string
 	MCPFile           string
 	HooksFile         string
+	Titles            string
 	CachedContexts    int
 	Failover          time.Duration
 	IdleClose         time.Duration
@@ -137,6 +138,7 @@ func (w *Worker) Table(presets ...string) *Table {
 		"(default: only those that contexts name)")
 	t.StringVar(&w.MCPFile, "mcp", "", "JSON `FILE` with the MCP servers whose tools contexts may name, like examples/config/mcp.json (default: none)")
 	t.StringVar(&w.HooksFile, "hooks", "", "TOML `FILE` of webhooks that check requests and answers or receive events, like examples/config/hooks.toml (default: none)")
+	t.StringVar(&w.Titles, "titles", "", "give each new context a title after its first answer, by this model, `PROVIDER/MODEL` (default: none)")
 	t.IntVar(&w.CachedContexts, "cached-contexts", DefaultCachedContexts, "number of `CONTEXTS` in memory, at least 1; others are rebuilt from their history when they receive input")
 	t.DurationVar(&w.Failover, "failover", DefaultFailover, "time after which another worker repeats the work of a dead one, at least 1s; heartbeats are sent every third of it")
 	t.DurationVar(&w.IdleClose, "idle-close", DefaultIdleClose, "time without input after which a session ends; the next input starts another; 0: never")

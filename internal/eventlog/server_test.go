@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -163,6 +164,26 @@ type service struct {
 
 func (s service) GetWorkflowExecutionHistory(_ context.Context, request *workflowservice.GetWorkflowExecutionHistoryRequest, _ ...grpc.CallOption) (*workflowservice.GetWorkflowExecutionHistoryResponse, error) {
 	return s.server.page(request)
+}
+
+// GetWorkflowExecutionHistoryReverse returns pages whose tokens are the number of entries before them.
+func (s service) GetWorkflowExecutionHistoryReverse(_ context.Context, request *workflowservice.GetWorkflowExecutionHistoryReverseRequest, _ ...grpc.CallOption) (*workflowservice.GetWorkflowExecutionHistoryReverseResponse, error) {
+	r := s.server.find("")
+	if r == nil {
+		return nil, serviceerror.NewNotFound("no such workflow")
+	}
+	response := &workflowservice.GetWorkflowExecutionHistoryReverseResponse{History: &historypb.History{}}
+	end := len(r.history)
+	if token := string(request.GetNextPageToken()); token != "" {
+		end, _ = strconv.Atoi(token)
+	}
+	start := max(0, end-int(request.GetMaximumPageSize()))
+	response.History.Events = slices.Clone(r.history[start:end])
+	slices.Reverse(response.History.Events)
+	if start > 0 {
+		response.NextPageToken = []byte(strconv.Itoa(start))
+	}
+	return response, nil
 }
 
 // page returns pages and tokens like a Temporal server: the first page determines the end

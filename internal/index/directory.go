@@ -12,7 +12,7 @@ import (
 
 // format is the content of the file that marks the directory of an index. Change its number with the documents or with
 // [words]: indexes of other formats are built anew.
-const format = "chronicle index 1\n"
+const format = "chronicle index 2\n"
 
 const (
 	formatFile = "format"

@@ -15,6 +15,9 @@
 // and the events since the last one. If the newest event of the last read is not in the log, the log was reset or
 // replaced, and is read from its beginning.
 //
+// Temporal forgets a context some time after its last run. The index then keeps it, and finds others by a list of the blob
+// store, as long as their logs can be read.
+//
 // The messages that a fork shares are indexed as those of its origin; when the origin is deleted, as those of the fork.
 //
 // # Storage

@@ -18,6 +18,8 @@ import (
 // Source has the contexts of an index: a [client.Client], or that of a tenant.
 type Source interface {
 	List(ctx context.Context, query string) iter.Seq2[client.Summary, error]
+	// Stored yields the names in the blob store, also of contexts that Temporal does not have any more.
+	Stored(ctx context.Context) iter.Seq2[string, error]
 	Summary(ctx context.Context, name string) (client.Summary, error)
 	Events(ctx context.Context, name, from string) iter.Seq2[event.Event, error]
 	Watch(ctx context.Context, changed func(contextName string)) error
@@ -45,6 +47,11 @@ const (
 	minPass, maxPass = 5 * time.Second, 5 * time.Minute
 	sweep            = 25 // open contexts that a pass reads without a reason, because a notice may be lost
 
+	// A list of the blob store is followed by a pause.
+	storedInterval = time.Hour // at least
+	storedRatio    = 50
+	recheck        = 2 * time.Minute // after Temporal forgot a context: a deletion reaches the blob store up to a minute later
+
 	// A purge writes large parts of the index. It is followed by a pause.
 	purgeInterval = time.Minute // at least
 	purgeRatio    = 20
@@ -60,7 +67,8 @@ type Index struct {
 	list   list
 	queue  *queue
 	purges chan struct{}
-	ready  chan struct{} // closed when the list is complete
+	ready  chan struct{} // closed when the list has the contexts of Temporal
+	stored chan struct{} // closed when the queue has had those of the blob store
 	cancel context.CancelFunc
 	ended  sync.WaitGroup
 
@@ -79,7 +87,7 @@ func Open(source Source, o Options) (*Index, error) {
 	}
 	x := &Index{
 		source: source, log: o.Log, dir: dir, store: store, list: list{byName: map[string]*record{}}, queue: newQueue(),
-		purges: make(chan struct{}, 1), ready: make(chan struct{}),
+		purges: make(chan struct{}, 1), ready: make(chan struct{}), stored: make(chan struct{}),
 		unread: map[string]error{},
 	}
 	known, err := store.records()
@@ -104,6 +112,7 @@ func Open(source Source, o Options) (*Index, error) {
 		x.log.Warn("no notices: changes are found by reading the list of contexts", "error", err)
 	}
 	x.ended.Go(func() { x.reconcile(ctx) })
+	x.ended.Go(func() { x.reconcileStored(ctx) })
 	x.ended.Go(func() { x.purge(ctx) })
 	for range readers {
 		x.ended.Go(func() { x.read(ctx) })
@@ -124,7 +133,7 @@ func (x *Index) Close() {
 }
 
 // List returns a page of the list of contexts, by last activity, and whether there are more after it. After Open, it
-// waits until the list is complete.
+// waits until the list has all contexts of Temporal. Those that only the blob store has follow when they were read.
 func (x *Index) List(ctx context.Context, f Filter) (page []Context, more bool, err error) {
 	if err := x.awaitList(ctx); err != nil {
 		return nil, false, err
@@ -178,8 +187,10 @@ func (x *Index) Pending() int { return x.queue.pending() }
 
 // CatchUp waits until all logs were read, and returns the errors of those that were not, by context.
 func (x *Index) CatchUp(ctx context.Context) (unread map[string]error, err error) {
-	if err := x.awaitList(ctx); err != nil {
-		return nil, err
+	select {
+	case <-x.stored:
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 	if err := x.queue.awaitEmpty(ctx); err != nil {
 		return nil, err
@@ -240,7 +251,7 @@ func (x *Index) compare(ctx context.Context) error {
 	var open []*record
 	for _, r := range x.list.all() {
 		switch {
-		case !listed[r.ContextName]:
+		case !listed[r.ContextName] && !r.isForgotten:
 			changed = append(changed, r.ContextName) // it is gone, or not listed yet
 		case r.ClosedAt.IsZero():
 			open = append(open, r)
@@ -256,6 +267,42 @@ func (x *Index) compare(ctx context.Context) error {
 	slices.SortStableFunc(open, func(a, b *record) int { return a.readAt.Compare(b.readAt) })
 	for _, r := range open[:min(len(open), sweep)] {
 		x.queue.add(r.ContextName)
+	}
+	return nil
+}
+
+// reconcileStored compares the list of contexts with the blob store, from time to time.
+func (x *Index) reconcileStored(ctx context.Context) {
+	if x.awaitList(ctx) != nil {
+		return
+	}
+	for isFirst := true; ctx.Err() == nil; isFirst = false {
+		began := time.Now()
+		if err := x.compareStored(ctx); err != nil && ctx.Err() == nil {
+			x.log.Warn("the blob store was not listed: contexts that Temporal does not have any more may be missing", "error", err)
+		}
+		if isFirst {
+			close(x.stored)
+		}
+		pause.For(ctx, max(storedInterval, storedRatio*time.Since(began)))
+	}
+}
+
+// compareStored queues contexts that the blob store has and the list has not, or the reverse.
+func (x *Index) compareStored(ctx context.Context) error {
+	stored := map[string]bool{}
+	for name, err := range x.source.Stored(ctx) {
+		if err != nil {
+			return err
+		}
+		if stored[name] = true; x.list.get(name) == nil {
+			x.queue.add(name)
+		}
+	}
+	for _, r := range x.list.all() {
+		if r.isForgotten && !stored[r.ContextName] {
+			x.queue.add(r.ContextName)
+		}
 	}
 	return nil
 }
@@ -316,13 +363,17 @@ func (x *Index) note(name string, err error) {
 // update reads what is new in a context.
 func (x *Index) update(ctx context.Context, name string) error {
 	s, err := x.source.Summary(ctx, name)
-	if errors.Is(err, client.ErrNoContext) {
-		return x.remove(name)
-	}
-	if err != nil {
+	isForgotten := errors.Is(err, client.ErrNoContext)
+	if err != nil && !isForgotten {
 		return err
 	}
 	known := x.list.get(name)
+	if isForgotten {
+		if s.ContextName = name; known != nil {
+			s = known.Summary
+		}
+		s.Status = statusClosed
+	}
 	if known == nil {
 		known = newRecord(s)
 	}
@@ -335,11 +386,26 @@ func (x *Index) update(ctx context.Context, name string) error {
 		}
 		err = u.all(ctx)
 	}
+	if isForgotten && errors.Is(err, client.ErrNoContext) {
+		return x.remove(name)
+	}
+	if isForgotten {
+		u.record.isForgotten = true
+		if err == nil {
+			u.record.summarize()
+		}
+		if !known.isForgotten && !known.readAt.IsZero() { // perhaps a deletion runs
+			x.queue.addAfter(recheck, name, nil)
+		}
+	}
 	if flushErr := u.flush(); err == nil {
 		err = flushErr
 	}
 	if known.Through == 0 || known.CreatedAt != u.record.CreatedAt {
-		x.checkForks(name)
+		x.checkForks()
+	}
+	if x.isMisplaced(u.record) { // its origin was read in the meantime
+		x.queue.add(name)
 	}
 	return err
 }
@@ -353,7 +419,7 @@ func (x *Index) remove(name string) error {
 	}
 	x.list.remove(name)
 	x.needPurge()
-	x.checkForks(name)
+	x.checkForks()
 	return nil
 }
 
@@ -364,10 +430,15 @@ func (x *Index) covers(f fork) bool {
 	return origin != nil && !origin.CreatedAt.After(f.At)
 }
 
-// checkForks reads forks of a context again that omit its messages and must not, or the reverse.
-func (x *Index) checkForks(origin string) {
+// isMisplaced reports whether a fork omits messages that the index does not have otherwise, or the reverse.
+func (x *Index) isMisplaced(r *record) bool {
+	return slices.ContainsFunc(r.Forks, func(f fork) bool { return f.Omitted != x.covers(f) })
+}
+
+// checkForks reads forks again that are misplaced since an origin came or went.
+func (x *Index) checkForks() {
 	for _, r := range x.list.all() {
-		if slices.ContainsFunc(r.Forks, func(f fork) bool { return f.Origin == origin && f.Omitted != x.covers(f) }) {
+		if x.isMisplaced(r) {
 			x.queue.add(r.ContextName)
 		}
 	}

@@ -161,6 +161,74 @@ func TestMessagesBeforeAForkAreFoundInItsOrigin(t *testing.T) {
 	x.Close()
 }
 
+func TestContextsThatOnlyTheBlobStoreHasAreFound(t *testing.T) {
+	s := newSource()
+	s.record("demo", event.SessionStarted{}, user("canary"), event.LLMRequestStarted{RequestID: "demo:r0001", Model: "m"},
+		event.LLMRequestCompleted{RequestID: "demo:r0001"}, event.SetDetails{Title: new("A bird")}, event.SessionEnded{})
+	s.fork("branch", "demo", 2, user("sparrow"))
+	s.change(func() { s.expired["demo"], s.expired["branch"] = true, true })
+	x := open(t, s, "")
+	defer x.Close()
+	unread, err := x.CatchUp(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, unread)
+	require.Equal(t, []string{"demo:0002"}, idsOf(search(t, x, "canary")))
+	found := list(t, x, index.Filter{Status: "closed"})
+	require.Equal(t, []string{"branch", "demo"}, namesOf(found))
+	require.Equal(t, "demo", found[0].Root)
+	demo := s.logs["demo"].events
+	require.Equal(t, client.Summary{
+		ContextName: "demo", Status: "closed", Turns: 1, Model: "m", Title: "A bird", StartedAt: demo[0].Timestamp, ClosedAt: demo[5].Timestamp,
+	}, found[1].Summary)
+}
+
+func TestAContextStaysWhenTemporalForgetsItUntilItIsDeleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource()
+		for _, name := range []string{"demo", "lost"} {
+			s.record(name, event.SessionStarted{}, user("canary "+name))
+			s.change(func() {
+				s.logs[name].summary.Turns, s.logs[name].summary.Status, s.logs[name].summary.ClosedAt = 7, "closed", s.now
+			})
+		}
+		x := open(t, s, "")
+		defer x.Close()
+		time.Sleep(time.Minute) // bubble time, as everywhere in this test
+		s.change(func() { s.expired["demo"], s.expired["lost"] = true, true })
+		before := s.asked["demo"]
+		time.Sleep(30 * time.Minute)
+		require.Len(t, search(t, x, "canary"), 2)
+		require.Equal(t, 7, list(t, x, index.Filter{})[0].Turns)
+		require.LessOrEqual(t, s.asked["demo"]-before, 2, "it is not looked for in each pass")
+
+		s.change(func() { delete(s.logs, "demo") })
+		s.notify("demo")
+		time.Sleep(10 * time.Second)
+		require.Equal(t, []string{"lost"}, namesOf(list(t, x, index.Filter{})))
+		s.change(func() { delete(s.logs, "lost") }) // the notice is lost
+		time.Sleep(time.Hour)
+		require.Empty(t, list(t, x, index.Filter{}))
+		require.Empty(t, search(t, x, "canary"))
+	})
+}
+
+// A deletion removes the histories before the log.
+func TestADeletedContextLeavesWithoutANotice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource()
+		s.record("demo", event.SessionStarted{}, user("canary"))
+		x := open(t, s, "")
+		defer x.Close()
+		time.Sleep(time.Minute) // bubble time, as everywhere in this test
+		s.change(func() { s.expired["demo"] = true })
+		time.Sleep(time.Minute)
+		require.Len(t, search(t, x, "canary"), 1)
+		s.change(func() { delete(s.logs, "demo") })
+		time.Sleep(2 * time.Minute)
+		require.Empty(t, search(t, x, "canary"))
+	})
+}
+
 func filesWith(t *testing.T, dir, text string) (found []string) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {

@@ -32,10 +32,21 @@ type record struct {
 	Through   int             `json:"through,omitempty"`
 	ThroughAt time.Time       `json:"throughAt,omitzero"`
 	Details   reducer.Details `json:"details,omitzero"` // as of this event
+	Session   session         `json:"session,omitzero"` // as of this event
 	Forks     []fork          `json:"forks,omitempty"`  // events of the log at which it was forked from another context
+
+	// isForgotten: only the blob store has the context.
+	isForgotten bool
 
 	folded string    // name and title, in lower case
 	readAt time.Time // when the log was read; zero: not by this process
+}
+
+// session is what a summary has of a log.
+type session struct {
+	StartedAt time.Time `json:"startedAt,omitzero"`
+	Turns     int       `json:"turns,omitempty"`
+	Model     string    `json:"model,omitempty"`
 }
 
 // fork is the start of a fork. The messages before it are those of the origin, and are indexed there.
@@ -57,6 +68,7 @@ func newRecord(s client.Summary) *record {
 // with returns a copy with a newer summary.
 func (r *record) with(s client.Summary) *record {
 	next := *r
+	next.isForgotten = false
 	next.Summary, next.Forks = s, slices.Clone(r.Forks)
 	return &next
 }
@@ -65,6 +77,21 @@ func (r *record) with(s client.Summary) *record {
 func (r *record) show() {
 	if r.Through > 0 {
 		r.Title, r.Labels, r.Owner, r.Archived = r.Details.Title, r.Details.Labels, r.Details.Owner, r.Details.Archived
+	}
+}
+
+const statusClosed client.Status = "closed"
+
+// summarize sets the summary that Temporal does not have any more from the log. What Temporal said stays.
+func (r *record) summarize() {
+	if r.StartedAt.IsZero() {
+		r.StartedAt, r.Turns, r.Model = r.Session.StartedAt, r.Session.Turns, r.Session.Model
+		if len(r.Forks) > 0 {
+			r.Root = r.Forks[0].Origin
+		}
+	}
+	if r.ClosedAt.IsZero() {
+		r.ClosedAt = r.ThroughAt
 	}
 }
 
@@ -87,6 +114,7 @@ func (r *record) fold(e event.Event) (m message, isMessage bool) {
 	m = message{counter: r.Through, at: e.Timestamp}
 	switch body := e.Body.(type) {
 	case event.SessionStarted:
+		r.Session.StartedAt = e.Timestamp
 		if body.ForkedFrom != "" {
 			r.CreatedAt, r.LastActiveAt = e.Timestamp, e.Timestamp
 		}
@@ -95,8 +123,13 @@ func (r *record) fold(e event.Event) (m message, isMessage bool) {
 		if r.Preview == "" {
 			r.Preview = preview.Of(body.Content)
 		}
+	case event.LLMRequestStarted:
+		r.Session.Model = body.Model
 	case event.AssistantMessage:
 		m.role, m.text = "assistant", body.Content
+	}
+	if e.Tag().EndsRequest() {
+		r.Session.Turns++
 	}
 	if e.Tag().IsActivity() {
 		r.LastActiveAt = e.Timestamp

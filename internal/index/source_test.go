@@ -3,6 +3,7 @@ package index_test
 import (
 	"context"
 	"iter"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -20,11 +21,13 @@ type source struct {
 	mu       sync.Mutex
 	logs     map[string]*fakeLog
 	hidden   map[string]bool // contexts that the list does not have yet
+	expired  map[string]bool // contexts that only the blob store has
 	watchers []func(string)
 	isDeaf   bool  // notices are lost
 	err      error // of all calls
 	now      time.Time
 	reads    map[string]int // of whole logs
+	asked    map[string]int // for summaries
 }
 
 type fakeLog struct {
@@ -33,7 +36,7 @@ type fakeLog struct {
 }
 
 func newSource() *source {
-	return &source{logs: map[string]*fakeLog{}, hidden: map[string]bool{}, reads: map[string]int{}, now: time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)}
+	return &source{logs: map[string]*fakeLog{}, hidden: map[string]bool{}, expired: map[string]bool{}, reads: map[string]int{}, asked: map[string]int{}, now: time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)}
 }
 
 // record appends events to a log, which it creates if necessary, and sends a notice.
@@ -89,7 +92,7 @@ func (s *source) List(ctx context.Context, _ string) iter.Seq2[client.Summary, e
 		s.mu.Lock()
 		var list []client.Summary
 		for name, l := range s.logs {
-			if !s.hidden[name] {
+			if !s.hidden[name] && !s.expired[name] {
 				list = append(list, l.summary)
 			}
 		}
@@ -106,13 +109,30 @@ func (s *source) List(ctx context.Context, _ string) iter.Seq2[client.Summary, e
 	}
 }
 
+func (s *source) Stored(context.Context) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		s.mu.Lock()
+		names, err := slices.Collect(maps.Keys(s.logs)), s.err
+		s.mu.Unlock()
+		for _, name := range names {
+			if err == nil && !yield(name, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield("", err)
+		}
+	}
+}
+
 func (s *source) Summary(_ context.Context, name string) (client.Summary, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.asked[name]++
 	switch l := s.logs[name]; {
 	case s.err != nil:
 		return client.Summary{}, s.err
-	case l == nil:
+	case l == nil || s.expired[name]:
 		return client.Summary{}, client.ErrNoContext
 	default:
 		return l.summary, nil

@@ -26,7 +26,7 @@ var errOtherLog = errors.New("the log is another one")
 
 // tail reads the events after the newest one that is known, which must be the same in the log.
 func (u *update) tail(ctx context.Context) error {
-	if u.record.Through == 0 || slices.ContainsFunc(u.record.Forks, func(f fork) bool { return f.Omitted != u.index.covers(f) }) {
+	if u.record.Through == 0 || u.index.isMisplaced(u.record) {
 		return errOtherLog
 	}
 	from := ""
@@ -70,7 +70,7 @@ func (u *update) all(ctx context.Context) error {
 }
 
 func (u *update) add(e event.Event) error {
-	if started, ok := e.Body.(event.SessionStarted); ok && started.ForkedFrom != "" {
+	if started, ok := e.Body.(event.SessionStarted); ok && event.Counter(started.ForkedFrom) > 0 {
 		tenant, _ := event.CutTenant(u.record.ContextName)
 		origin := started.ForkedFrom[:strings.LastIndexByte(started.ForkedFrom, ':')]
 		if err := u.fork(fork{Origin: event.JoinTenant(tenant, origin), At: e.Timestamp}); err != nil {

@@ -1,5 +1,7 @@
 package metrics
 
+import "github.com/seed-9ed7edd4/chronicle/event"
+
 // Metrics are the instruments of a process.
 type Metrics struct {
 	definitions []Definition
@@ -24,6 +26,17 @@ type Metrics struct {
 
 	Streams      Gauge
 	HTTPRequests Counter
+}
+
+// Use adds the usage of an attempt.
+func (m *Metrics) Use(providerID, model string, u event.Usage) {
+	m.Tokens.Add(float64(u.InputTokens), providerID, model, "input")
+	m.Tokens.Add(float64(u.CachedTokens), providerID, model, "cached")
+	m.Tokens.Add(float64(u.OutputTokens), providerID, model, "output")
+	m.Tokens.Add(float64(u.ReasoningTokens), providerID, model, "reasoning")
+	if u.CostMicros != nil {
+		m.Cost.Add(float64(*u.CostMicros)/1e6, providerID, model)
+	}
 }
 
 // Seconds are the bounds of histograms of durations.

@@ -56,6 +56,8 @@ var bans = []struct {
 		"activities and thereby workflows depend on it"},
 	{"./hook/webhook", []string{"*"}, []string{"std", "./event", "./reducer", "./hook", "./internal/retryafter", "./internal/secretref", "./internal/tomlfile", "./internal/tracing", "github.com/BurntSushi/toml", "github.com/standard-webhooks/*"},
 		"webhooks know neither models nor Temporal"},
+	{"./hook/title", []string{"./*", "go.temporal.io/*"}, []string{"./event", "./reducer", "./hook", "./client", "./llm", "./internal/metrics"},
+		"a hook of a program reaches contexts and models through their packages"},
 	{"./tool", []string{"./workflows", "./client", "./worker*", "./llm*", "./internal/stream", "./internal/backend"}, nil,
 		"tools are functions: the worker calls them, and they know neither models nor clients"},
 	{"./tool/builtin", []string{"./workflows", "./client", "./worker*", "./llm*", "./internal/stream", "./internal/backend"}, nil,

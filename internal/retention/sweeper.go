@@ -35,6 +35,8 @@ type Sweeper struct {
 	// seen are contexts that need no look until rereadAfter: rules keep them for their labels or archive mark, or a deletion
 	// was started. It may have kept the context, because it waits.
 	seen map[string]seen
+	// failed are contexts whose failure was logged. Each round tries them again.
+	failed map[string]bool
 }
 
 type seen struct{ storedAt, at time.Time }
@@ -44,7 +46,7 @@ const (
 	maxDeletions = 100
 	// interval is the time between two rounds, unless a rule is shorter; fullInterval follows a round with maxDeletions.
 	interval, fullInterval = time.Hour, time.Minute
-	rereadAfter            = 24 * time.Hour
+	rereadAfter            = 24 * time.Hour // at least interval, if a rule is shorter
 )
 
 // Run applies the rules until ctx ends, first after a random part of a minute.
@@ -72,7 +74,7 @@ func (s *Sweeper) shortest(isFor func(Rule) bool) (shortest time.Duration) {
 // round applies the rules once, and returns the number of deletions that it started.
 func (s *Sweeper) round(ctx context.Context) (started int) {
 	now := time.Now()
-	reread := min(rereadAfter, s.shortest(isAny))
+	reread := min(rereadAfter, max(interval, s.shortest(isAny)))
 	next := map[string]seen{}
 	for stored, err := range s.Contexts.Stored(ctx) {
 		if err != nil {
@@ -91,10 +93,13 @@ func (s *Sweeper) round(ctx context.Context) (started int) {
 		if err == nil && (rule != nil || isKept) {
 			next[stored.ContextName] = seen{stored.At, now}
 		}
+		if err == nil {
+			delete(s.failed, stored.ContextName)
+		}
 		switch {
 		case errors.Is(err, client.ErrDeleting), errors.Is(err, client.ErrNoContext): // another worker was faster
 		case err != nil:
-			s.warn(ctx, "retention: cannot delete a context", err, "context", stored.ContextName)
+			s.warnOnce(ctx, stored.ContextName, err)
 		case rule != nil:
 			started++
 		}
@@ -144,6 +149,16 @@ func (s *Sweeper) start(ctx context.Context, contextName string, rule Rule, now 
 		s.Log.Info("retention: deleting a context", "context", contextName, "rule", rule.String())
 	}
 	return err
+}
+
+func (s *Sweeper) warnOnce(ctx context.Context, contextName string, err error) {
+	if !s.failed[contextName] {
+		s.warn(ctx, "retention: cannot delete a context, and tries again in each round", err, "context", contextName)
+	}
+	if s.failed == nil {
+		s.failed = map[string]bool{}
+	}
+	s.failed[contextName] = true
 }
 
 func (s *Sweeper) warn(ctx context.Context, message string, err error, fields ...any) {

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -195,6 +196,13 @@ func TestAContextThatStaysIsReadOnceADay(t *testing.T) {
 	require.Equal(t, []string{"kept", "waits", "kept", "waits"}, c.detailed)
 }
 
+// The deletion of a context that waits keeps it, and writes to its history.
+func TestAShortRuleTriesAContextThatWaitsHourly(t *testing.T) {
+	c := &contexts{stored: []stored{{name: "waits", age: 91 * day}}}
+	sweep(t, c, []retention.Rule{{After: 2 * time.Second, Forks: client.KeepForks}}, 150*time.Minute)
+	require.Len(t, c.deleted, 3)
+}
+
 func TestFailuresAreLoggedAndTheNextRoundRepeats(t *testing.T) {
 	c := &contexts{stored: []stored{
 		{name: "broken", age: 91 * day, err: errors.New("no route")},
@@ -203,9 +211,10 @@ func TestFailuresAreLoggedAndTheNextRoundRepeats(t *testing.T) {
 	}}
 	logged := sweep(t, c, []retention.Rule{old}, 90*time.Minute)
 	require.Equal(t, []string{"fine keep"}, c.deleted)
-	require.Contains(t, logged, `level=WARN msg="retention: cannot delete a context" context=broken error="no route"`)
+	require.Contains(t, logged, `level=WARN msg="retention: cannot delete a context, and tries again in each round" context=broken error="no route"`)
 	require.NotContains(t, logged, "context=running")
 	require.Equal(t, []string{"broken", "running", "fine", "broken", "running"}, c.read)
+	require.Equal(t, 1, strings.Count(logged, "context=broken"), "one warning for each context")
 
 	c = &contexts{err: errors.New("the store is unavailable")}
 	require.Contains(t, sweep(t, c, []retention.Rule{old}, time.Minute), `msg="retention: cannot list the contexts" error="the store is unavailable"`)

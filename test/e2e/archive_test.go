@@ -22,6 +22,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/archive"
 	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/blobs/blobstest"
+	"github.com/seed-9ed7edd4/chronicle/internal/index"
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
@@ -72,6 +73,19 @@ func TestAContextSurvivesTheDeletionOfItsRuns(t *testing.T) {
 	before = w.log(c)
 	w.deleteRuns(c, current)
 	require.Equal(t, before, w.log(c))
+	x, err := index.Open(w.client, index.Options{})
+	require.NoError(t, err)
+	defer x.Close()
+	w.eventually(func() bool {
+		hits, _, err := x.Search(w.ctx, index.Query{Text: `"And now"`, ContextName: c.Name(), Limit: 10})
+		require.NoError(t, err)
+		return len(hits) == 2 // the question and its echo
+	})
+	found, _, err := x.List(w.ctx, index.Filter{Part: c.Name(), Limit: 1})
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	require.Equal(t, client.Status("closed"), found[0].Status)
+	require.Equal(t, len(w.users(c)), found[0].Turns)
 	said := w.say(c, "Goodbye")
 	require.Equal(t, event.TagLLMRequestCompleted, said[len(said)-1].Tag())
 	require.Equal(t, before, w.log(c)[:len(before)])

@@ -31,7 +31,7 @@ func (a *Archive) Contexts(ctx context.Context) iter.Seq2[Stored, error] {
 			}
 		}
 		for _, tenant := range names {
-			for stored, err := range a.contextsOf(ctx, tenant) {
+			for stored, err := range a.ContextsOf(ctx, tenant) {
 				if !yield(stored, err) || err != nil {
 					return
 				}
@@ -40,7 +40,8 @@ func (a *Archive) Contexts(ctx context.Context) iter.Seq2[Stored, error] {
 	}
 }
 
-func (a *Archive) contextsOf(ctx context.Context, tenant string) iter.Seq2[Stored, error] {
+// ContextsOf is [Archive.Contexts] for a tenant; "": those without one.
+func (a *Archive) ContextsOf(ctx context.Context, tenant string) iter.Seq2[Stored, error] {
 	return func(yield func(Stored, error) bool) {
 		prefix := kindOf(logs, tenant)
 		var last Stored

@@ -1,0 +1,3 @@
+package title
+
+var Clean = clean
