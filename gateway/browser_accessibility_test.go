@@ -20,6 +20,8 @@ func TestThePageIsAccessible(t *testing.T) {
 	s.add("chat-1", time.Hour, append(agentConversation(), waiting()...)...)
 	s.add("chat-2", time.Minute, event.UserMessage{Content: "Is the parser slow?"}, event.LLMRequestFailed{RequestID: "chat-2:r0001", Error: "unavailable", Retryable: true},
 		event.InputRejected{Reason: "busy", Input: `{"_tag":"UserMessageEvent","content":"And now?"}`})
+	s.add("chat-3", time.Second, codeAndFormulas()...)
+	s.logs["chat-3"].record(event.SetDetails{Labels: map[string]string{"team": "ops"}})
 	tab := s.show(t, "#chat-1")
 	tab.Do(string(axe))
 	looks := map[string]browsertest.Look{
@@ -30,6 +32,11 @@ func TestThePageIsAccessible(t *testing.T) {
 		{"a conversation with a call that waits", ``, `document.querySelector(".call-form") && document.querySelector("#list a")`},
 		{"the menu", `document.querySelector("#menu").showPopover()`, `true`},
 		{"an error", `document.querySelector("#menu").hidePopover(); location.hash = "#chat-2"`, `document.querySelector("[data-key=retry]") && document.querySelector("[data-key=resend]")`},
+		{"code and formulas", `location.hash = "#chat-3"`, `document.querySelector("[class^=token]") && document.querySelector("math") && !label.hidden`},
+		{"a file to send", `
+			const files = new DataTransfer();
+			files.items.add(new File(["x"], "a.pdf", { type: "application/pdf" }));
+			dispatchEvent(new DragEvent("drop", { dataTransfer: files, cancelable: true }))`, `document.querySelector("#files .thumbnail")`},
 		{"the settings", `document.querySelector("#usage-and-settings").click()`, `document.querySelector("#settings fieldset")`},
 		{"the details", `settings.close(); document.querySelector("#rename").click()`, `details.open`},
 		{"the keys", `details.close(); keys.showModal()`, `keys.open`},

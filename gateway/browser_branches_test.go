@@ -25,7 +25,8 @@ type branching struct {
 	mu     sync.Mutex
 	logs   map[string]*log
 	forks  []client.Branch
-	isGone bool // demo is deleted
+	isGone bool        // demo is deleted
+	keys   chan string // of the forks
 }
 
 func (b *branching) Tenant(string) (*branching, error) { return b, nil }
@@ -93,6 +94,7 @@ func (b *branching) add(name string, shared ...event.Event) *log {
 }
 
 func (b *branching) fork(l *log, o client.BranchOptions) (client.Branched, error) {
+	b.keys <- o.Key
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(o.Events) > 0 && o.Events[0].Body.(event.SetProviderConfig).Model == "none" {
@@ -138,7 +140,7 @@ func (b *branching) branches(name string) client.Branches {
 }
 
 func TestAConversationIsBranchedByKeyboard(t *testing.T) {
-	b := &branching{logs: map[string]*log{}}
+	b := &branching{logs: map[string]*log{}, keys: make(chan string, 16)}
 	b.add("release-notes").record(event.UserMessage{Content: "Hi"})
 	demo := b.add("demo")
 	demo.record(event.SessionStarted{}, event.UserMessage{Content: "Name a <b>river</b>."}, event.AssistantMessage{Content: "The Rhine."},
@@ -181,11 +183,17 @@ func TestAConversationIsBranchedByKeyboard(t *testing.T) {
 	tab.Await(`document.querySelector(".branch-form .problem").innerText === "Enter a provider and a model."`)
 	tab.Type(`.branch-form [data-key="provider"]`, "openai\r")
 	tab.Await(`document.querySelector(".branch-form .problem").innerText === "Temporal is unreachable"`)
+	edited, failed := <-b.keys, <-b.keys
+	require.NotEqual(t, edited, failed)
+	tab.Press("\r")
+	require.Equal(t, failed, <-b.keys, "a repeated request must not fork twice")
+	tab.Await(`document.querySelector(".branch-form .problem").innerText === "Temporal is unreachable"`)
 	tab.Type(`.branch-form [data-key="model"]`, "")
 	tab.Do(`document.activeElement.select()`)
 	tab.Press("gpt-4o\r")
 	tab.Await(hash("demo-3") + ` && [...document.querySelectorAll(".assistant-message")].at(-1)?.innerText.includes("Another answer.")`)
 	tab.Await(`[...document.querySelectorAll(".assistant-message .switch")].at(-1)?.textContent === "‹2/2›"`)
+	require.NotEqual(t, failed, <-b.keys)
 	events, _, _ := b.logs["demo-3"].Snapshot()
 	require.Contains(t, bodiesOf(events), event.Body(event.SetProviderConfig{ProviderID: "openai", Model: "gpt-4o"}))
 

@@ -21,7 +21,8 @@ func TestLayout(t *testing.T) {
 		event.LLMRequestStarted{RequestID: "demo:r0004", ProviderID: "p", Model: "a-provider/a-model-with-a-long-name", ThroughEventID: eventID(16), Attempt: 1},
 		event.LLMRequestCompleted{RequestID: "demo:r0004", DurationMs: 12_345, Usage: event.Usage{
 			InputTokens: 123_456, CachedTokens: 100_000, OutputTokens: 12_345, ReasoningTokens: 10_000, CostMicros: new(int64(123_456)),
-		}})...))
+		}},
+		event.AssistantMessage{Content: codeAndFormulas()[1].(event.AssistantMessage).Content})...))
 	tab.Await(`document.querySelectorAll("#list a").length === 4`)
 	tab.Run("notices are centered", func(t *testing.T) {
 		for _, width := range []int64{1200, 390} {
@@ -72,6 +73,7 @@ func TestLayout(t *testing.T) {
 	tab.Run("text has enough contrast in both themes", func(t *testing.T) {
 		// The ratio is that of WCAG 2.2, success criterion 1.4.3, level AA.
 		tab.Do(`document.querySelectorAll("details").forEach((details) => { details.open = true; })`)
+		tab.Await(`document.querySelectorAll(".prose :is(.token-keyword, .token-string, .token-number, .token-comment, .token-title, .token-attr)").length > 9`)
 		for _, dark := range []bool{false, true} {
 			tab.As(browsertest.Look{Width: 1200, Height: 3000, Dark: dark})
 			var low []string

@@ -149,6 +149,18 @@ func TestConversationsAreFoundTitledAndArchived(t *testing.T) {
 		tab.Await(names + `.startsWith("Backups,") && document.querySelector("#list .details").textContent === "idle · chat-2 · gpt-4o-mini · team=ops"`)
 		require.Equal(t, "Why did the nightly backup fail?", tab.Text("#list .preview")[0])
 	})
+	tab.Run("a label selects contexts and messages", func(t *testing.T) {
+		tab.Await(`[...label.options].map((o) => o.text).join() === "All labels,team=ops"`)
+		tab.Type("#label", "team")
+		tab.Await(names + ` === "Backups"`)
+		tab.Type("#search", "river")
+		tab.Await(`document.querySelector("#list-note").innerText === "No matching contexts."`)
+		tab.Type("#search", kb.Escape+"more")
+		tab.Await(`performance.getEntriesByType("resource").some((e) => e.name.endsWith("/search?q=more&limit=20&label=team%3Dops"))`)
+		tab.Type("#search", kb.Escape)
+		tab.Type("#label", "All")
+		tab.Await(names + ` === "Backups,Name a river.,Find the needle"`)
+	})
 	tab.Run("a context is archived and back", func(t *testing.T) {
 		tab.Click("#menu-button")
 		tab.Click("#archive")

@@ -14,6 +14,19 @@ import (
 
 var screenshots = flag.Bool("screenshots", false, "write docs/images/page-*.png")
 
+// codeAndFormulas is a conversation with code in two languages and with formulas.
+func codeAndFormulas() []event.Body {
+	return []event.Body{
+		event.UserMessage{Content: "How do I estimate π with random points?"},
+		event.AssistantMessage{Content: "Draw points in the unit square. The share inside the quarter circle tends to its area:\n\n" +
+			"$$\n\\frac{\\pi}{4} = \\int_0^1 \\sqrt{1-x^2}\\,dx \\approx \\frac{1}{n}\\sum_{i=1}^{n} \\mathbf{1}\\{x_i^2 + y_i^2 \\le 1\\}\n$$\n\n" +
+			"The standard error is \\(4\\sqrt{p(1-p)/n}\\) with \\(p = \\pi/4\\): a hundred times the points give one more digit.\n\n" +
+			"```go\n// estimate returns an estimate of π from n points.\nfunc estimate(n int, r *rand.Rand) float64 {\n\tinside := 0\n\tfor range n {\n" +
+			"\t\tx, y := r.Float64(), r.Float64()\n\t\tif x*x+y*y <= 1 {\n\t\t\tinside++\n\t\t}\n\t}\n\treturn 4 * float64(inside) / float64(n)\n}\n```\n\n" +
+			"The parameters are in a file:\n\n```yaml\npoints: 1000000\nseed: 7 # of the generator\noutput: { format: \"json\", digits: 4 }\n```"},
+	}
+}
+
 // screenshot writes docs/images/page-NAME.png.
 func screenshot(tab *browsertest.Tab, name string) {
 	tab.Screenshot(filepath.Join("..", "docs", "images", "page-"+name+".png"))
@@ -72,11 +85,7 @@ func TestScreenshots(t *testing.T) {
 	require.Len(t, tab.Text(".thinking:not([open])"), 2)
 	tab.Await(`document.querySelectorAll("#list a").length === 4`)
 	tab.Do(`document.activeElement.blur()`)
-	for name, look := range map[string]browsertest.Look{
-		"light": {Width: 1200, Height: 1020},
-		"dark":  {Width: 1200, Height: 1020, Dark: true},
-		"phone": {Width: 390, Height: 844},
-	} {
+	shoot := func(tab *browsertest.Tab, name string, look browsertest.Look) {
 		tab.As(look)
 		tab.Do(`
 			const scroller = document.querySelector("#scroller");
@@ -86,4 +95,18 @@ func TestScreenshots(t *testing.T) {
 			}`)
 		screenshot(tab, name)
 	}
+	shoot(tab, "light", browsertest.Look{Width: 1200, Height: 1020})
+	shoot(tab, "dark", browsertest.Look{Width: 1200, Height: 1020, Dark: true})
+	shoot(tab, "phone", browsertest.Look{Width: 390, Height: 844})
+
+	l = newLog(codeAndFormulas()...)
+	tab = show(t, l)
+	tab.Await(`document.querySelectorAll("math").length === 3 && document.querySelectorAll(".code-block:has([class^=token])").length === 2 && document.querySelectorAll("#list a").length === 4`)
+	tab.Do(`document.activeElement.blur()`)
+	shoot(tab, "code", browsertest.Look{Width: 1200, Height: 1000})
+	l.record(event.SystemPrompt{Content: "Answer briefly."}, event.BudgetSet{Tokens: new(int64(50_000))})
+	tab.Do(`document.querySelector("#usage-and-settings").click()`)
+	tab.Await(`document.querySelectorAll("#settings fieldset").length === 6`)
+	tab.Do(`document.activeElement.blur()`)
+	shoot(tab, "settings", browsertest.Look{Width: 1200, Height: 1100})
 }

@@ -161,7 +161,18 @@ func TestFiles(t *testing.T) {
 			const files = (name, type) => { const t = new DataTransfer(); t.items.add(new File([name], name, { type })); return t };
 			document.body.dispatchEvent(new DragEvent("drop", { dataTransfer: files("dropped.txt", "text/plain"), bubbles: true, cancelable: true }));
 			document.querySelector("#text").dispatchEvent(new ClipboardEvent("paste", { clipboardData: files("pasted.png", "image/png"), bubbles: true, cancelable: true }))`)
-		tab.Await(`document.querySelectorAll("#files li").length === 3 && document.querySelector("#files img")`)
+		tab.Await(`document.querySelectorAll("#files li").length === 3 && !document.querySelector("#files").innerText.includes("reading")`)
+		tab.Await(`document.querySelector("#files li:last-child .thumbnail").textContent === "PNG"`) // it is no picture
+		require.Equal(t, []string{"FILE", "TXT", "PNG"}, tab.Text("#files .thumbnail"))
+		tab.Attach("#picker", fileOf(t, "pixel.gif", []byte(pixel)), fileOf(t, "a.pdf", []byte("%PDF-1.7")))
+		tab.Await(`document.querySelector("#files img")?.naturalWidth === 1 && document.querySelectorAll("#files li").length === 5`)
+		require.Equal(t, []string{"PDF\na.pdf\n8 B\n×"}, tab.Text("#files li:last-child"))
+		for range 2 { // the last ones, with the keyboard
+			tab.Type("#text", "")
+			tab.PressWith(kb.ModifierShift, kb.Tab+kb.Tab)
+			tab.Press(kb.Enter)
+		}
+		tab.Await(`document.querySelectorAll("#files li").length === 3 && document.activeElement.id === "text"`)
 		tab.Type("#text", "\r")
 		tab.Await(`document.querySelectorAll(".user-message").length === 2`)
 		require.Equal(t, []string{"Makefile · text/plain · 9 B", "dropped.txt · text/plain · 11 B", "pasted.png · image/png · 10 B"}, tab.Text(".attachments li"))
@@ -185,6 +196,14 @@ func TestFiles(t *testing.T) {
 		require.Equal(t, []string{"slow.txt · text/plain · 4 B", "fast.txt · text/plain · 4 B"}, tab.Text(".attachments li")[3:])
 		events, _, _ := l.Snapshot()
 		require.Equal(t, []byte("slow"), events[len(events)-3].Body.(event.FileAttachment).Source.Data)
+	})
+	tab.Run("need no text", func(t *testing.T) {
+		tab.Attach("#picker", fileOf(t, "alone.txt", []byte("alone")))
+		tab.Await(`!document.querySelector("#send").disabled`)
+		tab.Click("#send")
+		tab.Await(`document.querySelectorAll(".user-message").length === 4 && document.querySelector("#send").disabled`)
+		require.Equal(t, []string{"alone.txt · text/plain · 5 B"}, tab.Text(".attachments li")[5:])
+		require.Equal(t, event.Body(event.UserMessage{}), last(l))
 	})
 	tab.Run("that are read late join the draft for which they were chosen", func(t *testing.T) {
 		tab.Attach("#picker", fileOf(t, "slow.txt", []byte("slow")))
@@ -303,6 +322,8 @@ func TestThePageWorksWithTheKeyboard(t *testing.T) {
 	tab.PressWith(kb.ModifierShift, kb.Enter)
 	tab.Press("two/2")
 	tab.Await(`document.querySelector("#text").value === "one\ntwo/2"`)
+	tab.PressWith(kb.ModifierCtrl, "k")
+	tab.Await(`document.activeElement.id === "search"`)
 	tab.Do(`document.querySelector("#scroller").focus()`)
 	tab.Press("/")
 	tab.Await(`document.activeElement.id === "search"`)

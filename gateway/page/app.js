@@ -5,6 +5,7 @@
 //	search.js        searches it and messages
 //	transcript.js    follows a transcript: a document and its patches
 //	conversation.js  renders it; entry.js and markdown.js create the elements
+//	highlight.js     colors code, with the worker highlighter.js; math.js shows formulas; scripts.js loads both
 //	actions.js       copies, retries and sends messages again
 //	branches.js      edits messages, regenerates answers, and switches between alternatives; compare.js compares them
 //	callform.js      the forms on the cards of calls that wait: approvals.js, questions.js
@@ -13,7 +14,7 @@
 //	details.js, settings.js, export.js, deletion.js    the menu of the context
 //	dom.js           creates elements; visible.js shows hidden characters
 //	signin.js        signing in and out, and roles
-//	request.js, sse.js, backoff.js, money.js, storage.js, copy.js, form.js, theme.js    utilities
+//	request.js, sse.js, backoff.js, money.js, time.js, storage.js, copy.js, form.js, theme.js    utilities
 //	lib/             third-party libraries
 
 import { Actions } from "./actions.js";
@@ -301,8 +302,11 @@ addEventListener("keydown", (event) => {
   if (document.querySelector("dialog[open], :popover-open")) return;
   if (event.key === "Escape" && !$("stop").hidden && event.target !== $("search") && may("write")) stop();
   const isTyping = event.target.closest?.("input, textarea, select");
-  const command = { "/": () => $("search").focus(), n: begin, "?": () => $("keys").showModal() }[event.key];
-  if (!command || isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
+  const hasControl = event.ctrlKey || event.metaKey;
+  if (event.altKey || (isTyping && !hasControl)) return;
+  const search = () => $("search").focus();
+  const command = (hasControl ? { k: search } : { "/": search, n: begin, "?": () => $("keys").showModal() })[event.key];
+  if (!command) return;
   event.preventDefault();
   command();
 });

@@ -1,7 +1,8 @@
 // The form that approves or denies a tool call.
 
 import { callForm } from "./callform.js";
-import { h, message } from "./dom.js";
+import { h } from "./dom.js";
+import { time } from "./time.js";
 import { visible } from "./visible.js";
 
 export function approvalForm({ tool_call_id: id, tool_name: tool, approval }) {
@@ -28,7 +29,7 @@ export function approvalForm({ tool_call_id: id, tool_name: tool, approval }) {
     };
     const views = {
       "": () => [
-        h("p", { class: "until" }, state(["Waits for approval", until(approval.expires_at)])),
+        h("p", { class: "until" }, state(["Waits for approval", time(approval.expires_at, " until ")])),
         problem(),
         h("div", { class: "buttons" },
           button("approve", "Approve", null, "submit"),
@@ -51,12 +52,4 @@ export function approvalForm({ tool_call_id: id, tool_name: tool, approval }) {
     };
     return { views, submits };
   });
-}
-
-// until returns when an approval expires, with the day unless it is today.
-function until(expiresAt) {
-  if (!expiresAt) return null;
-  const at = new Date(expiresAt);
-  const day = at.toDateString() === new Date().toDateString() ? {} : { day: "numeric", month: "short" };
-  return h("time", { datetime: expiresAt, title: at.toLocaleString() }, message(` until ${at.toLocaleString([], { ...day, hour: "2-digit", minute: "2-digit" })}`));
 }

@@ -3,7 +3,7 @@
 
 import { Backoff } from "./backoff.js";
 import { $, h } from "./dom.js";
-import { Problem, request } from "./request.js";
+import { Problem, newKey, request } from "./request.js";
 import { may } from "./signin.js";
 import { visible } from "./visible.js";
 
@@ -16,7 +16,7 @@ export class Branches {
   #places = new Map(); // choices, by the event of the first message after them
   #known; // the related contexts in the list when the choices were loaded
   #isAvailable = true; // the gateway has a blob store
-  #drafts = new Map(); // { text, provider, model, current, error, isSending } of open forms, by event
+  #drafts = new Map(); // { text, provider, model, current, error, isSending, body, key } of open forms, by event
   #target; // { name, after, key }: the control to reveal when a context is shown; undefined: none
   #loading; // the AbortController of retries
   #options;
@@ -207,13 +207,15 @@ export class Branches {
   }
 
   // #fork creates a branch and shows it, unless the user has left this context in the meantime.
-  async #fork(draft, body, created) {
+  async #fork(draft, options, created) {
     const name = this.#name;
+    const body = JSON.stringify(options);
+    if (draft.body !== body) Object.assign(draft, { body, key: newKey() }); // the key belongs to the body
     Object.assign(draft, { error: "", isSending: true });
     this.#options.redraw();
     try {
       const response = await request(`contexts/${encodeURIComponent(name)}/fork`, {
-        method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
+        method: "POST", headers: { "Content-Type": "application/json", "Idempotency-Key": `"${draft.key}"` }, body,
       });
       const { contextName } = await response.json();
       created?.(contextName);

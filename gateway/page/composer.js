@@ -6,7 +6,7 @@ import { load, store } from "./storage.js";
 import { Limits } from "./limits.js";
 
 export class Composer {
-  #files = []; // { name, size, event, error, image }; event and error are unset while the file is read
+  #files = []; // { name, size, event, error, thumbnail }; event, error and thumbnail are unset while the file is read
   #totalBytes = 0; // of files that were read
   #drafts = new Map(); // by context
   #name;
@@ -116,7 +116,7 @@ export class Composer {
       if (event) this.#totalBytes += size;
       const error = item.error ?? (this.#isOverTotal && `too large in total: at most ${bytes(this.#maxTotalBytes)} per message`);
       return h("li", { class: error && "rejected" },
-        event?.mediaType.startsWith("image/") && (item.image ??= h("img", { src: `data:${event.mediaType};base64,${event.source.data}`, alt: "" })),
+        event ? (item.thumbnail ??= thumbnailOf(item)) : thumbnailOf(item),
         h("span", { class: "name", dir: "auto" }, name),
         h("span", { class: "state" }, error || (event ? bytes(size) : "reading…")),
         h("button", { type: "button", class: "quiet", "aria-label": `Remove ${name}`, onclick: () => this.#remove(item) }, "×"));
@@ -136,12 +136,21 @@ export class Composer {
   }
 
   get #isReady() {
-    return $("text").value.trim() !== "" && this.#files.every((item) => item.event) && !this.#isOverTotal;
+    return ($("text").value.trim() !== "" || this.#files.length > 0) && this.#files.every((item) => item.event) && !this.#isOverTotal;
   }
 
   get #isOverTotal() {
     return this.#totalBytes > this.#maxTotalBytes;
   }
+}
+
+// thumbnailOf returns the picture of an image, or the extension of another file.
+function thumbnailOf(item) {
+  const { name, event } = item;
+  const extension = h("span", { class: "thumbnail", "aria-hidden": "true" }, /\.([^.]{1,4})$/.exec(name)?.[1].toUpperCase() ?? "FILE");
+  if (!event?.mediaType.startsWith("image/")) return extension;
+  const src = `data:${event.mediaType};base64,${event.source.data}`;
+  return h("img", { class: "thumbnail", src, alt: "", onerror: ({ target }) => target.replaceWith((item.thumbnail = extension)) });
 }
 
 const draftKey = (name) => `draft:${name}`;

@@ -2,6 +2,7 @@
 
 import { request } from "./request.js";
 import { $, h } from "./dom.js";
+import { when } from "./time.js";
 import { visible } from "./visible.js";
 
 const REFRESH_MS = 2000;
@@ -35,6 +36,10 @@ export class Contexts {
     this.#changed = changed;
     this.#connected = connected;
     $("search").addEventListener("input", () => this.#restart());
+    $("label").addEventListener("change", () => {
+      this.#restart();
+      $("search").dispatchEvent(new Event("input")); // the search of messages has the same filter
+    });
     $("archived").addEventListener("click", () => {
       $("archived").ariaPressed = String(!this.#isArchive);
       this.#restart();
@@ -143,7 +148,7 @@ export class Contexts {
     if (document.hidden) return;
     const number = ++this.#requests;
     try {
-      const query = new URLSearchParams({ q: $("search").value.trim(), limit: PAGE, ...(this.#isArchive ? { archived: true } : {}) });
+      const query = new URLSearchParams({ q: $("search").value.trim(), limit: PAGE, ...labelFilter(), ...(this.#isArchive ? { archived: true } : {}) });
       const page = await this.#read(`contexts?${query}`);
       if (number === this.#requests) {
         this.#connected(true);
@@ -221,6 +226,7 @@ export class Contexts {
     }));
     this.#mark();
     for (const name of this.#items.keys()) this.#describe(name);
+    this.#offerLabels();
     const isFound = this.#listed.length > 0;
     const query = $("search").value.trim();
     showNote(isFound ? "" : query ? "No matching contexts." : this.#isArchive ? "Nothing is archived." : "No contexts yet.");
@@ -230,6 +236,17 @@ export class Contexts {
       : isFound ? "" : `Enter creates “${query}”`;
     this.#changed();
     this.#loadOlder();
+  }
+
+  // #offerLabels offers the labels of all contexts that were listed.
+  #offerLabels() {
+    const labels = new Set([...this.#summaries.values()].flatMap(({ labels }) => labelsOf(labels)));
+    const [all, ...offered] = $("label").options;
+    if (labels.size === offered.length && offered.every(({ value }) => labels.has(value))) return;
+    const { value } = $("label");
+    $("label").replaceChildren(all, ...[...labels.add(value)].filter(Boolean).sort().map((label) => h("option", { value: label }, label)));
+    $("label").value = value;
+    $("label").hidden = labels.size === 1;
   }
 
   // first returns the address of the context that has the text of the search as its name, or of the first in the list.
@@ -258,7 +275,7 @@ export class Contexts {
       ".preview": summary.title ? summary.preview : "",
       ".details": [
         status, title !== name && name, summary.model, branches && `${branches} branch${branches === 1 ? "" : "es"}`,
-        ...Object.entries(summary.labels ?? {}).map((label) => label.join("=")),
+        ...labelsOf(summary.labels),
       ].filter(Boolean).join(" · "),
     };
     for (const [part, text = ""] of Object.entries(texts)) {
@@ -276,6 +293,11 @@ export class Contexts {
   }
 }
 
+const labelsOf = (labels = {}) => Object.entries(labels).map((label) => label.join("="));
+
+// labelFilter returns the parameter of the label that the user chose.
+export const labelFilter = () => ($("label").value ? { label: $("label").value } : {});
+
 function row(name) {
   return h("li", null, h("a", { href: `#${name}` },
     h("span", { class: "name", dir: "auto" }), h("time"), h("span", { class: "preview", dir: "auto" }), h("span", { class: "details", dir: "ltr" })));
@@ -285,16 +307,6 @@ function row(name) {
 function isOlder(a, b) {
   const [atA, atB] = [a, b].map(({ lastActiveAt }) => Date.parse(lastActiveAt));
   return atA < atB || (atA === atB && a.contextName > b.contextName);
-}
-
-// when returns the time of today, the day of this year, or else the month.
-export function when(timestamp) {
-  if (!timestamp) return "";
-  const at = new Date(timestamp);
-  const now = new Date();
-  if (at.toDateString() === now.toDateString()) return at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
-  const isThisYear = at.getFullYear() === now.getFullYear();
-  return at.toLocaleDateString([], isThisYear ? { day: "numeric", month: "short" } : { month: "short", year: "numeric" });
 }
 
 function showNote(text) {

@@ -3,8 +3,11 @@
 
 import { build } from "./entry.js";
 
-// WINDOW is the number of entries shown at first and added by scrolling up.
-const WINDOW = 100;
+const WINDOW = 100; // entries are shown at first
+
+// A frame adds OLDER entries while fewer than AHEAD screens of entries are above the visible ones.
+const OLDER = 4;
+const AHEAD = 6;
 
 // Within NEAR pixels, the view counts as being at the end.
 const NEAR = 48;
@@ -105,7 +108,7 @@ export class Conversation {
   #elementOf(index) {
     if (index < this.#first) {
       this.#atEnd = false; // at the end, old entries are dropped
-      this.#addOlder(this.#first - index);
+      this.#addOlder(Math.max(WINDOW, this.#first - index));
     }
     if (this.#frameRequested) this.#render();
     return this.#slots[index - this.#first].element;
@@ -187,12 +190,12 @@ export class Conversation {
     else if (scrollTop < this.#top) this.#atEnd = false;
     this.#top = scrollTop;
     this.#toNewest.hidden = this.#atEnd;
-    if (scrollTop < clientHeight && this.#first > 0 && !this.#atEnd) this.#addOlder();
+    if (scrollTop < AHEAD * clientHeight && this.#first > 0 && !this.#atEnd) this.#addOlder(OLDER);
   }
 
   // addOlder adds entries above without moving the visible ones.
-  #addOlder(least = 0) {
-    const count = Math.min(Math.max(WINDOW, least), this.#first);
+  #addOlder(most) {
+    const count = Math.min(most, this.#first);
     const anchor = this.#slots[0]?.element;
     const before = anchor?.getBoundingClientRect().top;
     this.#first -= count;

@@ -7,6 +7,7 @@ import { h, message } from "./dom.js";
 import { render, StreamingMarkdown } from "./markdown.js";
 import { dollars } from "./money.js";
 import { asked, questionForm } from "./questions.js";
+import { time } from "./time.js";
 import { visible } from "./visible.js";
 
 // build returns { element, streaming } for an item of a transcript. streaming is the
@@ -33,7 +34,7 @@ const views = {
       h("div", { class: "bubble" },
         entry.content && folded(h("div", { class: "plain", dir: "auto" }, message(entry.content)), entry.content),
         entry.attachments?.length && h("ul", { class: "attachments" }, entry.attachments.map(attachment))),
-      time(entry, "You"),
+      time(entry.timestamp, h("span", { class: "visually-hidden" }, "You, ")),
     ],
   }),
 
@@ -54,19 +55,19 @@ const views = {
     }
     if (["hook", "compacted", "rejected"].includes(subtype) && !rejectedMessage(entry) && entry.content.includes("\n")) {
       const [did, ...changes] = entry.content.split("\n");
-      return { class: level === "warning" && "warning", children: [h("details", null, h("summary", { dir: "auto" }, did), h("div", { class: "plain", dir: "auto" }, message(changes.join("\n")))), time(entry)] };
+      return { class: level === "warning" && "warning", children: [h("details", null, h("summary", { dir: "auto" }, did), h("div", { class: "plain", dir: "auto" }, message(changes.join("\n")))), time(entry.timestamp)] };
     }
     const line = output(entry.metadata?.line); // malformed input of an agent
     const rejected = rejectedMessage(entry);
     if (rejected) {
       return {
         class: "rejected-message",
-        children: [h("p", { dir: "auto" }, entry.content.split("\n", 1)[0]), h("div", { class: "bubble plain", dir: "auto" }, message(rejected.content)), time(entry)],
+        children: [h("p", { dir: "auto" }, entry.content.split("\n", 1)[0]), h("div", { class: "bubble plain", dir: "auto" }, message(rejected.content)), time(entry.timestamp)],
       };
     }
     return {
       class: level === "warning" && "warning",
-      children: [line ? h("details", null, h("summary", { dir: "auto" }, entry.content), line) : h("p", { dir: "auto" }, entry.content), time(entry)],
+      children: [line ? h("details", null, h("summary", { dir: "auto" }, entry.content), line) : h("p", { dir: "auto" }, entry.content), time(entry.timestamp)],
     };
   },
 
@@ -74,7 +75,7 @@ const views = {
     const { kind, retryable } = entry.entry_type;
     const advice = adviceByKind[kind] ?? (retryable && "Try again later: the same request may succeed.");
     return {
-      children: [h("div", null, h("p", { class: "plain", dir: "auto" }, entry.content), advice && h("p", { class: "advice" }, advice)), time(entry)],
+      children: [h("div", null, h("p", { class: "plain", dir: "auto" }, entry.content), advice && h("p", { class: "advice" }, advice)), time(entry.timestamp)],
     };
   },
 
@@ -286,14 +287,4 @@ const joinDots = (...parts) => parts.filter(Boolean).flatMap((part, i) => (i > 0
 export function bytes(n) {
   if (n < 1024) return `${n} B`;
   return n < 1 << 20 ? `${(n / 1024).toFixed(0)} KiB` : `${(n / (1 << 20)).toFixed(1)} MiB`;
-}
-
-// time includes the day unless it is today.
-function time({ timestamp }, who) {
-  if (!timestamp) return null;
-  const at = new Date(timestamp);
-  const isToday = at.toDateString() === new Date().toDateString();
-  const day = isToday ? {} : { day: "numeric", month: "short" };
-  const text = at.toLocaleString([], { ...day, hour: "2-digit", minute: "2-digit" });
-  return h("time", { datetime: timestamp, title: at.toLocaleString() }, who && h("span", { class: "visually-hidden" }, `${who}, `), message(text));
 }

@@ -5,19 +5,23 @@ import { Marked } from "./lib/marked/marked.esm.js";
 import DOMPurify from "./lib/dompurify/purify.es.mjs";
 import { copyButton } from "./copy.js";
 import { h } from "./dom.js";
+import { highlight, languageOf } from "./highlight.js";
+import { formulas, hasFormulas, typeset } from "./math.js";
 
 const entities = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
 const escape = (text) => text.replace(/[&<>"']/g, (c) => entities[c]);
 const isAllowed = (href) => /^(?:https?:\/\/|mailto:)/i.test(href);
 
-const markdown = new Marked({
+const options = {
   breaks: true,
   renderer: {
     html: ({ text, block }) => (block ? `<p class="raw">${escape(text.trimEnd())}</p>` : escape(text)),
     link: ({ href, raw }) => (isAllowed(href) ? false : escape(raw)), // false: the default rendering
     image: ({ href, text, raw }) => (isAllowed(href) ? `<a href="${escape(href)}">${escape(text || href)}</a>` : escape(raw)),
   },
-});
+};
+const markdown = new Marked(options);
+const markdownWithFormulas = new Marked(options, { extensions: formulas(escape) });
 
 // Defense in depth: the renderer produces nothing else.
 const allowed = {
@@ -32,36 +36,42 @@ const allowed = {
   RETURN_DOM_FRAGMENT: true,
 };
 
-// render returns a DocumentFragment.
-export function render(text) {
-  const fragment = DOMPurify.sanitize(markdown.parse(text), allowed);
+// render returns a DocumentFragment. Incomplete text has no colored code and no formulas.
+export function render(text, { isIncomplete = false } = {}) {
+  const fragment = DOMPurify.sanitize((hasFormulas(text) ? markdownWithFormulas : markdown).parse(text), allowed);
   for (const link of fragment.querySelectorAll("a")) {
     link.target = "_blank";
     link.rel = "noopener noreferrer";
   }
   for (const table of fragment.querySelectorAll("table")) {
-    const wrapper = h("div", { class: "wide" });
+    const wrapper = h("div", { class: "wide", tabindex: 0 }); // it scrolls
     table.replaceWith(wrapper);
     wrapper.append(table);
   }
   for (const block of fragment.children) if (block.localName !== "pre") block.dir = "auto"; // of its first word
   for (const pre of fragment.querySelectorAll("pre")) {
-    const wrapper = codeBlock();
+    const wrapper = codeBlock(languageOf(pre.querySelector("code")));
     pre.replaceWith(wrapper);
+    pre.tabIndex = 0;
     wrapper.append(pre);
   }
+  if (isIncomplete) return fragment;
+  for (const code of fragment.querySelectorAll("pre > code")) highlight(code);
+  for (const code of fragment.querySelectorAll("code.math")) typeset(code);
   return fragment;
 }
 
-function codeBlock(...children) {
-  const block = h("div", { class: "code-block" }, copyButton("Copy code", () => block.querySelector("code").textContent), children);
+// codeBlock returns a block with its language, if it is known, and without its code.
+function codeBlock(language) {
+  const copy = copyButton("Copy code", () => block.querySelector("code").textContent);
+  const block = h("div", { class: "code-block" }, h("div", { class: "bar", "data-language": language }, copy));
   return block;
 }
 
 // A streaming block is split at LIMIT characters, which bounds the cost of a delta.
 const LIMIT = 4096;
 
-const fenceOf = (line) => /^ {0,3}(`{3,}|~{3,})/.exec(line)?.[1];
+const fenceOf = (line) => /^ {0,3}(`{3,}|~{3,})\s*(\S*)/.exec(line) ?? [];
 
 // StreamingMarkdown renders Markdown while it streams. A delta renders the last block again or
 // appends to a code block, so its cost is independent of the length of the text. Blocks end at
@@ -101,20 +111,24 @@ export class StreamingMarkdown {
       this.#partial = "";
       this.#endBlock();
     }
-    this.#blockElement.replaceChildren(render(this.#block + this.#partial));
+    this.#blockElement.replaceChildren(render(this.#block + this.#partial, { isIncomplete: true }));
   }
 
   #line(line) {
-    const fence = fenceOf(line);
+    const [, fence, language] = fenceOf(line);
     if (this.#fence) {
-      if (fence?.startsWith(this.#fence)) this.#fence = undefined;
-      else this.#lastLine.before(line + "\n");
+      if (!fence?.startsWith(this.#fence)) this.#lastLine.before(line + "\n");
       this.#lastLine.data = "";
+      if (!fence?.startsWith(this.#fence)) return;
+      this.#fence = undefined;
+      highlight(this.#lastLine.parentElement);
     } else if (fence) {
       this.#endBlock();
       this.#fence = fence;
       this.#lastLine = document.createTextNode("");
-      this.#blockElement.before(codeBlock(h("pre", null, h("code", null, this.#lastLine))));
+      const block = codeBlock(language);
+      block.append(h("pre", { tabindex: 0 }, h("code", { class: language && `language-${language}` }, this.#lastLine)));
+      this.#blockElement.before(block);
     } else if (line.trim() === "" || this.#block.length > LIMIT) {
       this.#block += line + "\n";
       this.#endBlock();

@@ -74,10 +74,10 @@ export class Outbox {
     const messages = this.#messages.filter((m) => m.name === this.#name);
     $("outbox").replaceChildren(...messages.map((message) =>
       h("li", { class: message.rejected ? "rejected" : message.error ? "retrying" : "" },
-        h("span", { class: "text", dir: "auto" }, textOf(message.events.at(-1).content ?? "Retry")),
+        h("span", { class: "text", dir: "auto" }, textOf(message.events.at(-1).content || message.events[0].fileName || "Retry")),
         h("span", { class: "state" }, message.rejected ? message.error : message.error ? `${message.error}; retrying` : "sending"),
         message.rejected && h("button", { type: "button", class: "quiet", onclick: () => this.#sendAgain(message) }, "Send again"),
-        message.rejected && h("button", { type: "button", class: "quiet", onclick: () => this.#editAgain(message) }, message.events.at(-1).content ? "Edit" : "Remove"))));
+        message.rejected && h("button", { type: "button", class: "quiet", onclick: () => this.#editAgain(message) }, isMessage(message) ? "Edit" : "Remove"))));
   }
 
   // The key of a rejected message would have the same answer.
@@ -88,6 +88,8 @@ export class Outbox {
 
   #editAgain(message) {
     this.#remove(message);
-    if (message.events.at(-1).content) this.#edit(message.events);
+    if (isMessage(message)) this.#edit(message.events);
   }
 }
+
+const isMessage = ({ events }) => events.at(-1)._tag === "UserMessageEvent";

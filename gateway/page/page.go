@@ -32,8 +32,8 @@ import (
 //go:embed index.html *.js style.css icon.svg lib/*/*
 var files embed.FS
 
-// policy is the Content-Security-Policy. Only DOMPurify may turn strings into HTML
-// (https://w3c.github.io/trusted-types/).
+// policy is the Content-Security-Policy. Only DOMPurify may turn strings into HTML, and only scripts.js
+// into addresses of scripts (https://w3c.github.io/trusted-types/).
 var policy = strings.Join([]string{
 	"default-src 'none'",
 	"script-src 'self'",
@@ -45,7 +45,7 @@ var policy = strings.Join([]string{
 	"base-uri 'none'",
 	"form-action 'none'",
 	"require-trusted-types-for 'script'",
-	"trusted-types dompurify",
+	"trusted-types dompurify scripts",
 }, "; ")
 
 // The types of package mime depend on the system.

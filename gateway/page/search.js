@@ -1,8 +1,9 @@
 // Searches names, titles and messages. The list of contexts shows the names and titles it finds.
 
-import { headline, validName, when } from "./contexts.js";
+import { headline, labelFilter, validName } from "./contexts.js";
 import { $, h, message } from "./dom.js";
 import { request } from "./request.js";
+import { when } from "./time.js";
 
 const DELAY_MS = 150;
 const SHORTEST = 2; // characters
@@ -47,7 +48,7 @@ export class Search {
     this.#searches++;
     $("hits").replaceChildren();
     $("found").hidden = true;
-    if (text.length >= SHORTEST) await this.#load(`search?${new URLSearchParams({ q: text, limit: PAGE })}`);
+    if (text.length >= SHORTEST) await this.#load(`search?${new URLSearchParams({ q: text, limit: PAGE, ...labelFilter() })}`);
   }
 
   async #load(path) {
