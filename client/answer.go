@@ -14,7 +14,7 @@ import (
 func (c *Context) Answer(ctx context.Context, events ...event.Event) (string, error) {
 	text, err := answerOf(c.Ask(ctx, events...))
 	if err != nil {
-		return "", fmt.Errorf("ask context %s: %w", c.name, err)
+		return "", fmt.Errorf("ask context %s: %w", c.Name(), err)
 	}
 	return text, nil
 }

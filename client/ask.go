@@ -55,7 +55,7 @@ func (c *Context) Ask(ctx context.Context, events ...event.Event) iter.Seq2[even
 			}
 		}
 		f.close()
-		yield(event.Event{}, fmt.Errorf("send to context %s: %w", c.name, ErrUnanswered))
+		yield(event.Event{}, fmt.Errorf("send to context %s: %w", c.Name(), ErrUnanswered))
 	}
 }
 

@@ -46,7 +46,7 @@ const (
 type fullError struct{ figures string }
 
 func (e *fullError) Error() string {
-	return fmt.Sprintf("%v: %s (start a worker, then send again)", ErrFull, e.figures)
+	return fmt.Sprintf("%v: %s (start a worker, or wait for the busy ones, then send again)", ErrFull, e.figures)
 }
 func (*fullError) Unwrap() error { return ErrFull }
 

@@ -28,6 +28,9 @@ type BranchOptions struct {
 	// it if it was interrupted. With other options, the error is ErrKeyReused. Empty: each Branch creates another one.
 	Key   string
 	Owner string // of the new context, as in [event.SetDetails]; "": none
+	// Admit is called before a context is created, and not for a branch that exists already. Branch fails with its error.
+	// Nil: always admitted.
+	Admit func() error `json:"-"`
 }
 
 // Branched is a new context that continues another one.
@@ -48,8 +51,11 @@ func (c *Context) Branch(ctx context.Context, o BranchOptions) (Branched, error)
 	if err := o.validate(); err != nil {
 		return Branched{}, err
 	}
+	if o.Admit == nil {
+		o.Admit = func() error { return nil }
+	}
 	if c.client.options.Archive == nil {
-		return Branched{}, fmt.Errorf("fork context %s: %w", c.name, errStoreRequired)
+		return Branched{}, fmt.Errorf("fork context %s: %w", c.Name(), errStoreRequired)
 	}
 	if err := c.checkStore(ctx, "fork"); err != nil {
 		return Branched{}, err

@@ -26,10 +26,17 @@ func (c *Context) createFork(ctx context.Context, o BranchOptions, origin archiv
 	case o.Key != "":
 		return c.createKeyed(ctx, o, named, origin)
 	case named != nil:
-		if err := named.checkNotExists(ctx, "fork as"); err != nil {
+		err := named.checkNotExists(ctx, "fork as")
+		if err == nil {
+			err = o.Admit()
+		}
+		if err != nil {
 			return nil, err
 		}
 		return named.resumeFrom(ctx, origin)
+	}
+	if err := o.Admit(); err != nil {
+		return nil, err
 	}
 	for {
 		fork, err := c.unused(ctx)
@@ -60,9 +67,9 @@ func (c *Context) createKeyed(ctx context.Context, o BranchOptions, named *Conte
 			err = ErrKeyReused
 		}
 		if err != nil {
-			return nil, fmt.Errorf("fork context %s: %w", c.name, err)
+			return nil, fmt.Errorf("fork context %s: %w", c.Name(), err)
 		}
-		fork, err = c.client.context(claim.ContextName).completeFrom(ctx, origin)
+		fork, err = c.client.context(claim.ContextName).completeFrom(ctx, origin, o.Admit)
 		if named != nil || !errors.Is(err, ErrExists) {
 			return fork, err
 		}

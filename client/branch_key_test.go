@@ -35,15 +35,25 @@ func TestAKeyIdentifiesABranch(t *testing.T) {
 	a := newConversation(t)
 	hello := event.New(event.UserMessage{Content: "Good day"})
 	o := client.BranchOptions{Before: "demo:0002", Events: []event.Event{hello}, Key: "a"}
+	admissions := 0
+	o.Admit = func() error { admissions++; return nil }
 	created, err := a.open(t, "demo").Branch(t.Context(), o)
 	require.NoError(t, err)
 	require.Equal(t, "demo-2", created.ContextName)
+	require.Equal(t, 1, admissions)
+	o.Admit = func() error { return errors.New("no room") }
 	again, err := a.open(t, "demo").Branch(t.Context(), o)
 	require.NoError(t, err)
 	require.Equal(t, created.ContextName, again.ContextName)
 	require.Equal(t, created.Receipt.ClientEventIDs, again.Receipt.ClientEventIDs, "the context deduplicates the events")
 	require.Len(t, a.updates, 2)
 
+	for _, o := range []client.BranchOptions{{At: "demo:0002", Key: "new"}, {At: "demo:0002"}, {At: "demo:0002", Name: "mine"}} {
+		o.Admit = func() error { return errors.New("no room") }
+		_, err = a.open(t, "demo").Branch(t.Context(), o)
+		require.ErrorContains(t, err, "no room")
+	}
+	o.Admit = nil
 	other := o
 	other.Events = []event.Event{event.New(event.UserMessage{Content: "Good evening"})}
 	_, err = a.open(t, "demo").Branch(t.Context(), other)

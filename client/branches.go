@@ -54,7 +54,7 @@ const (
 // ErrNoArchive or ErrOtherStore, or that of the blob store.
 func (c *Context) Branches(ctx context.Context) (Branches, error) {
 	if c.client.options.Archive == nil {
-		return Branches{}, fmt.Errorf("list the branches of context %s: %w", c.name, ErrNoArchive)
+		return Branches{}, fmt.Errorf("list the branches of context %s: %w", c.Name(), ErrNoArchive)
 	}
 	if err := c.checkStore(ctx, "list the branches of"); err != nil {
 		return Branches{}, err

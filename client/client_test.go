@@ -321,10 +321,10 @@ func TestErrorsOfTemporalAreMapped(t *testing.T) {
 		"the server is unavailable":                       {send, serviceerror.NewUnavailable("refused"), client.ErrUnreachable, "send to context demo: temporal is unreachable: refused"},
 		"the server does not respond":                     {send, serviceerror.NewDeadlineExceeded("too late"), client.ErrUnreachable, "send to context demo: temporal is unreachable: too late"},
 		"a deadline of the SDK":                           {closing, context.DeadlineExceeded, client.ErrUnreachable, "close context demo: temporal is unreachable: context deadline exceeded"},
-		"a query that times out":                          {state, serviceerror.NewDeadlineExceeded("too late"), client.ErrNoWorker, "get the state of context demo: no worker responds (start a worker)"},
-		"a query that the server cancels at its deadline": {state, serviceerror.NewCanceled("stream terminated by RST_STREAM with error code: CANCEL"), client.ErrNoWorker, "get the state of context demo: no worker responds (start a worker)"},
-		"a query without a worker":                        {state, serviceerror.NewFailedPrecondition("no poller"), client.ErrNoWorker, "get the state of context demo: no worker responds (start a worker): no poller"},
-		"a query that fails":                              {state, serviceerror.NewQueryFailed("panic"), client.ErrNoWorker, "get the state of context demo: no worker responds (start a worker): panic"},
+		"a query that times out":                          {state, serviceerror.NewDeadlineExceeded("too late"), client.ErrNoWorker, "get the state of context demo: no worker responds (start one, or retry later if they are busy)"},
+		"a query that the server cancels at its deadline": {state, serviceerror.NewCanceled("stream terminated by RST_STREAM with error code: CANCEL"), client.ErrNoWorker, "get the state of context demo: no worker responds (start one, or retry later if they are busy)"},
+		"a query without a worker":                        {state, serviceerror.NewFailedPrecondition("no poller"), client.ErrNoWorker, "get the state of context demo: no worker responds (start one, or retry later if they are busy): no poller"},
+		"a query that fails":                              {state, serviceerror.NewQueryFailed("panic"), client.ErrNoWorker, "get the state of context demo: no worker responds (start one, or retry later if they are busy): panic"},
 		"anything else":                                   {send, odd, odd, "send to context demo: odd"},
 	} {
 		t.Run(name, func(t *testing.T) {

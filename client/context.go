@@ -52,7 +52,7 @@ func (c *Context) State(ctx context.Context) (State, error) {
 		return state, c.explain(ctx, "get the state of", err, onTimeout)
 	}
 	if err := value.Get(&state); err != nil {
-		return state, fmt.Errorf("get the state of context %s: %w", c.name, err)
+		return state, fmt.Errorf("get the state of context %s: %w", c.Name(), err)
 	}
 	if isTerminated {
 		state.Status, state.Request = wire.StatusClosed, nil

@@ -150,7 +150,7 @@ func TestDeleteWithoutAWorkerSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, err := deleting(t, &deletions{}, logs, "demo").Delete(t.Context(), client.DeleteOptions{})
 		require.ErrorIs(t, err, client.ErrNoWorker)
-		require.EqualError(t, err, "delete context demo: no worker responds (start a worker): the deletion begins when one runs")
+		require.EqualError(t, err, "delete context demo: no worker responds (start one, or retry later if they are busy): the deletion begins when one runs")
 	})
 }
 

@@ -36,7 +36,7 @@ func (c *Context) Delivery(ctx context.Context, clientEventIDs ...string) (Deliv
 	}
 	var delivery Delivery
 	if err := value.Get(&delivery.Delivery); err != nil {
-		return delivery, fmt.Errorf("%s context %s: %w", operation, c.name, err)
+		return delivery, fmt.Errorf("%s context %s: %w", operation, c.Name(), err)
 	}
 	return delivery, nil
 }

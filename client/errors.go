@@ -25,7 +25,7 @@ var (
 	// ErrDeleting: a deletion of the context runs that does something else, or would delete the stored part of an input.
 	ErrDeleting    = errors.New("a deletion runs")
 	ErrUnreachable = connect.ErrUnreachable
-	ErrNoWorker    = errors.New("no worker responds (start a worker)")
+	ErrNoWorker    = errors.New("no worker responds (start one, or retry later if they are busy)")
 	// ErrFull: the history has no room until a worker processes it. Sending again later is safe.
 	ErrFull = errors.New("full until a worker runs")
 	// ErrRefused: the context rejected the events and recorded why in an InputRejectedEvent.
@@ -87,21 +87,21 @@ func (c *Context) explain(ctx context.Context, operation string, err, onTimeout 
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, ErrRefused), errors.Is(err, ErrFull):
-		return fmt.Errorf("%s context %s: %w", operation, c.name, err)
+		return fmt.Errorf("%s context %s: %w", operation, c.Name(), err)
 	case errors.As(err, &notFound):
-		return fmt.Errorf("%s context %s: %w", operation, c.name, eventlog.NoContext(err))
+		return fmt.Errorf("%s context %s: %w", operation, c.Name(), eventlog.NoContext(err))
 	case errors.As(err, &unavailable):
 		kind = ErrUnreachable
 	case errors.As(err, &deadline), errors.As(err, &canceled), errors.Is(err, context.DeadlineExceeded):
 		if kind = onTimeout; kind == ErrNoWorker {
-			return fmt.Errorf("%s context %s: %w", operation, c.name, noResponse{err})
+			return fmt.Errorf("%s context %s: %w", operation, c.Name(), noResponse{err})
 		}
 	case errors.As(err, &noWorker), errors.As(err, &failed):
 		kind = ErrNoWorker
 	default:
-		return fmt.Errorf("%s context %s: %w", operation, c.name, err)
+		return fmt.Errorf("%s context %s: %w", operation, c.Name(), err)
 	}
-	return fmt.Errorf("%s context %s: %w: %w", operation, c.name, kind, err)
+	return fmt.Errorf("%s context %s: %w: %w", operation, c.Name(), kind, err)
 }
 
 // noResponse is an ErrNoWorker without the text of its cause: that of gRPC only says that time passed.

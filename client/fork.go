@@ -56,7 +56,7 @@ func (c *Context) counter(field, eventID string) (int, error) {
 	n := event.Counter(eventID)
 	if n == 0 || eventID != event.FormatID(c.name, n) {
 		return 0, &event.FieldError{Field: field, Problem: fmt.Sprintf(
-			"%q is not an event of context %s (want an id like %s)", eventID, c.name, event.FormatID(c.name, 1))}
+			"%q is not an event of context %s (want an id like %s)", eventID, c.Name(), event.FormatID(c.name, 1))}
 	}
 	return n, nil
 }
@@ -83,11 +83,15 @@ func (c *Context) resumeFrom(ctx context.Context, origin archive.Origin) (*Conte
 }
 
 // completeFrom is startFrom, and has no effect if a request with the same claim has started the fork.
-func (c *Context) completeFrom(ctx context.Context, origin archive.Origin) (*Context, error) {
-	if registered := c.registeredBy(ctx, origin.Claim); registered != nil {
+func (c *Context) completeFrom(ctx context.Context, origin archive.Origin, admit func() error) (*Context, error) {
+	registered := c.registeredBy(ctx, origin.Claim)
+	if registered != nil {
 		origin = *registered
 	}
 	fork, err := (*Context)(nil), c.checkNotExists(ctx, "fork as")
+	if err == nil && registered == nil {
+		err = admit()
+	}
 	if err == nil {
 		fork, err = c.startFrom(ctx, origin)
 	}
@@ -112,7 +116,7 @@ func (c *Context) startFrom(ctx context.Context, origin archive.Origin) (*Contex
 		return nil, err
 	}
 	if err := c.register(ctx, archive.Run{ID: archive.ForkID, Origin: &origin}); err != nil {
-		return nil, fmt.Errorf("fork as context %s: %w", c.name, err)
+		return nil, fmt.Errorf("fork as context %s: %w", c.Name(), err)
 	}
 	if err := c.checkOrigin(ctx, origin); err != nil {
 		return nil, fmt.Errorf("fork at %s: %w", event.FormatID(origin.ContextName, origin.At), err)

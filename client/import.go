@@ -59,7 +59,7 @@ func (c *Context) Import(ctx context.Context, log iter.Seq2[event.Event, error],
 		events = append(events, e)
 	}
 	if len(events) == 0 || event.Counter(events[0].ID) != 1 {
-		return Imported{}, fmt.Errorf("import context %s: the first event is missing (want the complete log)", c.name)
+		return Imported{}, fmt.Errorf("import context %s: the first event is missing (want the complete log)", c.Name())
 	}
 	if len(in.missing) > 0 && !o.AllowMissing {
 		return Imported{}, fmt.Errorf("import context %s: %w of %s (export the log with them, or set --allow-missing)",
@@ -73,7 +73,7 @@ func (c *Context) Import(ctx context.Context, log iter.Seq2[event.Event, error],
 		}
 	}
 	if err := c.register(ctx, archive.Run{ID: id}); err != nil {
-		return Imported{}, fmt.Errorf("import context %s: %w", c.name, err)
+		return Imported{}, fmt.Errorf("import context %s: %w", c.Name(), err)
 	}
 	return Imported{Events: len(events), Missing: in.missing}, c.start(ctx)
 }
@@ -144,7 +144,7 @@ func listed(ids []string) string {
 
 func (c *Context) checkNotExists(ctx context.Context, operation string) error {
 	if c.client.options.Archive == nil {
-		return fmt.Errorf("%s context %s: %w", operation, c.name, errStoreRequired)
+		return fmt.Errorf("%s context %s: %w", operation, c.Name(), errStoreRequired)
 	}
 	if err := c.client.checkNamespace(ctx); err != nil {
 		return err
@@ -153,7 +153,7 @@ func (c *Context) checkNotExists(ctx context.Context, operation string) error {
 	if errors.As(err, new(*serviceerror.NotFound)) {
 		isDeleting, err := c.client.log.IsDeleting(ctx, c.name)
 		if isDeleting {
-			return fmt.Errorf("%s context %s: %w: its deletion has not ended", operation, c.name, ErrExists)
+			return fmt.Errorf("%s context %s: %w: its deletion has not ended", operation, c.Name(), ErrExists)
 		}
 		return c.explain(ctx, operation, err, ErrUnreachable)
 	}
@@ -163,7 +163,7 @@ func (c *Context) checkNotExists(ctx context.Context, operation string) error {
 	if err := c.compareStore(ctx, operation, d.GetWorkflowExecutionInfo()); err != nil {
 		return err
 	}
-	return fmt.Errorf("%s context %s: %w", operation, c.name, ErrExists)
+	return fmt.Errorf("%s context %s: %w", operation, c.Name(), ErrExists)
 }
 
 // An interrupted import or fork may have registered the run already.
@@ -188,7 +188,7 @@ func (c *Context) register(ctx context.Context, run archive.Run) error {
 func (c *Context) start(ctx context.Context) error {
 	id, err := c.client.options.Archive.Store().Identity(ctx)
 	if err != nil {
-		return fmt.Errorf("start context %s: %w", c.name, err)
+		return fmt.Errorf("start context %s: %w", c.Name(), err)
 	}
 	options := c.startOptions(id)
 	options.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING

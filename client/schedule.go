@@ -199,7 +199,7 @@ func (c *Context) scheduleError(ctx context.Context, operation string, s Schedul
 	case err == nil:
 		return nil
 	case errors.As(err, new(*serviceerror.NotFound)):
-		return fmt.Errorf("%s context %s: %w: %s", operation, c.name, ErrNoSchedule, s.ID)
+		return fmt.Errorf("%s context %s: %w: %s", operation, c.Name(), ErrNoSchedule, s.ID)
 	case errors.As(err, &invalid) && s.Cron != "":
 		problem := strings.TrimPrefix(invalid.Message, "Invalid schedule spec: ")
 		if s.Timezone != "" && strings.Contains(problem, "time zone") {

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	sdkclient "go.temporal.io/sdk/client"
@@ -135,4 +136,20 @@ func TestAForkStaysInItsTenant(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, demo.Fork(t.Context(), id(1), "copy"))
 	require.Equal(t, "context:acme/copy", f.start.ID)
+}
+
+func TestErrorsOfAClientOfATenantDoNotNameIt(t *testing.T) {
+	logs := archive.New(blobstest.New(t).Store)
+	put(t, logs, "acme/demo", numbered(2))
+	f := &temporal{}
+	demo, err := tenantOf(t, client.New(client.Options{Temporal: f, Archive: logs}), "acme").Open("demo")
+	require.NoError(t, err)
+	_, err = demo.Branch(t.Context(), client.BranchOptions{At: "other:0001"})
+	require.EqualError(t, err, `at: "other:0001" is not an event of context demo (want an id like demo:0001)`)
+	require.NoError(t, demo.Fork(t.Context(), id(1), "copy"))
+	_, err = demo.Branch(t.Context(), client.BranchOptions{At: id(2), Name: "copy"})
+	require.EqualError(t, err, "fork as context copy: "+client.ErrExists.Error())
+	f.err = serviceerror.NewUnavailable("down")
+	_, err = demo.State(t.Context())
+	require.ErrorContains(t, err, "get the state of context demo: ")
 }

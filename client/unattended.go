@@ -23,7 +23,7 @@ func (c *Context) UnattendedSince(ctx context.Context) (time.Time, error) {
 	switch d.GetWorkflowExecutionInfo().GetStatus() {
 	case enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED, enumspb.WORKFLOW_EXECUTION_STATUS_FAILED,
 		enumspb.WORKFLOW_EXECUTION_STATUS_TIMED_OUT, enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED:
-		return time.Time{}, fmt.Errorf("look for a worker of context %s: %w", c.name, ErrUnanswered)
+		return time.Time{}, fmt.Errorf("look for a worker of context %s: %w", c.Name(), ErrUnanswered)
 	}
 	var since time.Time
 	for _, a := range d.GetPendingActivities() {

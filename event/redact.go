@@ -78,7 +78,7 @@ var (
 		`(?:` + strings.Join(keyPrefixes, "|") + `)[-_][A-Za-z0-9_*-]{8,}|` +
 		`AIza[A-Za-z0-9_-]{20,}|` +
 		`A[KS]IA[A-Z0-9]{12,}|` +
-		`chr_[a-z2-7]{8}_[A-Z2-7]{8,}|` + // tokens of the gateway
+		`chr_[a-z2-7]{8}_[A-Z2-7]{8,}|chs_[A-Za-z0-9_-]{20,}|` + // tokens and share links of the gateway
 		`eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*)`)
 	// A secret assigned without spaces, as in shells, URLs and connection strings.
 	assignment = regexp.MustCompile(`(?i)((?:password|passwd|pwd|passphrase|secret|api[_-]?key|(?:secret|private|access)[_-]?(?:access[_-]?)?key|(?:access|auth|refresh|session|bearer)[_-]?token)=["']?)([^\s"'&;\\]{7,})`)
@@ -243,7 +243,7 @@ func redactShapes(text string, keepWords bool) string {
 }
 
 // distinctPrefixes are prefixes of keys that no word begins with.
-var distinctPrefixes = []string{"AIza", "AKIA", "ASIA", "chr_", "eyJ"}
+var distinctPrefixes = []string{"AIza", "AKIA", "ASIA", "chr_", "chs_", "eyJ"}
 
 // isPrefixed reports whether a key has one of keyPrefixes.
 func isPrefixed(key string) bool {

@@ -33,7 +33,7 @@ func (g *Gateway) admitted(route route, next http.HandlerFunc) http.HandlerFunc 
 		identity, err := g.identify(w, r, route)
 		if err == nil {
 			r = r.WithContext(context.WithValue(r.Context(), identityKey{}, identity))
-			err = g.enter(w, r, identity.Tenant, next)
+			err = g.enter(w, r, identity, next)
 		}
 		if err != nil {
 			g.fail(w, r, err)
@@ -57,6 +57,8 @@ func (g *Gateway) identify(w http.ResponseWriter, r *http.Request, route route) 
 		return identity, g.credentialProblem(w, r, err)
 	case !slices.ContainsFunc(roles, identity.Has):
 		return identity, missingRole(roles...)
+	case identity.Shared != nil && !(route.isShared && r.PathValue("name") == identity.Shared.Context):
+		return identity, forbidden("a share link only reads the context that it was made for")
 	}
 	return identity, nil
 }

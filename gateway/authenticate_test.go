@@ -238,7 +238,7 @@ func TestTheAuditLogOfAGatewayWithoutAuthenticationNamesNobody(t *testing.T) {
 }
 
 // rejecting is a sign-in that the provider refused.
-type rejecting struct{}
+type rejecting struct{ gateway.SignIn }
 
 func (rejecting) Serve(w http.ResponseWriter, r *http.Request) (auth.Identity, error) {
 	w.Header().Set("Location", "../?sign-in=denied")

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"sync"
 	"testing"
@@ -199,4 +201,24 @@ func TestFiveThousandContextsAreListed(t *testing.T) {
 	tab.Do(`clearInterval(window.down); await new Promise((done) => setTimeout(done, 2100))`) // a refresh
 	tab.Eval(`slowest`, &slowest)
 	t.Logf("the slowest task took %.0f ms", slowest)
+}
+
+func TestThePageFollowsLinksBelowAPath(t *testing.T) {
+	browser := browsertest.Start(t)
+	var list []client.Summary
+	for i := range 150 {
+		list = append(list, client.Summary{ContextName: fmt.Sprintf("context-%03d", i)})
+	}
+	for _, path := range []string{"", "/chat"} { // "": the operator did not set it
+		w := serve(t, fakeClient{log: newLog(event.UserMessage{Content: "Hello"}), list: list}, gateway.Options{Page: page.Handler(), PublicPath: path})
+		proxy := httptest.NewServer(http.StripPrefix("/chat", w.gateway))
+		t.Cleanup(func() {
+			proxy.CloseClientConnections()
+			proxy.Close()
+		})
+		tab := browser.Open(proxy.URL + "/chat/#demo")
+		tab.Await(`document.querySelectorAll("#list > li").length >= 100`)
+		tab.Do(`document.querySelector("#rows").scrollTo(0, 1e6)`)
+		tab.Await(`document.querySelectorAll("#list > li").length === 150`)
+	}
 }

@@ -59,7 +59,7 @@ func (g *Gateway) purge(w http.ResponseWriter, r *http.Request) error {
 	if !slices.Contains(append(forks.Values(), ""), forks) {
 		return badRequest("forks %q: invalid (keep or delete)", string(forks))
 	}
-	w.Header().Set("Location", "/contexts/"+r.PathValue("name")+"/deletion")
+	w.Header().Set("Location", g.options.PublicPath+"/contexts/"+r.PathValue("name")+"/deletion")
 	err := g.act(w, r, func(c Context, ctx context.Context) error {
 		return c.StartDeletion(ctx, client.DeleteOptions{Forks: forks})
 	})

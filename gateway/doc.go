@@ -36,7 +36,7 @@
 // Without Options.Auth, anyone who can reach the address of the gateway can read and write all contexts without a tenant.
 // Bind it to the loopback address. With Options.Auth (package auth has tokens, JWTs, proxies and sessions), the roles of a
 // client apply to the contexts of its tenant. Responses about all others are those about unknown names. Its approvals name
-// its subject.
+// its subject. A share link admits to the reads of one context, see route.isShared.
 //
 // Rates and streams are limited per tenant and per client: an IPv4 address or the /64 network of an IPv6 address; behind
 // one of Options.Proxies, that of the proxy's client. Options also limits what a tenant stores.

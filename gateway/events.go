@@ -75,7 +75,7 @@ func (g *Gateway) writeEvents(w http.ResponseWriter, r *http.Request, c Context,
 			if limit := r.URL.Query().Get("limit"); limit != "" {
 				query.Set("limit", limit)
 			}
-			page.Next = "/contexts/" + c.Name() + "/events?" + query.Encode()
+			page.Next = g.options.PublicPath + "/contexts/" + c.Name() + "/events?" + query.Encode()
 			break
 		}
 		page.Events = append(page.Events, data)

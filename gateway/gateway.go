@@ -68,11 +68,14 @@ type Options struct {
 	// Auth authenticates requests about contexts. Nil: none, so anyone who can reach the gateway may do everything
 	// with the contexts that have no tenant.
 	Auth auth.Authenticator
-	// SignIn serves the paths below [auth.Path]. Nil: nobody signs in.
+	// SignIn serves the paths below [auth.Path], and makes share links. Nil: nobody signs in or shares.
 	SignIn SignIn
 	// Audit receives an entry for each operation that is not public, each sign-in and each sign-out: subject, token,
 	// tenant, operation, context, status, client and request_id, and no content. Nil: none.
 	Audit *slog.Logger
+	// PublicPath is the path of the page for browsers, without a slash at its end, behind a proxy that removes it from
+	// requests. Links in responses begin with it. Empty: the root.
+	PublicPath string
 	// IndexDir has the indexes for the list and the search, which are built from the logs: one folder per tenant. A
 	// folder that another gateway uses is not used. Empty: a temporary one, which Close removes.
 	IndexDir string

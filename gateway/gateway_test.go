@@ -195,13 +195,13 @@ func TestInputWithAnUnknownOutcomeCanBeSentAgainWithItsIDs(t *testing.T) {
 func TestAFullContextAsksForARetry(t *testing.T) {
 	log := newLog()
 	log.send = func([]event.Event) (client.Receipt, error) {
-		return client.Receipt{}, fmt.Errorf("send to context demo: %w: 9,200 of 10,000 signals (start a worker, then send again)", client.ErrFull)
+		return client.Receipt{}, fmt.Errorf("send to context demo: %w: 9,200 of 10,000 signals (start a worker, or wait for the busy ones, then send again)", client.ErrFull)
 	}
 	got := serve(t, fakeClient{log: log}, gateway.Options{}).do(http.MethodPost, "/contexts/demo/events", hello)
 	require.Equal(t, http.StatusServiceUnavailable, got.status)
 	require.NotEmpty(t, got.header.Get("Retry-After"))
 	require.Contains(t, got.body, "urn:chronicle:problem:full")
-	require.Contains(t, got.body, "send to context demo: full until a worker runs: 9,200 of 10,000 signals (start a worker, then send again)")
+	require.Contains(t, got.body, "send to context demo: full until a worker runs: 9,200 of 10,000 signals (start a worker, or wait for the busy ones, then send again)")
 }
 
 func TestOnlyJSONIsAccepted(t *testing.T) {

@@ -80,6 +80,7 @@ func componentsOfTexts(quirk string) map[string]*jsonschema.Schema {
 		"EventIDs":     {Type: "array", Items: describe.Ref("EventID"), MaxItems: new(maxFollowed)},
 		"Version":      text(jsonschema.Schema{Description: "Opaque"}),
 		"Limit":        {Type: "integer", Minimum: new(1.0), Maximum: new(float64(maxPage)), Default: json.RawMessage(strconv.Itoa(defaultPage))},
+		"Days":         {Type: "integer", Minimum: new(1.0), Maximum: new(float64(maxShareDays)), Default: json.RawMessage(strconv.Itoa(defaultShareDays))},
 		"Patch": {
 			Type: "array", Items: describe.Ref("Operation"),
 			Description: "The data of a `patch` event: a JSON Patch (RFC 6902) to a Document, with operations in order",
@@ -91,7 +92,7 @@ func componentsOfTexts(quirk string) map[string]*jsonschema.Schema {
 var ownNames = map[string]string{
 	"reducer.Attachment": "MessageAttachment", "reducer.ToolCall": "MessageToolCall", "transcript.Status": "ToolStatus",
 	"reducer.Compaction": "RunningCompaction", "gateway.transcriptPage": "Transcript",
-	"auth.Role": "Permission", "auth.Who": "Person", "auth.Credential": "SignIn",
+	"auth.Role": "Permission", "auth.Who": "Person", "auth.Credential": "SignIn", "auth.Link": "ShareLink",
 }
 
 type api struct {

@@ -185,7 +185,7 @@ func (g *Gateway) listContexts(w http.ResponseWriter, r *http.Request) error {
 	page := contextPage{Contexts: found}
 	if more {
 		query.Set("from", formatPosition(index.PositionOf(found[len(found)-1])))
-		page.Next = "/contexts?" + query.Encode()
+		page.Next = g.options.PublicPath + "/contexts?" + query.Encode()
 	}
 	writeJSON(w, http.StatusOK, page)
 	return nil
@@ -248,7 +248,7 @@ func (g *Gateway) searchMessages(w http.ResponseWriter, r *http.Request) error {
 	page := hitPage{Hits: hits}
 	if more {
 		query.Set("from", strconv.Itoa(q.From+len(hits)))
-		page.Next = "/search?" + query.Encode()
+		page.Next = g.options.PublicPath + "/search?" + query.Encode()
 	}
 	writeJSON(w, http.StatusOK, page)
 	return nil

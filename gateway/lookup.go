@@ -20,6 +20,7 @@ import (
 
 const (
 	unknownTTL = time.Second
+	existsTTL  = time.Minute // in which another gateway or a rule of retention may have deleted the context
 	maxNames   = 10_000
 )
 
@@ -27,10 +28,16 @@ const (
 // requests wait for the outcome.
 type names struct {
 	mu      sync.Mutex
-	seen    *lru.Cache      // until when a name counts as unknown; zero: the context exists
+	seen    *lru.Cache      // of sighting by name
 	waiting map[string]bool // unknown names that a room looks up
 	lookups map[string]*lookup
 	deleted *lru.Cache // names whose deletion this gateway started
+}
+
+// sighting is the outcome of a lookup.
+type sighting struct {
+	exists bool
+	until  time.Time // when to look again
 }
 
 type lookup struct {
@@ -49,17 +56,15 @@ var errUndecided = errors.New("undecided")
 func (n *names) begin(ctx context.Context, name string) (finish func(error), err error) {
 	for {
 		n.mu.Lock()
-		value, ok := n.seen.Get(name)
-		until, _ := value.(time.Time)
-		if n.waiting[name] || time.Now().Before(until) {
+		seen, isFresh := n.sighting(name)
+		if n.waiting[name] || isFresh && !seen.exists {
 			n.mu.Unlock()
 			return nil, fmt.Errorf("context %s: %w", name, client.ErrNoContext)
 		}
-		exists := ok && until.IsZero()
 		running := n.lookups[name]
-		if exists || running == nil {
+		if seen.exists || running == nil {
 			own := &lookup{done: make(chan struct{})}
-			if !exists {
+			if !seen.exists {
 				n.lookups[name] = own
 			}
 			n.mu.Unlock()
@@ -112,12 +117,19 @@ func (n *names) renew(name string) {
 	n.deleted.Remove(name)
 }
 
-// exist reports whether a request has found a context. Another gateway may have deleted it since.
+// exist reports whether a request has found a context within existsTTL.
 func (n *names) exist(name string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	until, ok := n.seen.Get(name)
-	return ok && until.(time.Time).IsZero()
+	seen, isFresh := n.sighting(name)
+	return isFresh && seen.exists
+}
+
+// sighting requires the lock.
+func (n *names) sighting(name string) (seen sighting, isFresh bool) {
+	value, _ := n.seen.Get(name)
+	seen, _ = value.(sighting)
+	return seen, time.Now().Before(seen.until)
 }
 
 func (n *names) note(name string, err error) {
@@ -125,10 +137,10 @@ func (n *names) note(name string, err error) {
 	defer n.mu.Unlock()
 	switch {
 	case err == nil:
-		n.seen.Add(name, time.Time{})
+		n.seen.Add(name, sighting{true, time.Now().Add(existsTTL)})
 		delete(n.waiting, name)
 	case errors.Is(err, client.ErrNoContext):
-		n.seen.Add(name, time.Now().Add(unknownTTL))
+		n.seen.Add(name, sighting{false, time.Now().Add(unknownTTL)})
 	}
 }
 
@@ -137,7 +149,7 @@ func (n *names) note(name string, err error) {
 func (n *names) wait(name string) (delay time.Duration, stop func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if value, ok := n.seen.Get(name); ok && value.(time.Time).IsZero() {
+	if seen, _ := n.sighting(name); seen.exists {
 		return 0, func() {}
 	}
 	n.waiting[name] = true
@@ -158,16 +170,19 @@ type named struct {
 	index *tenantIndex
 }
 
-// isNew reports whether the context seems to be new. It reads its log if no request has found it.
-func (c named) isNew(ctx context.Context) bool {
+// find returns ErrNoContext if the context does not exist. It reads its log if no request has found it lately.
+func (c named) find(ctx context.Context) error {
 	if c.names.exist(c.Name()) {
-		return false
+		return nil
 	}
 	for _, err := range c.Events(ctx, "") {
-		return err != nil
+		return err
 	}
-	return true
+	return fmt.Errorf("context %s: %w", c.Name(), client.ErrNoContext)
 }
+
+// isNew reports whether the context seems to be new.
+func (c named) isNew(ctx context.Context) bool { return c.find(ctx) != nil }
 
 func (c named) Events(ctx context.Context, from string) iter.Seq2[event.Event, error] {
 	return c.known(ctx, c.Context.Events(ctx, from))
@@ -218,7 +233,7 @@ func (c named) Send(ctx context.Context, events ...event.Event) (client.Receipt,
 		return client.Receipt{}, err
 	}
 	defer c.index.changed(c.Name())
-	isCounted, err := c.quota.admit(c.Name(), c.quota.contexts > 0 && c.isNew(ctx))
+	isCounted, err := c.quota.admit(ctx, c.Name(), c.quota.contexts > 0 && c.isNew(ctx))
 	if err != nil {
 		return client.Receipt{}, err
 	}
@@ -248,14 +263,20 @@ func (c named) UnattendedSince(ctx context.Context) (since time.Time, err error)
 }
 
 func (c named) Branch(ctx context.Context, options client.BranchOptions) (created client.Branched, err error) {
-	counted := cmp.Or(options.Name, rand.Text())
-	isCounted, err := c.quota.admit(counted, true)
-	if err != nil {
-		return client.Branched{}, err
+	counted, isCounted := cmp.Or(options.Name, rand.Text()), false
+	if c.quota.isLimited() {
+		options.Admit = func() (err error) {
+			if !isCounted {
+				isCounted, err = c.quota.admit(ctx, counted, true)
+			}
+			return err
+		}
 	}
-	if isCounted {
-		defer func() { c.quota.rename(counted, created.ContextName) }()
-	}
+	defer func() {
+		if isCounted {
+			c.quota.rename(counted, created.ContextName)
+		}
+	}()
 	err = c.do(ctx, func() error { created, err = c.Context.Branch(ctx, options); return err })
 	if created.ContextName != "" {
 		c.names.note(created.ContextName, nil)

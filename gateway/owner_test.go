@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -55,6 +57,23 @@ func TestADeletedContextIsNewAgain(t *testing.T) {
 	require.Equal(t, http.StatusAccepted, w.do(http.MethodDelete, "/contexts/demo?purge=true", "", by("acme", auth.RoleAdmin)...).status)
 	l.Replace(nil)
 	require.Equal(t, annOwns, send()[1])
+}
+
+// Another gateway, or a rule of retention, deletes without the gateway.
+func TestAContextThatIsDeletedElsewhereIsNewAMinuteLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLog(event.UserMessage{Content: "Hello"})
+		g := gateway.New(eachTenant{"acme": {log: l}}, gateway.Options{Auth: claims{}})
+		defer g.Close()
+		send := func() []event.Event {
+			require.Equal(t, http.StatusAccepted, ask(t.Context(), g, http.MethodPost, "/contexts/demo/events", hello, by("acme", auth.RoleWrite)...).Code)
+			return l.sent[len(l.sent)-1]
+		}
+		require.Len(t, send(), 1)
+		l.Replace(nil)
+		time.Sleep(time.Minute) // bubble time
+		require.Equal(t, annOwns, send()[1])
+	})
 }
 
 // An input has at most 1,000 events.

@@ -40,6 +40,7 @@ const (
 	problemDeleted         ProblemType = "urn:chronicle:problem:deleted"
 	problemDeleting        ProblemType = "urn:chronicle:problem:deleting"
 	problemNoStore         ProblemType = "urn:chronicle:problem:no-store"
+	problemNoSharing       ProblemType = "urn:chronicle:problem:no-sharing"
 	problemRefused         ProblemType = "urn:chronicle:problem:refused"
 	problemKeyReused       ProblemType = "urn:chronicle:problem:key-reused"
 	problemTooLarge        ProblemType = "urn:chronicle:problem:too-large"
@@ -83,7 +84,8 @@ func BadRequest(field, format string, args ...any) *Problem {
 }
 
 // After errReset, viewers reconnect and read the log again.
-var errReset = problem(problemReset, http.StatusServiceUnavailable, "The context was reset", "read it again")
+var errReset = problem(problemReset, http.StatusServiceUnavailable, "The log was replaced",
+	"the context was reset, or deleted and created again: read it again")
 
 var errClosing = problem(problemClosing, http.StatusServiceUnavailable, "The gateway is shutting down", "")
 

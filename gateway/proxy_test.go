@@ -10,9 +10,11 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
 )
@@ -80,4 +82,16 @@ func TestStreamsArriveThroughACompressingProxy(t *testing.T) {
 	require.Equal(t, "Good day", deltaOf(t, events.next()).Delta)
 	require.Contains(t, transcript.next().data, "Good day")
 	w.view("/contexts/demo/events?from=demo:0001") // no event follows at once
+}
+
+func TestLinksAreBelowThePublicPath(t *testing.T) {
+	l := newLog(messages(3)...)
+	w := serve(t, fakeClient{log: l, list: []client.Summary{{ContextName: "demo"}, {ContextName: "other"}}}, gateway.Options{PublicPath: "/chat"})
+	require.Contains(t, w.do(http.MethodGet, "/contexts/demo/events?limit=1", "").body, `"next":"/chat/contexts/demo/events?`)
+	require.Eventually(t, func() bool {
+		return strings.Contains(w.do(http.MethodGet, "/contexts?limit=1", "").body, `"next":"/chat/contexts?`) &&
+			strings.Contains(w.do(http.MethodGet, "/search?q=message&limit=1", "").body, `"next":"/chat/search?`)
+	}, testTimeout, 10*time.Millisecond)
+	require.Equal(t, "/chat/contexts/demo/turns/demo:0004", w.do(http.MethodPost, "/contexts/demo/events", hello).header.Get("Location"))
+	require.Equal(t, "/chat/contexts/demo/deletion", w.do(http.MethodDelete, "/contexts/demo?purge=true", "").header.Get("Location"))
 }

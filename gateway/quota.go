@@ -14,7 +14,7 @@ import (
 )
 
 // quota rejects input and forks of a tenant that stores too much, until it deletes contexts. The usage is measured in the
-// background while the tenant sends, so it may exceed the limits by what it sends in the meantime.
+// background while the tenant sends, so it may exceed the limits by what it sends in the meantime, and before a rejection.
 type quota struct {
 	contexts int   // 0 or less: unlimited
 	bytes    int64 // 0 or less: unlimited
@@ -22,26 +22,28 @@ type quota struct {
 	ctx      context.Context // of measurements
 	log      *slog.Logger
 
-	mu          sync.Mutex
-	usage       client.StoreUsage    // at the newest measurement; zero before the first
-	created     map[string]time.Time // new contexts that it lacks
-	measured    time.Time
-	took        time.Duration
-	isMeasuring bool
+	mu        sync.Mutex
+	usage     client.StoreUsage    // at the newest measurement; zero before the first
+	created   map[string]time.Time // new contexts that it lacks
+	measured  time.Time
+	took      time.Duration
+	measuring chan struct{} // closed by its end; nil: none runs
 }
 
 const (
 	usageAge = time.Minute // after which the usage is measured again
-	fullAge  = time.Second // the same after a rejection, since deletions make room
+	fullAge  = time.Second // the same before a rejection, since deletions make room
 	// createdAge is when a new context counts no more if no worker has opened it.
 	createdAge = 10 * time.Minute
 	// A measurement is followed by a pause of measureShare times its duration.
 	measureShare = 20
 )
 
+func (q *quota) isLimited() bool { return q.contexts > 0 || q.bytes > 0 }
+
 // admit returns an error if the tenant may not send to a context. It reports whether it has counted a new one.
-func (q *quota) admit(name string, isNew bool) (isCounted bool, err error) {
-	if q.contexts <= 0 && q.bytes <= 0 {
+func (q *quota) admit(ctx context.Context, name string, isNew bool) (isCounted bool, err error) {
+	if !q.isLimited() {
 		return false, nil
 	}
 	q.mu.Lock()
@@ -51,9 +53,18 @@ func (q *quota) admit(name string, isNew bool) (isCounted bool, err error) {
 	if err != nil {
 		age = fullAge
 	}
-	if !q.isMeasuring && time.Since(q.measured) >= max(age, measureShare*q.took) {
-		q.isMeasuring = true
+	if q.measuring == nil && time.Since(q.measured) >= max(age, measureShare*q.took) {
+		q.measuring = make(chan struct{})
 		go q.update()
+	}
+	if running := q.measuring; err != nil && running != nil {
+		q.mu.Unlock()
+		select {
+		case <-running:
+		case <-ctx.Done():
+		}
+		q.mu.Lock()
+		return q.check(name, isNew)
 	}
 	return isCounted, err
 }
@@ -96,7 +107,8 @@ func (q *quota) update() {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.isMeasuring, q.measured, q.took = false, time.Now(), time.Since(began)
+	close(q.measuring)
+	q.measuring, q.measured, q.took = nil, time.Now(), time.Since(began)
 	if err != nil {
 		return
 	}

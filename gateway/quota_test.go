@@ -75,9 +75,14 @@ func TestATenantHasALimitedNumberOfContexts(t *testing.T) {
 		q.send(http.StatusAccepted, "demo")
 		q.send(http.StatusAccepted, "new")
 		q.send(http.StatusAccepted, "new")
-		l.branch = func(client.BranchOptions) (client.Branched, error) { return client.Branched{}, client.ErrExists }
+		l.branch = func(o client.BranchOptions) (client.Branched, error) {
+			return client.Branched{}, admitted(o, client.ErrExists)
+		}
 		q.fork(http.StatusConflict)
-		l.branch = func(client.BranchOptions) (client.Branched, error) {
+		l.branch = func(o client.BranchOptions) (client.Branched, error) {
+			if err := admitted(o, nil); err != nil {
+				return client.Branched{}, err
+			}
 			return client.Branched{ContextName: "demo-2", ForkedFrom: "demo:0001"}, nil
 		}
 		q.fork(http.StatusCreated)
@@ -97,12 +102,10 @@ func TestATenantHasALimitedNumberOfContexts(t *testing.T) {
 		q.send(http.StatusForbidden, "other")
 		s.contexts = s.contexts[1:] // one was deleted
 		time.Sleep(time.Second)
-		q.send(http.StatusForbidden, "other")
 		q.send(http.StatusAccepted, "other")
 		q.send(http.StatusForbidden, "another")
 
 		time.Sleep(time.Hour) // nobody opens the other
-		q.send(http.StatusForbidden, "another")
 		q.send(http.StatusAccepted, "another")
 		q.send(http.StatusForbidden, "more")
 		q.require(http.StatusAccepted, http.MethodDelete, "/contexts/another?purge=true", "")
@@ -118,8 +121,40 @@ func TestAForkWithTheNameOfANewContextDoesNotUncountIt(t *testing.T) {
 		defer q.g.Close()
 		q.send(http.StatusAccepted, "demo")
 		q.send(http.StatusAccepted, "new")
-		l.branch = func(client.BranchOptions) (client.Branched, error) { return client.Branched{}, client.ErrExists }
+		l.branch = func(o client.BranchOptions) (client.Branched, error) {
+			return client.Branched{}, admitted(o, client.ErrExists)
+		}
 		q.require(http.StatusConflict, http.MethodPost, "/contexts/demo/fork", `{"at":"demo:0001","name":"new"}`)
+		q.send(http.StatusForbidden, "other")
+	})
+}
+
+// admitted returns the error of a fork that is new.
+func admitted(o client.BranchOptions, err error) error {
+	if rejected := o.Admit(); rejected != nil {
+		return rejected
+	}
+	return err
+}
+
+func TestARepeatedForkNeedsNoRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &tenantStore{contexts: []string{"demo"}}
+		l := newLog(event.UserMessage{Content: "Hello"})
+		q := quotas{t, gateway.New(eachTenant{"acme": s.of(l)}, gateway.Options{Auth: claims{}, TenantContexts: 2})}
+		defer q.g.Close()
+		q.send(http.StatusAccepted, "demo")
+		isNew := true
+		l.branch = func(o client.BranchOptions) (client.Branched, error) {
+			if isNew {
+				require.NoError(t, o.Admit())
+				isNew = false
+			}
+			return client.Branched{ContextName: "demo-2", ForkedFrom: "demo:0001"}, nil
+		}
+		q.fork(http.StatusCreated)
+		q.send(http.StatusForbidden, "other")
+		q.fork(http.StatusCreated) // the same one, by its Idempotency-Key
 		q.send(http.StatusForbidden, "other")
 	})
 }
@@ -143,7 +178,8 @@ func TestATenantWithoutSpaceReadsClosesAndDeletes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var written bytes.Buffer
 		s := &tenantStore{bytes: 10<<20 - 1}
-		q := quotas{t, gateway.New(eachTenant{"acme": s.of(newLog(event.UserMessage{Content: "Hello"}))}, gateway.Options{
+		l := newLog(event.UserMessage{Content: "Hello"})
+		q := quotas{t, gateway.New(eachTenant{"acme": s.of(l)}, gateway.Options{
 			Auth: claims{}, TenantBytes: 10 << 20, Log: slog.New(slog.NewTextHandler(&written, nil)),
 		})}
 		defer q.g.Close()
@@ -153,6 +189,7 @@ func TestATenantWithoutSpaceReadsClosesAndDeletes(t *testing.T) {
 		time.Sleep(time.Minute) // bubble time
 		q.send(http.StatusAccepted, "demo")
 		q.send(http.StatusInsufficientStorage, "demo")
+		l.branch = func(o client.BranchOptions) (client.Branched, error) { return client.Branched{}, admitted(o, nil) }
 		q.fork(http.StatusInsufficientStorage)
 		q.require(http.StatusOK, http.MethodGet, "/contexts/demo/events", "")
 		q.require(http.StatusAccepted, http.MethodDelete, "/contexts/demo", "")
@@ -165,7 +202,6 @@ func TestATenantWithoutSpaceReadsClosesAndDeletes(t *testing.T) {
 		require.Contains(t, written.String(), `the usage of a tenant was not measured" error="the store is down"`)
 		s.bytes, s.err = 0, nil
 		time.Sleep(time.Second)
-		q.send(http.StatusInsufficientStorage, "demo")
 		q.send(http.StatusAccepted, "demo")
 	})
 }

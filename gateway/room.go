@@ -169,6 +169,21 @@ func eventFrame(e event.Event) []byte {
 	return frame(e.ID, "", data)
 }
 
+// awaitRead calls read, which returns a channel until the room has read the log.
+func awaitRead[T any](ctx context.Context, read func() (T, <-chan struct{}, error)) (T, error) {
+	for {
+		value, changed, err := read()
+		if err != nil || changed == nil {
+			return value, err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return value, ctx.Err()
+		}
+	}
+}
+
 // eventPosition is how far a viewer has read the events of a room.
 type eventPosition struct {
 	last     int // counter of the newest event

@@ -36,6 +36,7 @@ type route struct {
 	stream     string // describes the server-sent events of the response; "" for none
 	media      []string
 	roles      []auth.Role // any of which admits a sender
+	isShared   bool        // share links of the context in the path admit, too
 }
 
 // operation returns the operation id in openapi.json.
@@ -104,7 +105,7 @@ var (
 			status:     http.StatusAccepted, answer: "The events were accepted. A worker records them now or when it is available", result: client.Receipt{},
 		},
 		{
-			pattern: "GET /contexts/{name}/events", serve: (*Gateway).readEvents, roles: readers,
+			pattern: "GET /contexts/{name}/events", serve: (*Gateway).readEvents, roles: readers, isShared: true,
 			parameters: []parameter{
 				{"from", "query", "EventID", "Starts after this event; absent: at the first event"},
 				limitParameter,
@@ -114,7 +115,7 @@ var (
 			stream: eventStream,
 		},
 		{
-			pattern: "GET /contexts/{name}/events/{id}/attachment", serve: (*Gateway).readAttachment, roles: readers,
+			pattern: "GET /contexts/{name}/events/{id}/attachment", serve: (*Gateway).readAttachment, roles: readers, isShared: true,
 			parameters: []parameter{{"id", "path", "EventID", "The id of a FileAttachmentEvent"}},
 			answer:     "The bytes of the file", media: attachmentTypes(),
 		},
@@ -126,9 +127,9 @@ var (
 			},
 			answer: "The turn", result: client.Turn{},
 		},
-		{pattern: "GET /contexts/{name}/state", serve: (*Gateway).readState, roles: readers, answer: "The state", result: wire.State{}},
+		{pattern: "GET /contexts/{name}/state", serve: (*Gateway).readState, roles: readers, isShared: true, answer: "The state", result: wire.State{}},
 		{
-			pattern: "GET /contexts/{name}/transcript", serve: (*Gateway).readTranscript, roles: readers,
+			pattern: "GET /contexts/{name}/transcript", serve: (*Gateway).readTranscript, roles: readers, isShared: true,
 			parameters: []parameter{
 				{"version", "query", "Version", "For streams: the version that the viewer has"},
 				{"Last-Event-ID", "header", "Version", "For streams: the same; overrides `version`"},
@@ -156,6 +157,11 @@ var (
 			status: http.StatusAccepted, answer: "The request to end the session, or to delete the context, was accepted",
 		},
 		{pattern: "GET /contexts/{name}/deletion", serve: (*Gateway).readDeletion, roles: readers, answer: "The receipt", result: client.Deletion{}},
+		{
+			pattern: "POST /contexts/{name}/share", serve: (*Gateway).shareContext, roles: writers,
+			parameters: []parameter{{"days", "query", "Days", "The days until the link expires"}},
+			status:     http.StatusCreated, answer: "The link", result: auth.Link{},
+		},
 		{pattern: "GET /limits", serve: (*Gateway).readLimits, roles: readers, answer: "The limits", result: limits{}},
 		{pattern: "GET /auth/session", serve: (*Gateway).readSession, roles: public, answer: "The person", result: auth.Who{}},
 		{

@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,7 +50,7 @@ func (g *Gateway) sendEvents(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	locateTurn(w, c.Name(), events, sent)
+	g.locateTurn(w, c.Name(), events, sent)
 	writeJSON(w, http.StatusAccepted, sent)
 	return nil
 }
@@ -65,6 +66,11 @@ func (g *Gateway) submit(r *http.Request, c named, events []event.Event, key str
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), answerTimeout)
 	defer cancel()
+	if !slices.ContainsFunc(events, func(e event.Event) bool { return e.Tag() != event.TagApprovalDecided }) {
+		if err := c.find(ctx); err != nil { // there is no call to decide about
+			return client.Receipt{}, err
+		}
+	}
 	sent, err := g.send(ctx, c, identityOf(r), events)
 	if err != nil {
 		return sent, &inputError{err, sent.ClientEventIDs}

@@ -3,6 +3,7 @@ package gateway
 import (
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/gateway/auth"
 )
@@ -10,6 +11,8 @@ import (
 // SignIn signs people in, see [auth.Service.Serve].
 type SignIn interface {
 	Serve(w http.ResponseWriter, r *http.Request) (auth.Identity, error)
+	// Share is [auth.Service.Share].
+	Share(r *http.Request, by auth.Identity, what auth.Shared, lifetime time.Duration) (auth.Link, error)
 }
 
 // readSession tells who sends the request, and the ways to sign in here.

@@ -114,17 +114,7 @@ func (h *Handle) Snapshot() (Snapshot, error) {
 	}
 	ctx, cancel := context.WithTimeout(h.exchange.Request.Context(), answerTimeout)
 	defer cancel()
-	for {
-		s, changed, err := v.room.snapshot()
-		if err != nil || changed == nil {
-			return s, err
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return s, ctx.Err()
-		}
-	}
+	return awaitRead(ctx, v.room.snapshot)
 }
 
 // snapshot returns a channel until the log has been read.

@@ -15,8 +15,9 @@ import (
 type status struct {
 	status  wire.Status
 	since   time.Time
-	request string // the running request
-	began   int    // counter of its first event
+	request string    // the running request
+	began   int       // counter of its first event
+	created time.Time // of the first event, in a fork of the first event of its own
 	budget  spending
 	details *reducer.Details // nil: none were set
 	waiting *waitingView     // nil: no work waits for a worker
@@ -31,6 +32,9 @@ type spending struct {
 // apply folds an event. The usage in spent already includes it.
 func (s *status) apply(e event.Event, spent *usage.Table) {
 	set := func(to wire.Status, request string) { s.status, s.since, s.request = to, e.Timestamp, request }
+	if started, ok := e.Body.(event.SessionStarted); s.created.IsZero() || ok && started.ForkedFrom != "" {
+		s.created = e.Timestamp
+	}
 	switch body := e.Body.(type) {
 	case event.LLMRequestStarted:
 		if body.RequestID != s.request {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/seed-9ed7edd4/chronicle/gateway/auth"
 )
 
 // tenant is what the requests of one tenant share: its contexts, what is cached of them, and its limits.
@@ -88,14 +90,14 @@ type tenantKey struct{}
 // tenantOf returns the tenant of a request that is not public.
 func tenantOf(r *http.Request) *tenant { return r.Context().Value(tenantKey{}).(*tenant) }
 
-// enter serves a request as one of a tenant.
-func (g *Gateway) enter(w http.ResponseWriter, r *http.Request, name string, next http.HandlerFunc) error {
-	t, err := g.tenants.of(name)
+// enter serves a request as one of the tenant of its sender.
+func (g *Gateway) enter(w http.ResponseWriter, r *http.Request, identity auth.Identity, next http.HandlerFunc) error {
+	t, err := g.tenants.of(identity.Tenant)
 	if err != nil {
 		return err
 	}
 	if out, ok := w.(*response); ok {
-		out.tenant = name
+		out.tenant = identity.Tenant
 	}
 	if g.options.Auth != nil { // else the limits of all clients suffice
 		if !t.rate.Allow() {
@@ -108,6 +110,13 @@ func (g *Gateway) enter(w http.ResponseWriter, r *http.Request, name string, nex
 			}
 			defer release()
 		}
+	}
+	if identity.Shared != nil {
+		leave, err := enterShared(r.Context(), t, *identity.Shared)
+		if err != nil {
+			return err
+		}
+		defer leave()
 	}
 	next(w, r.WithContext(context.WithValue(r.Context(), tenantKey{}, t)))
 	return nil

@@ -53,7 +53,7 @@ func TestEachOperationRequiresItsRole(t *testing.T) {
 	everyone := []auth.Role{auth.RoleRead, auth.RoleWrite, auth.RoleApprove, auth.RoleAdmin}
 	admitted := map[string][]auth.Role{
 		"listContexts": everyone, "searchMessages": everyone, "readEvents": everyone, "readState": everyone, "readTranscript": everyone, "readAttachment": everyone, "readLimits": everyone, "readDeletion": everyone,
-		"readBranches": everyone, "readTurn": everyone, "followContexts": everyone, "forkContext": {auth.RoleWrite, auth.RoleAdmin},
+		"readBranches": everyone, "readTurn": everyone, "followContexts": everyone, "forkContext": {auth.RoleWrite, auth.RoleAdmin}, "shareContext": {auth.RoleWrite, auth.RoleAdmin},
 		"sendEvents": everyone[1:], "interrupt": {auth.RoleWrite, auth.RoleAdmin}, "closeContext": {auth.RoleWrite, auth.RoleAdmin},
 		"healthy": nil, "ready": nil, "describe": nil, "readSession": nil, "signIn": nil, "signOut": nil, "startSignIn": nil, "finishSignIn": nil,
 	}
@@ -94,7 +94,7 @@ func TestApprovalsNameWhoDecided(t *testing.T) {
 		{auth.RoleApprove, "[" + decision + "," + hello + "]", 403, "write"},
 		{auth.RoleRead, hello, 403, "write or approve"},
 	} {
-		l := newLog()
+		l := newLog(event.UserMessage{Content: "Hello"})
 		w := serve(t, eachTenant{"acme": {log: l}}, gateway.Options{Auth: claims{}})
 		got := w.do(http.MethodPost, "/contexts/demo/events", test.body, by("acme", test.role)...)
 		require.Equal(t, test.status, got.status, got.body)
@@ -109,7 +109,7 @@ func TestApprovalsNameWhoDecided(t *testing.T) {
 			}
 		}
 	}
-	l := newLog()
+	l := newLog(event.UserMessage{Content: "Hello"})
 	w := serve(t, fakeClient{log: l}, gateway.Options{})
 	require.Equal(t, http.StatusAccepted, w.do(http.MethodPost, "/contexts/demo/events", decision).status)
 	require.Equal(t, "the boss", l.sent[0][0].Body.(event.ApprovalDecided).DecidedBy, "without authentication, the client says it")
@@ -145,6 +145,22 @@ func TestClientsOfATenantCannotSayWhatIsTheOperators(t *testing.T) {
 }
 
 var ref = event.RefOf([]byte("of another tenant"))
+
+func TestADecisionCreatesNoContext(t *testing.T) {
+	const decision = `{"_tag":"ApprovalDecided","decision":"approve"}`
+	for _, role := range []auth.Role{auth.RoleApprove, auth.RoleAdmin} {
+		l := newLog()
+		w := serve(t, eachTenant{"acme": {log: l}}, gateway.Options{Auth: claims{}})
+		got := w.do(http.MethodPost, "/contexts/demo/events", decision, by("acme", role)...)
+		require.Equal(t, http.StatusNotFound, got.status, got.body)
+		require.Contains(t, got.body, "urn:chronicle:problem:no-context")
+		require.Empty(t, l.sent)
+	}
+	l := newLog()
+	w := serve(t, fakeClient{log: l}, gateway.Options{})
+	require.Equal(t, http.StatusNotFound, w.do(http.MethodPost, "/contexts/demo/events", "["+decision+"]").status)
+	require.Equal(t, http.StatusAccepted, w.do(http.MethodPost, "/contexts/demo/events", "["+hello+","+decision+"]").status, "the message creates it")
+}
 
 func TestTenantsShareNothing(t *testing.T) {
 	of := func(text string) fakeClient {

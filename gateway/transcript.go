@@ -75,27 +75,18 @@ func (g *Gateway) readTranscript(w http.ResponseWriter, r *http.Request) error {
 func (g *Gateway) writeTranscript(w http.ResponseWriter, r *http.Request, room *room) error {
 	ctx, cancel := context.WithTimeout(r.Context(), answerTimeout)
 	defer cancel()
-	for {
-		document, changed, err := room.document()
-		switch {
-		case err != nil:
-			return err
-		case document != nil:
-			w.Header().Set("Content-Type", "application/json")
-			w.Header().Set("Cache-Control", "no-store")
-			// An error means that the client disconnected.
-			_ = document.writeTo(r.Context(), g.answers, func(piece []byte) error {
-				_, err := w.Write(piece)
-				return err
-			})
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	document, err := awaitRead(ctx, room.document)
+	if err != nil {
+		return err
 	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	// An error means that the client disconnected.
+	_ = document.writeTo(r.Context(), g.answers, func(piece []byte) error {
+		_, err := w.Write(piece)
+		return err
+	})
+	return nil
 }
 
 // transcriptState requires the lock of its room.

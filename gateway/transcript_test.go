@@ -191,6 +191,19 @@ func TestALogThatIsResetBeforeItIsFollowedIsReadAgain(t *testing.T) {
 	}, testTimeout, time.Millisecond)
 }
 
+func TestViewersLearnThatTheLogWasReplaced(t *testing.T) {
+	l := newLog(event.UserMessage{Content: "first"}, event.UserMessage{Content: "second"})
+	w := serve(t, fakeClient{log: l}, gateway.Options{})
+	v := w.view("/contexts/demo/events")
+	require.Equal(t, eventID(1), v.next().id)
+	require.Equal(t, eventID(2), v.next().id)
+	events, _, _ := l.Snapshot()
+	another := event.New(event.UserMessage{Content: "of another context with this name"})
+	another.ID, another.Timestamp = eventID(1), events[1].Timestamp.Add(time.Hour)
+	l.Replace(append(events, another))
+	require.Contains(t, v.problem(), `"urn:chronicle:problem:reset","title":"The log was replaced","status":503,"detail":"the context was reset, or deleted and created again: read it again"`)
+}
+
 func TestATranscriptStreamHasTheStatus(t *testing.T) {
 	started := func(number int) event.LLMRequestStarted {
 		return event.LLMRequestStarted{RequestID: event.FormatRequestID("demo", number), ProviderID: "openai", Model: "gpt-4o-mini", Attempt: 1}

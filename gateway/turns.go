@@ -51,7 +51,7 @@ func (g *Gateway) readTurn(w http.ResponseWriter, r *http.Request) error {
 }
 
 // locateTurn sets the Location of the turn of events: of the newest one that requires an answer, or else of the newest one.
-func locateTurn(w http.ResponseWriter, contextName string, events []event.Event, sent client.Receipt) {
+func (g *Gateway) locateTurn(w http.ResponseWriter, contextName string, events []event.Event, sent client.Receipt) {
 	ids := sent.EventIDs
 	if len(ids) == 0 {
 		ids = sent.ClientEventIDs
@@ -63,6 +63,6 @@ func locateTurn(w http.ResponseWriter, contextName string, events []event.Event,
 		}
 	}
 	if id != "" {
-		w.Header().Set("Location", "/contexts/"+contextName+"/turns/"+url.PathEscape(id))
+		w.Header().Set("Location", g.options.PublicPath+"/contexts/"+contextName+"/turns/"+url.PathEscape(id))
 	}
 }

@@ -257,7 +257,7 @@ func TestToolsThatNoWorkerHasAreReported(t *testing.T) {
 	f.checkErr = client.ErrNoWorker
 	got = starter(t, f, "", "tools", "-n", "demo", "fetch")
 	require.Zero(t, got.code)
-	require.Contains(t, got.errOut, "cannot look for the tools: no worker responds (start a worker)\n")
+	require.Contains(t, got.errOut, "cannot look for the tools: no worker responds (start one, or retry later if they are busy)\n")
 
 	f = newFake(t, []event.Body{})
 	f.checkErr = errors.New("unexpected check")

@@ -318,6 +318,11 @@ func (f *fakeContext) Branch(_ context.Context, o client.BranchOptions) (client.
 	if f.err != nil {
 		return client.Branched{}, f.err
 	}
+	if o.Admit != nil {
+		if err := o.Admit(); err != nil {
+			return client.Branched{}, err
+		}
+	}
 	return client.Branched{ContextName: cmp.Or(o.Name, "demo-2"), ForkedFrom: cmp.Or(o.At, "demo:0006")}, nil
 }
 

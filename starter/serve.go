@@ -111,6 +111,12 @@ func isPublicURL(text string) bool {
 		public.RawQuery == "" && !public.ForceQuery && public.Fragment == ""
 }
 
+// publicPath returns the path of a public URL without a slash at its end.
+func publicPath(text string) string {
+	public, _ := url.Parse(text) // it is valid
+	return strings.TrimSuffix(public.EscapedPath(), "/")
+}
+
 func (a *app) runServe(ctx context.Context, proxies []netip.Prefix) error {
 	if err := a.checkAccess(); err != nil {
 		return err
@@ -148,6 +154,7 @@ func (a *app) runServe(ctx context.Context, proxies []netip.Prefix) error {
 	options := gateway.Options{
 		Protocols: []gateway.Protocol{openai.Protocol(), aisdk.Protocol(), agui.Protocol()},
 		Page:      page.Handler(), IndexDir: o.IndexDir, Hosts: a.hosts(), Rate: o.Rate, Proxies: proxies,
+		PublicPath: publicPath(o.PublicURL),
 		TenantRate: o.Tenants.Rate, StreamsPerTenant: o.Tenants.Streams, TenantContexts: o.Tenants.Contexts, TenantBytes: min(int64(o.Tenants.MiB), math.MaxInt64>>20) << 20,
 		Meters: exported.Meters(), Tracers: exported.Tracers(),
 		Log: logging.Structured(log, "", zap.DebugLevel),

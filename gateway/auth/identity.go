@@ -14,6 +14,8 @@ type Identity struct {
 	// Tenant owns the contexts that the identity reaches; "": those without a tenant.
 	Tenant string
 	Roles  []Role // none: the identity may do nothing
+	// Shared is all that the identity reaches, by a share link; nil: all contexts of the tenant.
+	Shared *Shared
 }
 
 // Role is what an identity may do. Each includes reading, RoleAdmin includes all.

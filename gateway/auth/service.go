@@ -45,10 +45,14 @@ func New(options Options) (*Service, error) {
 }
 
 func (s *Service) Authenticate(r *http.Request) (Identity, error) {
+	token, isBearer := bearer(r)
+	if isBearer && strings.HasPrefix(token, SharePrefix) { // first, since it reaches the least
+		return s.authenticateLink(token)
+	}
 	if s.options.Proxy != nil && len(r.Header.Values(SecretHeader)) > 0 {
 		return s.options.Proxy.authenticate(r)
 	}
-	if token, ok := bearer(r); ok {
+	if isBearer {
 		return s.authenticateBearer(r, token)
 	}
 	return s.authenticateSession(r)

@@ -22,7 +22,7 @@ type session struct {
 	Expires  time.Time `json:"e"`
 }
 
-// seal encrypts and authenticates cookies.
+// seal encrypts and authenticates cookies and share links.
 type seal struct{ aead cipher.AEAD }
 
 // newSeal uses a random key if key is empty.
@@ -62,10 +62,25 @@ func isSecure(r *http.Request) bool {
 	return r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"
 }
 
-// set sets a cookie to a value, which is bound to the name.
+// set sets a cookie to a sealed value.
 func (s *seal) set(w http.ResponseWriter, r *http.Request, name string, value any, lifetime time.Duration) {
+	s.setCookie(w, r, name, s.encode(name, value), lifetime)
+}
+
+// encode seals a value, which is bound to a purpose.
+func (s *seal) encode(purpose string, value any) string {
 	content, _ := json.Marshal(value) // texts and times
-	s.setCookie(w, r, name, base64.RawURLEncoding.EncodeToString(s.aead.Seal(nil, nil, content, []byte(name))), lifetime)
+	return base64.RawURLEncoding.EncodeToString(s.aead.Seal(nil, nil, content, []byte(purpose)))
+}
+
+// decode reports whether a text is valid for a purpose.
+func (s *seal) decode(purpose, text string, value any) bool {
+	sealed, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil {
+		return false
+	}
+	content, err := s.aead.Open(nil, nil, sealed, []byte(purpose))
+	return err == nil && json.Unmarshal(content, value) == nil
 }
 
 func (s *seal) clear(w http.ResponseWriter, r *http.Request, name string) {
@@ -82,13 +97,5 @@ func (*seal) setCookie(w http.ResponseWriter, r *http.Request, name, value strin
 // get reports whether the request has a valid cookie, which it decodes into value.
 func (s *seal) get(r *http.Request, name string, value any) bool {
 	cookie, err := r.Cookie(cookieName(r, name))
-	if err != nil {
-		return false
-	}
-	sealed, err := base64.RawURLEncoding.DecodeString(cookie.Value)
-	if err != nil {
-		return false
-	}
-	content, err := s.aead.Open(nil, nil, sealed, []byte(name))
-	return err == nil && json.Unmarshal(content, value) == nil
+	return err == nil && s.decode(name, cookie.Value, value)
 }

@@ -27,6 +27,8 @@ type Who struct {
 	Subject string `json:"subject,omitempty"` // "": nobody
 	Tenant  string `json:"tenant,omitempty"`
 	Roles   []Role `json:"roles,omitempty"`
+	// The only context that a share link reads; absent: another credential, or none.
+	Context string `json:"context,omitempty" schema:"is=ContextName"`
 	// Whether a cookie identifies the person, who can sign out.
 	Session bool `json:"session,omitempty"`
 	// The ways to sign in here: provider, token.
@@ -81,6 +83,9 @@ func (s *Service) who(w http.ResponseWriter, r *http.Request) error {
 			_, isBearer := bearer(r)
 			isProxy := s.options.Proxy != nil && len(r.Header.Values(SecretHeader)) > 0
 			who.Subject, who.Tenant, who.Roles, who.Session = identity.Subject, identity.Tenant, identity.Roles, !isBearer && !isProxy
+			if identity.Shared != nil {
+				who.Context = identity.Shared.Context
+			}
 		}
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -147,14 +152,18 @@ func (s *Service) login(w http.ResponseWriter, r *http.Request) error {
 
 // callbackURL is where the provider leads back to. It accepts only registered URLs.
 func (s *Service) callbackURL(r *http.Request) string {
-	public := s.options.PublicURL
-	if public == "" {
-		public = "http://" + r.Host + "/"
-		if isSecure(r) {
-			public = "https://" + r.Host + "/"
-		}
+	return s.publicURL(r) + Path + "callback"
+}
+
+// publicURL returns where browsers reach the gateway, without a slash at its end.
+func (s *Service) publicURL(r *http.Request) string {
+	switch {
+	case s.options.PublicURL != "":
+		return strings.TrimSuffix(s.options.PublicURL, "/")
+	case isSecure(r):
+		return "https://" + r.Host
 	}
-	return strings.TrimSuffix(public, "/") + Path + "callback"
+	return "http://" + r.Host
 }
 
 // flow returns the settings of the authorization code flow.

@@ -11,7 +11,7 @@
 //	callform.js      the forms on the cards of calls that wait: approvals.js, questions.js
 //	composer.js      the input box; limits.js checks attachments
 //	outbox.js        sends messages
-//	details.js, settings.js, export.js, deletion.js    the menu of the context
+//	details.js, settings.js, export.js, share.js, deletion.js    the menu of the context; link.js follows a share link
 //	dom.js           creates elements; visible.js shows hidden characters
 //	signin.js        signing in and out, and roles
 //	request.js, sse.js, backoff.js, money.js, time.js, storage.js, copy.js, form.js, theme.js    utilities
@@ -34,11 +34,12 @@ import { spending } from "./money.js";
 import { Outbox } from "./outbox.js";
 import { Search } from "./search.js";
 import { Settings } from "./settings.js";
+import { Share } from "./share.js";
 import { arrive, may } from "./signin.js";
 import { follow } from "./transcript.js";
 import { visible } from "./visible.js";
 
-await arrive();
+const sharedContext = await arrive();
 
 const conversation = new Conversation({
   scroller: $("scroller"), list: $("entries"), toNewest: $("newest"), announcer: $("announcer"),
@@ -85,6 +86,7 @@ const deletion = new Deletion({
 });
 const details = new Details(contexts, (text) => showError("details", text));
 const settings = new Settings(() => shown);
+const share = new Share();
 new Search(contexts);
 
 // The Stop button is hidden after IDLE_DELAY ms without an answer, so that it does not
@@ -98,7 +100,7 @@ let following; // the AbortController of its stream
 let idleTimer;
 
 function open() {
-  const [name, at] = location.hash.slice(1).split(":"); // names need no URL encoding
+  const [name, at] = (sharedContext ?? location.hash.slice(1)).split(":"); // names need no URL encoding
   sought = Number(at) || undefined;
   conversation.unmark();
   if (name === current) return mark();
@@ -122,6 +124,7 @@ function open() {
   contexts.select(current);
   details.select(current);
   settings.select(current);
+  share.select(current);
   compare.select();
   composer.select(current);
   outbox.select(current);
@@ -164,6 +167,7 @@ const viewer = {
   },
   statusChanged(streamed) {
     clearTimeout(idleTimer);
+    if (sharedContext) contexts.update(current, streamed.details ?? {}); // the list is not shared
     $("budget").textContent = streamed.budget ? spending(streamed.budget) : "";
     // In the frame in which the conversation shows a recorded message.
     const context = current;

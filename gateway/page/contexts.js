@@ -1,6 +1,6 @@
 // The list of contexts, most recently active first, refreshed while the page is visible.
 
-import { request } from "./request.js";
+import { relative, request } from "./request.js";
 import { $, h } from "./dom.js";
 import { when } from "./time.js";
 import { visible } from "./visible.js";
@@ -188,7 +188,7 @@ export class Contexts {
     if (!this.#next || this.#isLoadingOlder || clientHeight === 0 || scrollHeight - scrollTop - clientHeight > NEAR) return;
     this.#isLoadingOlder = true;
     const path = this.#next;
-    const page = await this.#read(path.replace(/^\//, "")).catch(() => undefined); // refresh reports the error
+    const page = await this.#read(relative(path)).catch(() => undefined); // refresh reports the error
     this.#isLoadingOlder = false;
     if (!page || path !== this.#next) return;
     const names = new Set(this.#listed.map(({ contextName }) => contextName));

@@ -15,7 +15,7 @@ export function copyButton(label, text) {
   return button;
 }
 
-async function copy(text) {
+export async function copy(text) {
   try {
     await navigator.clipboard.writeText(text);
     return true;

@@ -4,9 +4,11 @@ import { rejectedMessage } from "./actions.js";
 import { approvalForm } from "./approvals.js";
 import { lostNote, waitsFor } from "./callform.js";
 import { h, message } from "./dom.js";
+import { isShared } from "./link.js";
 import { render, StreamingMarkdown } from "./markdown.js";
 import { dollars } from "./money.js";
 import { asked, questionForm } from "./questions.js";
+import { sharedFile } from "./share.js";
 import { time } from "./time.js";
 import { visible } from "./visible.js";
 
@@ -274,9 +276,11 @@ function attachment({ name, media_type: type, size, url, event_id: id }) {
   const isWeb = /^https?:\/\//i.test(url ?? "");
   const href = isWeb ? url : !url && id && `contexts/${id.split(":", 1)}/events/${id}/attachment`;
   // Other files, and images that fail to load, show their name only.
-  const image = !isWeb && href && imageTypes.includes(type) &&
-    h("img", { src: href, alt: "", loading: "lazy", onerror: (event) => event.target.remove() });
-  const audio = !isWeb && href && audioTypes.includes(type) && h("audio", { src: href, controls: true, preload: "none" });
+  const isOwn = href && !isWeb;
+  const image = isOwn && imageTypes.includes(type) &&
+    h("img", { src: !isShared && href, alt: "", loading: "lazy", onerror: (event) => event.target.remove() });
+  if (isOwn && isShared) return h("li", null, sharedFile(href, name, image, label));
+  const audio = isOwn && audioTypes.includes(type) && h("audio", { src: href, controls: true, preload: "none" });
   return h("li", null, href ? h("a", { href, target: "_blank", rel: "noopener noreferrer" }, image, label) : label, audio);
 }
 

@@ -1,6 +1,6 @@
 // Saves a conversation to a file.
 
-import { request } from "./request.js";
+import { relative, request } from "./request.js";
 import { parse } from "./transcript.js";
 
 const PAGE = 1000;
@@ -12,7 +12,7 @@ export async function exportEvents(name) {
     const response = await request(path);
     const { events, next } = parse(await response.text());
     for (const event of events) lines.push(`${JSON.stringify(await withData(name, event))}\n`);
-    path = next?.replace(/^\//, "");
+    path = next && relative(next);
   }
   save(`${name}.jsonl`, "application/jsonl", lines);
 }
@@ -35,7 +35,7 @@ export function exportMarkdown(name, entries) {
   save(`${name}.md`, "text/markdown", [`# ${name}\n\n`, ...parts]);
 }
 
-function save(file, type, parts) {
+export function save(file, type, parts) {
   const url = URL.createObjectURL(new Blob(parts, { type }));
   const link = document.createElement("a");
   Object.assign(link, { href: url, download: file });

@@ -1,15 +1,25 @@
+import { authorization, isReadable } from "./link.js";
 import { signIn } from "./signin.js";
 
 // request is fetch without caching. Its errors are fit for users: a Problem from the gateway, or an
-// unreachable gateway. If the session has ended, it never resolves: signing in loads the page again.
+// unreachable gateway. If the session has ended, it never resolves: signing in loads the page again. It never resolves
+// either for what a share link may not read.
 export async function request(url, options) {
-  const response = await fetch(url, { cache: "no-store", ...options }).catch((error) => {
+  if (!isReadable(url)) return new Promise(() => {});
+  const headers = { ...options?.headers, ...authorization };
+  const response = await fetch(url, { cache: "no-store", ...options, headers }).catch((error) => {
     // The messages of network errors differ between browsers.
     throw options?.signal?.aborted ? error : new Error("the gateway is unreachable");
   });
   if (response.status === 401) return signIn();
   if (!response.ok) throw new Problem(response.status, await response.json().catch(() => ({})));
   return response;
+}
+
+// relative returns a path of the gateway as an address for request: a proxy may serve the page below a path.
+export function relative(path) {
+  const base = new URL(".", location).pathname;
+  return path.slice(path.startsWith(base) ? base.length : 1);
 }
 
 // Problem is an error response (RFC 9457).

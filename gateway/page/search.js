@@ -2,7 +2,7 @@
 
 import { headline, labelFilter, validName } from "./contexts.js";
 import { $, h, message } from "./dom.js";
-import { request } from "./request.js";
+import { relative, request } from "./request.js";
 import { when } from "./time.js";
 
 const DELAY_MS = 150;
@@ -55,13 +55,13 @@ export class Search {
     const number = ++this.#searches;
     let page;
     try {
-      const response = await request(path.replace(/^\//, ""));
+      const response = await request(path);
       page = await response.json();
     } catch (error) {
       page = { hits: [], error };
     }
     if (number !== this.#searches) return;
-    this.#next = page.next;
+    this.#next = page.next && relative(page.next);
     $("hits").append(...page.hits.map((hit) => item(hit, this.#contexts.summaryOf(hit.contextName))));
     $("more").hidden = !page.next;
     $("found").hidden = !page.error && !$("hits").firstChild;

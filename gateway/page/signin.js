@@ -1,6 +1,7 @@
 // Signing in and out, and who is signed in.
 
 import { $ } from "./dom.js";
+import { authorization, isShared } from "./link.js";
 import { clear, load, store } from "./storage.js";
 import { visible } from "./visible.js";
 
@@ -20,27 +21,36 @@ let roles = ROLES;
 // may reports whether the person has a role. Elements with data-role show only to those who have it.
 export const may = (role) => roles.includes(role) || roles.includes("admin");
 
-// arrive resolves when the person may use the page, and forgets what another person left in this tab.
+// arrive resolves when the person may use the page, to the context of a share link, if any. It forgets what another person
+// left in this tab.
 export async function arrive() {
   const failure = new URLSearchParams(location.search).get("sign-in");
   const place = load("place") ?? "";
   store("place");
   if (failure || place) history.replaceState(null, "", location.pathname + (location.hash || place));
-  const who = await fetch("auth/session", { cache: "no-store" }).then((response) => response.json()).catch(() => ({}));
+  const who = await fetch("auth/session", { cache: "no-store", headers: authorization }).then((response) => response.json()).catch(() => ({}));
   ways = who.signIn ?? [];
   if (who.required && !who.subject) return signIn(FAILURES[failure]);
+  document.body.classList.toggle("shared", Boolean(who.context));
   const person = who.subject && visible([who.subject, who.tenant].filter(Boolean).join(" · "));
-  if (load("person") !== person) clear();
-  store("person", person);
+  if (!isShared) {
+    if (load("person") !== person) clear();
+    store("person", person);
+  }
   if (who.subject) roles = who.roles ?? [];
   for (const role of ROLES) document.body.classList.toggle(`cannot-${role}`, !may(role));
   $("person").hidden = !person;
   $("person-name").textContent = person ?? "";
   $("sign-out").hidden = !who.session;
+  return who.context;
 }
 
 // signIn shows how to sign in, which loads the page again. It never resolves.
 export function signIn(note = "") {
+  if (isShared) {
+    [ways, note] = [[], "This link has expired, or was revoked. Ask for another one."];
+    $("sign-in-title").textContent = "Chronicle";
+  }
   document.body.classList.add("signed-out");
   document.title = "Sign in · Chronicle";
   $("sign-in").hidden = false;

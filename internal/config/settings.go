@@ -242,7 +242,7 @@ func (g *Gateway) Table() *Table {
 	t.StringArrayVar(&g.DefaultRoles, "default-role", nil,
 		"`ROLE` of people for whom provider or proxy name none: read, write, approve or admin; may be repeated (default: none, who may do nothing)")
 	t.StringVar(&g.SessionKeyFile, "session-key-file", "",
-		"`FILE` with a random text of at least 32 bytes, which encrypts the cookies of the page; the same for all gateways (default: random, people sign in after each restart)")
+		"`FILE` with a random text of at least 32 bytes, which encrypts the cookies of the page and share links; the same for all gateways (default: random, people sign in after each restart and cannot share)")
 	t.StringVar(&g.TLSCert, "tls-cert", "", "PEM `FILE` with the certificate chain for HTTPS; read again when it changes (default: none, HTTP)")
 	t.StringVar(&g.TLSKey, "tls-key", "", "PEM `FILE` with the private key of the certificate")
 	t.StringVar(&g.Audit, "audit", "", "append a JSON line for each request to `FILE`, a new one when it was renamed (default: none)")

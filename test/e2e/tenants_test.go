@@ -2,13 +2,16 @@ package e2e
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/base64"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -25,10 +28,13 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 )
 
-// claims are credentials that say who a client is: "Bearer TENANT ROLE".
-type claims struct{}
+// claims are credentials that say who a client is: "Bearer TENANT ROLE". Share links are credentials, too.
+type claims struct{ *auth.Service }
 
-func (claims) Authenticate(r *http.Request) (auth.Identity, error) {
+func (c claims) Authenticate(r *http.Request) (auth.Identity, error) {
+	if strings.HasPrefix(r.Header.Get("Authorization"), "Bearer "+auth.SharePrefix) {
+		return c.Service.Authenticate(r)
+	}
 	words := strings.Fields(r.Header.Get("Authorization"))
 	if len(words) != 3 {
 		return auth.Identity{}, auth.ErrUnauthenticated
@@ -51,7 +57,10 @@ type tenants struct {
 
 func (w *world) tenants() *tenants {
 	w.t.Helper()
-	g := gateway.New(w.client, gateway.Options{Auth: claims{}, Rate: -1, KeepAlive: 50 * time.Millisecond})
+	file := auth.TokenFile(filepath.Join(w.t.TempDir(), "tokens.jsonl"))
+	service, err := auth.New(auth.Options{Tokens: auth.OpenTokens(file, slog.New(slog.DiscardHandler)), SessionKey: bytes.Repeat([]byte("k"), 32)})
+	require.NoError(w.t, err)
+	g := gateway.New(w.client, gateway.Options{Auth: claims{service}, SignIn: service, Rate: -1, KeepAlive: 50 * time.Millisecond})
 	server := httptest.NewServer(g)
 	w.t.Cleanup(func() {
 		g.Close()
@@ -60,7 +69,6 @@ func (w *world) tenants() *tenants {
 	})
 	t := &tenants{w: w, url: server.URL, acme: "acme-" + w.queue}
 	spec := t.do(t.acme, "read", http.MethodGet, "/openapi.json", "")
-	var err error
 	t.spec, err = openapi3.NewLoader().LoadFromData([]byte(spec.body))
 	require.NoError(w.t, err)
 	return t
@@ -73,7 +81,7 @@ type answer struct {
 	body   string
 }
 
-var random = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z|"requestId":"[^"]*"|"version":"[^"]*"|id: [A-Z0-9]{10}\.\d+|idempotency-[A-Z0-9-]+|"clientEventId":"[A-Z0-9]{26}"`)
+var random = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z|"requestId":"[^"]*"|"version":"[^"]*"|id: [A-Z0-9]{10}\.\d+|idempotency-[A-Z0-9-]+|"clientEventId":"[A-Z0-9]{26}"|"url":"[^"]*"`)
 
 const idempotencyKey = "the key of acme"
 
@@ -134,7 +142,7 @@ func (ts *tenants) value(operation *openapi3.Operation, p *openapi3.Parameter, n
 		"ContextName": name, "EventID": name + ":0003", "Version": ts.version, "Limit": "1", "Status": "waiting", "IdempotencyKey": idempotencyKey,
 		"listContexts.q": name, "listContexts.from": ts.cursor, "listContexts.label": "team=acme", "listContexts.owner": "someone", "listContexts.archived": "false",
 		"searchMessages.q": "canary", "searchMessages.label": "team=acme", "searchMessages.from": "0",
-		"closeContext.reason": "attacked", "closeContext.purge": "", "Forks": "delete",
+		"Days": "1", "closeContext.reason": "attacked", "closeContext.purge": "", "Forks": "delete",
 		"ContextNames": name, "EventIDs": name + ":0003", "followContexts.Last-Event-ID": "3", "readTurn.id": name + ":0003", "readTurn.wait": "1ms",
 		"finishSignIn.code": "guessed", "finishSignIn.state": "guessed",
 	}
@@ -272,8 +280,9 @@ func TestATenantCannotTellAnothersContextsFromNone(t *testing.T) {
 			break
 		}
 	}
+	require.Equal(t, http.StatusAccepted, ts.do(ts.acme, "write", http.MethodPost, "/contexts/shared/events", `{"_tag":"SystemPromptEvent","content":"The canary sings"}`).status)
 	list := func() string { return ts.do(ts.acme, "read", http.MethodGet, "/contexts", "").body }
-	w.eventually(func() bool { return strings.Contains(list(), `"waiting"`) })
+	w.eventually(func() bool { return strings.Contains(list(), `"waiting"`) && strings.Contains(list(), `"shared"`) })
 	ts.cursor = base64.RawURLEncoding.EncodeToString([]byte(`{"at":"2099-01-02T03:04:05Z","name":"` + victim + `"}`)) // before all contexts
 	w.eventually(func() bool {
 		return strings.Contains(ts.do(ts.acme, "read", http.MethodGet, "/search?q=canary", "").body, victim+":")
@@ -309,6 +318,17 @@ func TestATenantCannotTellAnothersContextsFromNone(t *testing.T) {
 				require.Less(t, got[i].status, http.StatusInternalServerError, labels[i])
 			}
 		}
+	}
+	// A link to another context of the same tenant is no better.
+	shared := ts.do(ts.acme, "write", http.MethodPost, "/contexts/shared/share", "").body
+	credential := regexp.MustCompile(auth.SharePrefix + `[A-Za-z0-9_-]+`).FindString(shared)
+	require.Contains(t, ts.do(credential, "", http.MethodGet, "/contexts/shared/events", "").body, "The canary sings")
+	everything := func(string, *openapi3.Operation) bool { return true }
+	got, labels := ts.attack(credential, "", victim, true, everything)
+	want, _ := ts.attack(credential, "", nobody, true, everything)
+	require.Equal(t, want, got)
+	for i := range got {
+		require.NotContains(t, got[i].body, "canary", labels[i])
 	}
 	// A purge changes what the next answers are, so the attack above sends none.
 	purge := ts.do("thief-"+w.queue, "admin", http.MethodDelete, "/contexts/"+victim+"?purge=true&forks=delete", "")
