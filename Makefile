@@ -59,8 +59,10 @@ bin/axe: build/axe/package-lock.json
 bin/openai: test/clients/openai/package-lock.json
 bin/aisdk: test/clients/aisdk/package-lock.json
 bin/agui: test/clients/agui/package-lock.json
+bin/a2a: test/clients/a2a/package-lock.json
 bin/typescript: test/clients/typescript/package-lock.json
-bin/mcp bin/axe bin/openai bin/aisdk bin/agui bin/typescript:
+packages = bin/mcp bin/axe bin/openai bin/aisdk bin/agui bin/a2a bin/typescript
+$(packages):
 	@! command -v npm >/dev/null || { mkdir -p $@ && cp $(<D)/package*.json $@ && \
 		npm ci --prefix $@ --ignore-scripts --no-audit --no-fund --loglevel=error && touch $@ || rm -rf $@; }
 
@@ -74,10 +76,10 @@ sequential = ./event ./internal/formats/agent ./internal/formats/chat ./reducer/
 alone = ./llm ./test/e2e
 all = $(filter ./...,$(P))
 
-test: bin/temporal bin/mcp bin/axe bin/openai bin/aisdk bin/agui bin/typescript ## Run all tests with the race detector; T=TestName P=./pkg for some, SERVER=stock for default settings
+test: bin/temporal $(packages) ## Run all tests with the race detector; T=TestName P=./pkg for some, SERVER=stock for default settings
 	@$(if $(race),,echo "no C compiler ($$(go env CC)): the race detector is off")
 	@command -v chromium >/dev/null || echo "no chromium on PATH: browser tests are skipped"
-	@test -e bin/mcp -a -e bin/axe -a -e bin/openai -a -e bin/aisdk -a -e bin/agui -a -e bin/typescript || echo "no npm on PATH, or no registry: tests with the MCP reference servers, npm clients and axe-core are skipped"
+	@ls -d $(packages) >/dev/null 2>&1 || echo "no npm on PATH, or no registry: tests with the MCP reference servers, npm clients and axe-core are skipped"
 ifneq ($(T),)
 	@$(gotest) $(race) -v -run '$(T)' $(P)
 else

@@ -123,6 +123,7 @@ type response struct {
 	client   netip.Addr
 	tenant   string // "": none, or the request was not admitted
 	context  string // "": that of the path, if any
+	replyTo  []byte // see [Problem.ReplyTo]
 	isBegun  bool   // the status is final
 	audit    func() // adds the entry of the audit log; nil: none, or it was added
 }

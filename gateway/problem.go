@@ -24,6 +24,9 @@ type Problem struct {
 	Field          string      `json:"field,omitempty"`                               // the invalid field of that event
 	ContextName    string      `json:"contextName,omitempty" schema:"is=ContextName"` // the new context that was created before the error, or of several, the one that it is about
 	ClientEventIDs []string    `json:"clientEventIds,omitempty"`                      // of the input: of its InputRejectedEvent in the log, or to send it again
+
+	// ReplyTo is what the response of a [Protocol] replies to, such as the id of a JSON-RPC request; nil: unknown.
+	ReplyTo json.RawMessage `json:"-"`
 }
 
 func (p *Problem) Error() string { return strings.TrimSuffix(p.Title+": "+p.Detail, ": ") }
@@ -171,6 +174,7 @@ func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p.RequestID = requestID(r)
 	if out, ok := w.(*response); ok {
 		out.problem = strings.TrimPrefix(string(p.Type), "urn:chronicle:problem:")
+		p.ReplyTo = out.replyTo
 	}
 	if p.Status >= http.StatusInternalServerError && !errors.As(err, new(*Problem)) {
 		g.options.Log.Error("request failed", "request_id", p.RequestID, "path", r.URL.Path, "error", event.Redact(err.Error(), 0))
@@ -191,7 +195,9 @@ func writeJSON(w http.ResponseWriter, status int, value any) {
 	if w.Header().Get("Content-Type") == "" {
 		w.Header().Set("Content-Type", "application/json")
 	}
-	w.Header().Set("Cache-Control", "no-store")
+	if w.Header().Get("Cache-Control") == "" {
+		w.Header().Set("Cache-Control", "no-store")
+	}
 	w.WriteHeader(status)
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)

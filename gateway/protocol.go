@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -102,6 +103,23 @@ func (x *Exchange) IdempotencyKey() (string, error) { return idempotencyKey(x.Re
 
 // Identity is who sends the request; zero without authentication.
 func (x *Exchange) Identity() auth.Identity { return identityOf(x.Request) }
+
+// Perform names the operation of an exchange whose route serves several, for the audit log, and checks that the sender has
+// one of the roles.
+func (x *Exchange) Perform(operation string, roles ...auth.Role) error {
+	x.gateway.audit(x.w, x.Request, operation, x.Identity())
+	if x.gateway.options.Auth != nil && !slices.ContainsFunc(roles, x.Identity().Has) {
+		return missingRole(roles...)
+	}
+	return nil
+}
+
+// ReplyTo sets the [Problem.ReplyTo] of the errors of the exchange.
+func (x *Exchange) ReplyTo(id json.RawMessage) {
+	if out, ok := x.w.(*response); ok {
+		out.replyTo = id
+	}
+}
 
 // Header is that of the response, until it begins.
 func (x *Exchange) Header() http.Header { return x.w.Header() }

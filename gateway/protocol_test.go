@@ -146,6 +146,49 @@ func TestAProtocolSendsAndWaits(t *testing.T) {
 	}
 }
 
+// TestARouteServesSeveralOperations also checks that an error tells what it replies to.
+func TestARouteServesSeveralOperations(t *testing.T) {
+	protocol := gateway.Protocol{
+		Path: "/calls/",
+		Fail: func(w http.ResponseWriter, p *gateway.Problem) {
+			w.WriteHeader(p.Status)
+			_, _ = fmt.Fprintf(w, "%s %s", p.ReplyTo, p.Title)
+		},
+		Routes: []gateway.ProtocolRoute{{
+			Pattern: "POST /calls/{operation}/{$}", Operation: "call", Roles: []auth.Role{auth.RoleRead, auth.RoleWrite},
+			Serve: func(x *gateway.Exchange) error {
+				x.ReplyTo(json.RawMessage(`"c1"`))
+				role := auth.Role(x.Request.PathValue("operation"))
+				if err := x.Perform("call-"+string(role), role); err != nil {
+					return err
+				}
+				return gateway.BadRequest("", "it was admitted")
+			},
+		}},
+	}
+	var audit strings.Builder
+	w := serve(t, eachTenant{"acme": {log: newLog()}}, gateway.Options{
+		Auth: claims{}, Protocols: []gateway.Protocol{protocol}, Audit: slog.New(slog.NewTextHandler(&audit, nil)),
+	})
+	call := func(operation string) (status int, text string) {
+		t.Helper()
+		response, err := w.server.Client().Do(w.request(http.MethodPost, "/calls/"+operation+"/", "", by("acme", auth.RoleRead)...))
+		require.NoError(t, err)
+		defer response.Body.Close()
+		data, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		return response.StatusCode, string(data)
+	}
+	status, text := call("read")
+	require.Equal(t, http.StatusBadRequest, status)
+	require.Equal(t, `"c1" Invalid request`, text)
+	status, text = call("write")
+	require.Equal(t, http.StatusForbidden, status)
+	require.Equal(t, `"c1" Forbidden`, text)
+	require.Contains(t, audit.String(), "operation=call-read status=400")
+	require.Contains(t, audit.String(), "operation=call-write status=403")
+}
+
 func TestAProtocolStreamsDeltasWithTheirOffsets(t *testing.T) {
 	log := newLog()
 	thatAnswers(log, append(answering("")[1:], delta(0, "one "), event.ReasoningDelta(delta(1, "hm")), delta(2, "two"))...)

@@ -213,7 +213,8 @@ func (g *Gateway) mux() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		at := r.URL.EscapedPath()
 		reject, pattern := mux.Handler(r)
-		if pattern != "" && path.Clean(at) == at {
+		isClean := path.Clean(at) == at || path.Clean(at)+"/" == at && strings.HasSuffix(pattern, "/{$}")
+		if pattern != "" && isClean {
 			mux.ServeHTTP(w, r)
 			return
 		}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
+	"github.com/seed-9ed7edd4/chronicle/gateway/a2a"
 	"github.com/seed-9ed7edd4/chronicle/gateway/agui"
 	"github.com/seed-9ed7edd4/chronicle/gateway/aisdk"
 	"github.com/seed-9ed7edd4/chronicle/gateway/openai"
@@ -151,8 +152,10 @@ func (a *app) runServe(ctx context.Context, proxies []netip.Prefix) error {
 			a.config.Label("listen"), o.Listen, err)
 	}
 	defer listener.Close()
+	isBearer := slices.Contains(o.Auth, config.AuthTokens) || slices.Contains(o.Auth, config.AuthOIDC)
+	agent := a2a.Options{PublicURL: o.PublicURL, Version: version.Build(), IsBearer: isBearer}
 	options := gateway.Options{
-		Protocols: []gateway.Protocol{openai.Protocol(), aisdk.Protocol(), agui.Protocol()},
+		Protocols: append(a2a.Protocols(agent), openai.Protocol(), aisdk.Protocol(), agui.Protocol()),
 		Page:      page.Handler(), IndexDir: o.IndexDir, Hosts: a.hosts(), Rate: o.Rate, Proxies: proxies,
 		PublicPath: publicPath(o.PublicURL),
 		TenantRate: o.Tenants.Rate, StreamsPerTenant: o.Tenants.Streams, TenantContexts: o.Tenants.Contexts, TenantBytes: min(int64(o.Tenants.MiB), math.MaxInt64>>20) << 20,

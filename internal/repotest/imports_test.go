@@ -100,6 +100,8 @@ var bans = []struct {
 		"a protocol reaches contexts through the gateway"},
 	{"./gateway/agui", []string{"./*"}, []string{"./event", "./reducer", "./client", "./gateway", "./gateway/auth", "./gateway/thread"},
 		"a protocol reaches contexts through the gateway"},
+	{"./gateway/a2a", []string{"./*"}, []string{"./event", "./client", "./gateway", "./gateway/auth", "./gateway/thread"},
+		"a protocol reaches contexts through the gateway"},
 	{"./gateway/page", []string{"*"}, []string{"std"},
 		"the page is static files and uses the HTTP API"},
 	{"./starter*", []string{"./workflows", "./activities", "./llm*", "./internal/eventlog", "./worker*", "./tool", "./tool/*", "go.temporal.io/sdk/client", "go.temporal.io/api/*"}, nil,
