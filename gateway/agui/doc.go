@@ -17,6 +17,8 @@
 // message keeps its id in each run. If nothing runs, the run ends at once. A client that disconnects stops nothing; POST
 // /ag-ui/threads/{thread}/stop does.
 //
+// The first decision about an interrupt counts: a run that resumes one that another client has decided joins, too.
+//
 // # Messages
 //
 //	| event of the context               | event of AG-UI                                             |

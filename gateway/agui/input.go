@@ -143,10 +143,9 @@ func (in *runInput) events(t *thread.Thread, setup gateway.Setup, added []messag
 			d.Decision, d.Parameters = event.Approve, r.Payload.Arguments
 		}
 		switch c := t.Call(r.InterruptID); {
-		case c != nil && c.Decision != nil && c.Decision.Decision == d.Decision: // a repeated request
-		case c == nil || !c.IsAsked():
+		case c == nil || c.Approval == nil:
 			return nil, conflict("resume: call %s waits for no approval", event.Redact(r.InterruptID, 80))
-		default:
+		case c.IsAsked(): // else another client decided first
 			events = append(events, event.New(d))
 		}
 	}

@@ -118,7 +118,8 @@ func TestARunThatJoinsBeforeTheRequestBeginsGoesOn(t *testing.T) {
 	require.Equal(t, "success", last.Outcome.Type)
 }
 
-func TestARepeatedDecisionIsNotSentAgain(t *testing.T) {
+// The agent runs only with an answer to its interrupt.
+func TestADecisionIsNotSentAfterAnotherOne(t *testing.T) {
 	log := []event.Body{
 		event.UserMessage{Content: "Hi"}, started(1), event.AssistantMessage{RequestID: requestID}, event.ToolCall{RequestID: requestID, ToolCallID: "c1", ToolName: "write"},
 		event.LLMAttemptEnded{RequestID: requestID, Outcome: event.AttemptToolCalls}, event.ApprovalRequested{RequestID: requestID, ToolCallID: "c1"},
@@ -138,9 +139,11 @@ func TestARepeatedDecisionIsNotSentAgain(t *testing.T) {
 	events, err := decide(`{"approved":true}`, 6)
 	require.NoError(t, err)
 	require.Len(t, events, 1)
-	events, err = decide(`{"approved":true}`, 7)
-	require.NoError(t, err)
-	require.Empty(t, events)
-	_, err = decide(`{"approved":false}`, 7)
+	for _, late := range []string{`{"approved":true}`, `{"approved":false}`} {
+		events, err = decide(late, 7)
+		require.NoError(t, err)
+		require.Empty(t, events)
+	}
+	_, err = decide(`{"approved":true}`, 5)
 	require.ErrorContains(t, err, "waits for no approval")
 }

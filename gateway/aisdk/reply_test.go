@@ -21,6 +21,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event/eventtest/golden"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
 	"github.com/seed-9ed7edd4/chronicle/gateway/thread"
+	"github.com/seed-9ed7edd4/chronicle/internal/npmtest"
 )
 
 // page reads one answer with an SDK. When the answer waits for the page, the response ends, and the next change of the
@@ -187,7 +188,8 @@ type builtMessage struct {
 
 func check(t *testing.T, pages []*page) (built []builtMessage) {
 	t.Helper()
-	node := nodeWith(t, "check.mjs")
+	node := exec.Command("node", "check.mjs")
+	node.Dir = npmtest.Folder(t, "../..", "aisdk", "../../test/clients/aisdk")
 	var in bytes.Buffer
 	for _, p := range pages {
 		in.WriteString(encode(t, p) + "\n")
@@ -217,27 +219,6 @@ func check(t *testing.T, pages []*page) (built []builtMessage) {
 		built = append(built, b)
 	}
 	return built
-}
-
-// nodeWith returns a command for a script of test/clients/aisdk, with the packages that make installs.
-func nodeWith(t *testing.T, script string) *exec.Cmd {
-	t.Helper()
-	node, err := exec.LookPath("node")
-	if err != nil {
-		t.Skip("AI SDK tests, no node on PATH")
-	}
-	packages, err := filepath.Abs("../../bin/aisdk/node_modules")
-	require.NoError(t, err)
-	if _, err := os.Stat(packages); err != nil {
-		t.Skip("AI SDK tests, make bin/aisdk installs the packages")
-	}
-	folder := t.TempDir() // Node looks for packages beside the script
-	require.NoError(t, os.Symlink(packages, filepath.Join(folder, "node_modules")))
-	source, err := os.ReadFile(filepath.Join("../../test/clients/aisdk", script))
-	require.NoError(t, err)
-	copied := filepath.Join(folder, script)
-	require.NoError(t, os.WriteFile(copied, source, 0o600))
-	return exec.Command(node, copied)
 }
 
 func encode(t *testing.T, value any) string {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/gateway"
 	"github.com/seed-9ed7edd4/chronicle/gateway/openai"
+	"github.com/seed-9ed7edd4/chronicle/internal/npmtest"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/llm/offline"
 	"github.com/seed-9ed7edd4/chronicle/tool"
@@ -74,24 +75,12 @@ func run(t *testing.T, url, dir, name string, arguments ...string) string {
 	return string(out)
 }
 
-const (
-	modules = "../../bin/openai" // which make installs
-	goDir   = "../../test/clients/openai-go"
-)
+const goDir = "../../test/clients/openai-go"
 
 // node runs a program with the npm packages.
 func node(t *testing.T, url, name string, program []byte) string {
 	t.Helper()
-	if _, err := exec.LookPath("node"); err != nil {
-		t.Skip("npm clients, no node on PATH")
-	}
-	packages, err := filepath.Abs(filepath.Join(modules, "node_modules"))
-	require.NoError(t, err)
-	if _, err := os.Stat(packages); err != nil {
-		t.Skip("npm clients, make bin/openai installs them")
-	}
-	dir := t.TempDir()
-	require.NoError(t, os.Symlink(packages, filepath.Join(dir, "node_modules")))
+	dir := npmtest.Folder(t, "../..", "openai", "../../test/clients/openai")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, name), program, 0o600))
 	return run(t, url, dir, "node", name)
 }

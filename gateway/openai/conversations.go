@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -188,9 +187,7 @@ func createItems(x *gateway.Exchange, h *gateway.Handle) error {
 	if err != nil {
 		return err
 	}
-	isOlder := func(i item) bool {
-		return event.Counter("n:"+i.ID[strings.LastIndexByte(i.ID, '_')+1:]) <= last-len(events)
-	}
+	isOlder := func(i item) bool { return i.counter() <= last-len(events) }
 	x.JSON(http.StatusOK, pageOf(slices.DeleteFunc(all, isOlder), len(all)))
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
@@ -85,13 +86,18 @@ func userItem(name string, u *thread.User) item {
 	return item{Type: "message", ID: formatID("msg", name, event.Counter(u.Event.ID)), Role: "user", Status: statusCompleted, Content: &content}
 }
 
-// itemsOf returns the items of a conversation after a change, in log order.
+// itemsOf returns the items of a conversation after a change, in the order in which a model reads them: an answer precedes the
+// messages that its request did not contain.
 func itemsOf(items []item, name string, change thread.Change) []item {
 	switch change := change.(type) {
 	case thread.Said:
 		return append(items, userItem(name, change.User))
 	case thread.Answered:
-		return append(items, answerItems(name, change.Step)...)
+		place, through := len(items), change.Step.Request.Through
+		for through > 0 && place > 0 && items[place-1].Role == "user" && items[place-1].counter() > through {
+			place--
+		}
+		return slices.Insert(items, place, answerItems(name, change.Step)...)
 	case thread.Called:
 		return append(items, callItem(name, change.Call))
 	case thread.Asked:
@@ -108,6 +114,9 @@ func itemsOf(items []item, name string, change thread.Change) []item {
 	}
 	return items
 }
+
+// counter returns that of the event that an item is about.
+func (i item) counter() int { return event.Counter("n:" + i.ID[strings.LastIndexByte(i.ID, '_')+1:]) }
 
 // replaced replaces the item with the same id.
 func replaced(items []item, by item) []item {

@@ -330,6 +330,25 @@ func TestAConversationHasTheItemsOfItsResponses(t *testing.T) {
 	}
 }
 
+// A model reads it there, too.
+func TestAnInterruptedAnswerPrecedesTheMessageThatInterruptedIt(t *testing.T) {
+	var of thread.Thread
+	var all []item
+	for _, in := range (story{
+		event.UserMessage{Content: "one"}, started(1), event.UserMessage{Content: "two"}, event.UserMessage{Content: "three"},
+		event.AssistantMessage{RequestID: requestID, Reasoning: "Hm", Content: "1", Partial: true},
+	}).items("none") {
+		for _, change := range of.Apply(in) {
+			all = itemsOf(all, "demo", change)
+		}
+	}
+	var ids []string
+	for _, i := range all {
+		ids = append(ids, i.ID)
+	}
+	require.Equal(t, []string{"msg_demo_0001", "rs_demo_0002", "msg_demo_0002", "msg_demo_0003", "msg_demo_0004"}, ids)
+}
+
 // Its numbers would repeat otherwise.
 func TestATextThatStartsOverComesWithItsRecord(t *testing.T) {
 	s := story{

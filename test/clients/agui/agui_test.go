@@ -23,6 +23,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
 	"github.com/seed-9ed7edd4/chronicle/gateway/agui"
+	"github.com/seed-9ed7edd4/chronicle/internal/npmtest"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/tool"
@@ -109,12 +110,7 @@ func (r result) texts() []string {
 
 func start(t *testing.T, tools *tool.Set, answer func(llmtest.Request) llmtest.Step) *stack {
 	t.Helper()
-	packages, err := filepath.Abs("../../../bin/agui/node_modules")
-	require.NoError(t, err)
-	node, err := exec.LookPath("node")
-	if _, missing := os.Stat(packages); err != nil || missing != nil {
-		t.Skip("AG-UI tests, no node on PATH, or the packages are not installed: run make bin/agui")
-	}
+	source := npmtest.Folder(t, "../../..", "agui", ".")
 	server := chronicletest.Start(t, llmtest.Func(answer))
 	conn, err := contexts.Connect(t.Context(), server.Config())
 	require.NoError(t, err)
@@ -132,12 +128,9 @@ func start(t *testing.T, tools *tool.Set, answer func(llmtest.Request) llmtest.S
 	t.Cleanup(web.Close)
 	t.Cleanup(g.Close)
 
-	source := t.TempDir()
-	require.NoError(t, os.CopyFS(source, os.DirFS(".")))
-	require.NoError(t, os.Symlink(packages, filepath.Join(source, "node_modules")))
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	t.Cleanup(cancel)
-	script := exec.CommandContext(ctx, node, "drive.mjs", web.URL)
+	script := exec.CommandContext(ctx, "node", "drive.mjs", web.URL)
 	script.Dir, script.Stderr = source, os.Stderr
 	in, err := script.StdinPipe()
 	require.NoError(t, err)
@@ -181,6 +174,23 @@ func (s *stack) post(path string, body any) (status int, text string) {
 	answer, err := io.ReadAll(response.Body)
 	require.NoError(s.t, err)
 	return response.StatusCode, string(answer)
+}
+
+// awaitInGateway waits until the gateway has read an event.
+func (s *stack) awaitInGateway(thread, text string) {
+	s.t.Helper()
+	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.url+"/contexts/"+thread+"/events", nil)
+	require.NoError(s.t, err)
+	request.Header.Set("Accept", "text/event-stream")
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(s.t, err)
+	defer response.Body.Close()
+	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+		if strings.Contains(lines.Text(), text) {
+			return
+		}
+	}
+	s.t.Fatal("the gateway has no ", text)
 }
 
 // requireSameForAll checks that an agent has the same messages as one that joins now.
@@ -373,6 +383,38 @@ func TestToolsOfWorkersAndClients(t *testing.T) {
 			s.requireSameForAll(test.name, r)
 		})
 	}
+}
+
+// The agent runs only with an answer to its interrupt.
+func TestAnotherClientDecidesFirst(t *testing.T) {
+	gate := llmtest.NewGate()
+	lookUp := func(context.Context, struct{}) (string, error) { return "found", nil }
+	tools, err := tool.NewSet(tool.Options{}, tool.Must(tool.New("look_up", "Look a word up", lookUp)))
+	require.NoError(t, err)
+	s := start(t, tools, func(r llmtest.Request) llmtest.Step {
+		if results := r.Results(); len(results) > 0 {
+			return llmtest.Answer("Result: ", strings.Join(results, ", ")).HoldAfter(0, gate)
+		}
+		return llmtest.Answer("I look.").Calls(llmtest.Call{ID: "call_1", Name: "look_up"})
+	})
+	c, err := s.client.Open("demo")
+	require.NoError(t, err)
+	_, err = c.Send(t.Context(), event.New(event.SetTools{Tools: event.ToolList{{Pattern: "look_up"}}, Approve: event.ApprovalRules{{Tool: "look_up"}}}))
+	require.NoError(t, err)
+	r := s.run(command{Agent: "a", Thread: "demo", Add: []message{user("m1", "look")}})
+	require.Len(t, r.Interrupts, 1)
+	_, err = c.Send(t.Context(), event.New(event.ApprovalDecided{Decision: event.Deny, Reason: "not now"}))
+	require.NoError(t, err)
+	s.awaitInGateway("demo", `"ToolResult`)
+	s.begin(command{Agent: "a", Thread: "demo", Resume: []map[string]any{
+		{"interruptId": r.Interrupts[0].ID, "status": "resolved", "payload": map[string]any{"approved": true}},
+	}})
+	gate.Open()
+	r = s.end()
+	require.Empty(t, r.Error)
+	require.Empty(t, r.Interrupts)
+	require.Equal(t, []string{"user: look", "assistant: I look. look_up{}", "tool: denied: not now", "assistant: Result: denied: not now"}, r.texts())
+	s.requireSameForAll("demo", r)
 }
 
 func TestAnotherClientSteersAndStopsARun(t *testing.T) {

@@ -8,10 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -26,6 +22,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/browsertest"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
+	aisdkclient "github.com/seed-9ed7edd4/chronicle/test/clients/aisdk"
 	"github.com/seed-9ed7edd4/chronicle/tool"
 	"github.com/seed-9ed7edd4/chronicle/worker/chronicletest"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
@@ -108,7 +105,7 @@ func start(t *testing.T, sdk string) *stack {
 	s := &stack{sdk: sdk, model: &model{
 		gates: map[string]*llmtest.Gate{}, count: map[string]int{}, lookUps: make(chan struct{}),
 	}}
-	dist := build(t, sdk)
+	dist := aisdkclient.Build(t, "../../..", sdk)
 	server := chronicletest.Start(t, llmtest.Func(s.model.answer))
 	conn, err := contexts.Connect(t.Context(), server.Config())
 	require.NoError(t, err)
@@ -148,31 +145,6 @@ func start(t *testing.T, sdk string) *stack {
 	t.Cleanup(g.Close)
 	s.url = web.URL
 	return s
-}
-
-// build bundles the page with the program of the documentation.
-func build(t *testing.T, sdk string) (dist string) {
-	t.Helper()
-	packages, err := filepath.Abs("../../../bin/aisdk/node_modules")
-	require.NoError(t, err)
-	node, err := exec.LookPath("node")
-	if _, missing := os.Stat(packages); err != nil || missing != nil {
-		t.Skip("AI SDK tests, no node on PATH, or the packages are not installed: run make bin/aisdk")
-	}
-	source := t.TempDir()
-	require.NoError(t, os.CopyFS(source, os.DirFS(".")))
-	require.NoError(t, os.Symlink(packages, filepath.Join(source, "node_modules")))
-	docs, err := os.ReadFile("../../../docs/clients.md")
-	require.NoError(t, err)
-	program := regexp.MustCompile("(?s)```jsx\n(.*?)```").FindSubmatch(docs)
-	require.NotNil(t, program)
-	require.NoError(t, os.WriteFile(filepath.Join(source, "documented.jsx"), program[1], 0o644))
-	dist = t.TempDir()
-	vite := exec.CommandContext(t.Context(), node, "node_modules/vite/bin/vite.js", "build")
-	vite.Dir, vite.Env = source, append(os.Environ(), "SDK="+sdk, "OUT="+dist)
-	out, err := vite.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	return dist
 }
 
 // page is a tab with a chat.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
+	"github.com/seed-9ed7edd4/chronicle/internal/npmtest"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/tool"
@@ -29,20 +30,8 @@ import (
 
 const testTimeout = 2 * time.Minute // only detects hangs
 
-// installed returns the folder of the packages.
-func installed(t *testing.T) string {
-	t.Helper()
-	packages, err := filepath.Abs("../../../bin/typescript/node_modules")
-	require.NoError(t, err)
-	_, err = exec.LookPath("node")
-	if _, missing := os.Stat(packages); err != nil || missing != nil {
-		t.Skip("TypeScript tests, no node on PATH, or the packages are not installed: run make bin/typescript")
-	}
-	return packages
-}
-
-// compile returns a folder with the compiled programs: that of this folder, and that of the documentation.
-func compile(t *testing.T, packages, url string) string {
+// compile compiles the programs in a folder: that of this one, and that of the documentation.
+func compile(t *testing.T, dir, url string) {
 	t.Helper()
 	description, err := filepath.Abs("../../../gateway/openapi.json")
 	require.NoError(t, err)
@@ -50,15 +39,11 @@ func compile(t *testing.T, packages, url string) string {
 	require.NoError(t, err)
 	program := regexp.MustCompile("(?s)```ts\n(import createClient .*?)```").FindSubmatch(docs)
 	require.NotNil(t, program)
-	dir := t.TempDir()
-	require.NoError(t, os.CopyFS(dir, os.DirFS(".")))
-	require.NoError(t, os.Symlink(packages, filepath.Join(dir, "node_modules")))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "documented.ts"), []byte(strings.ReplaceAll(string(program[1]), "http://localhost:8080", url)), 0o644))
 	generate := regexp.MustCompile(`npx (openapi-typescript) \S+ (.*)`).FindSubmatch(docs)
 	require.NotNil(t, generate)
 	run(t, dir, "openapi-typescript", append([]string{description}, strings.Fields(string(generate[2]))...)...)
 	run(t, dir, "tsc")
-	return dir
 }
 
 // run runs a program of the packages, or node.
@@ -116,8 +101,9 @@ func serve(t *testing.T) string {
 }
 
 func TestAGeneratedClient(t *testing.T) {
-	packages, url := installed(t), serve(t)
-	dir := compile(t, packages, url)
+	dir := npmtest.Folder(t, "../../..", "typescript", ".")
+	url := serve(t)
+	compile(t, dir, url)
 	seen := run(t, dir, "node", "out/drive.js", url)
 	require.Contains(t, seen, event.FormatID("a", 2))
 	t.Run("of the documentation", func(t *testing.T) {
