@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +22,11 @@ func messages(n int) []event.Body {
 		bodies = append(bodies, event.UserMessage{Content: fmt.Sprint("message ", i+1)})
 	}
 	return bodies
+}
+
+// longMessages returns messages of 1 MB, of which a room buffers the newest three.
+func longMessages(n int) []event.Body {
+	return slices.Repeat([]event.Body{event.UserMessage{Content: strings.Repeat("x", 1_200_000)}}, n)
 }
 
 func TestEventsArePaged(t *testing.T) {
@@ -173,8 +179,8 @@ func TestAStreamContinuesAfterLastEventID(t *testing.T) {
 }
 
 func TestAViewerFarBehindReadsTheLog(t *testing.T) {
-	const n = 1000
-	log := newLog(messages(n)...)
+	const n = 10
+	log := newLog(longMessages(n)...)
 	w := serve(t, fakeClient{log: log}, gateway.Options{})
 	ahead := w.view(fmt.Sprintf("/contexts/demo/events?from=%s", eventID(n-1)))
 	require.Equal(t, eventID(n), ahead.next().id)

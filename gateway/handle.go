@@ -83,9 +83,48 @@ func (h *Handle) State() (wire.State, error) {
 	return h.context.State(ctx)
 }
 
-// Events yields the recorded events after the one with the id from; "": from the first.
+// Events yields the recorded events after the one with the id from; "": from the first. Until the exchange ends, they
+// count as bytes of responses, because protocols keep them; the error is a [*Problem] if there is no room for more.
 func (h *Handle) Events(from string) iter.Seq2[event.Event, error] {
-	return h.context.Events(h.exchange.Request.Context(), from)
+	return func(yield func(event.Event, error) bool) {
+		for e, err := range h.context.Events(h.exchange.Request.Context(), from) {
+			if err == nil {
+				data, _ := e.MarshalJSON() // an event decoded from JSON always encodes
+				err = h.exchange.read.grow(int64(len(data)))
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// EventsThrough yields the recorded events after the one with the id from ("": from the first) through the one with the id
+// to, which a [Snapshot] or another event of the context names; "": none. It does not read the log if the room of the
+// context, which a Snapshot opens, buffers them.
+func (h *Handle) EventsThrough(from, to string) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		last := event.Counter(to)
+		if last <= event.Counter(from) {
+			return
+		}
+		if r := tenantOf(h.exchange.Request).rooms.find(h.Name()); r != nil {
+			if events, ok := r.between(event.Counter(from), last); ok {
+				for _, e := range events {
+					if !yield(e.event, nil) {
+						return
+					}
+				}
+				return
+			}
+		}
+		for e, err := range h.Events(from) {
+			n := event.Counter(e.ID)
+			if err == nil && n > last || !yield(e, err) || n == last {
+				return
+			}
+		}
+	}
 }
 
 // Attachment returns the file of an event with its bytes.

@@ -35,7 +35,7 @@ type ProtocolRoute struct {
 func (r ProtocolRoute) route() route {
 	return route{pattern: r.Pattern, name: r.Operation, roles: r.Roles,
 		serve: func(g *Gateway, w http.ResponseWriter, request *http.Request) error {
-			x := &Exchange{Request: request, w: w, gateway: g, body: share{of: g.bodies}}
+			x := &Exchange{Request: request, w: w, gateway: g, body: share{of: g.bodies}, read: share{of: g.answers}}
 			defer x.end()
 			return r.Serve(x)
 		}}
@@ -58,6 +58,7 @@ type Exchange struct {
 	w       http.ResponseWriter
 	gateway *Gateway
 	body    share
+	read    share
 	cleanup []func()
 	counted bool // as a stream
 }
@@ -67,6 +68,7 @@ func (x *Exchange) end() {
 		f()
 	}
 	x.body.release()
+	x.read.release()
 }
 
 // maxValues bounds what the decoded JSON of a request occupies: a short value can become a large struct.
@@ -168,7 +170,7 @@ func (x *Exchange) Stream(h *Handle, from string, s Stream) error {
 		if s.Next == nil {
 			return nil, errEnd
 		}
-		isEnd := false
+		isEnd, before := false, v.at.deltas
 		changed, err := v.each(ctx, h.context, func(item Item) error {
 			frames, err := s.Next(item)
 			isEnd = errors.Is(err, io.EOF)
@@ -179,6 +181,7 @@ func (x *Exchange) Stream(h *Handle, from string, s Stream) error {
 		})
 		if out.isOpen {
 			err = errors.Join(out.send(), err)
+			x.gateway.sent(before, v.at.deltas)
 		}
 		if isEnd && !errors.Is(err, errGone) {
 			return nil, errEnd

@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -192,7 +194,8 @@ func TestARouteServesSeveralOperations(t *testing.T) {
 func TestAProtocolStreamsDeltasWithTheirOffsets(t *testing.T) {
 	log := newLog()
 	thatAnswers(log, append(answering("")[1:], delta(0, "one "), event.ReasoningDelta(delta(1, "hm")), delta(2, "two"))...)
-	w := serve(t, fakeClient{log: log}, gateway.Options{Protocols: []gateway.Protocol{plain()}})
+	exported := sdkmetric.NewManualReader()
+	w := serve(t, fakeClient{log: log}, gateway.Options{Protocols: []gateway.Protocol{plain()}, Meters: sdkmetric.NewMeterProvider(sdkmetric.WithReader(exported))})
 	request := w.request(http.MethodPost, "/plain/demo?stream", `"Hello"`)
 	response, err := w.server.Client().Do(request)
 	require.NoError(t, err)
@@ -224,8 +227,12 @@ func TestAProtocolStreamsDeltasWithTheirOffsets(t *testing.T) {
 	}
 	require.Equal(t, "one two", seen)
 	require.True(t, reset)
-	log.record(event.LLMRequestCompleted{RequestID: "demo:r0001"})
+	log.record(delta(3, " three"))
 	_, data := next()
+	require.Equal(t, "7  three false", data)
+	require.Eventually(t, func() bool { return counter(t, exported, "chronicle_deltas_sent") > 0 }, testTimeout, time.Millisecond)
+	log.record(event.LLMRequestCompleted{RequestID: "demo:r0001"})
+	_, data = next()
 	require.Empty(t, data, "the stream ends with the request")
 }
 
@@ -437,4 +444,79 @@ func TestAProtocolStreamsWhatItKnows(t *testing.T) {
 	w := serve(t, fakeClient{log: newLog(messages(1)...)}, gateway.Options{Protocols: []gateway.Protocol{known}})
 	got := w.do(http.MethodGet, "/known/demo", "")
 	require.Equal(t, ": the stream begins\n\ndata: all\n\n", got.body)
+}
+
+func TestAProtocolReadsWhatTheRoomBuffers(t *testing.T) {
+	part := gateway.Protocol{Path: "/part/", Fail: plain().Fail, Routes: []gateway.ProtocolRoute{{
+		Pattern: "GET /part/{name}", Operation: "part", Roles: []auth.Role{auth.RoleRead},
+		Serve: func(x *gateway.Exchange) error {
+			h, err := x.Open(x.Request.PathValue("name"))
+			if err != nil {
+				return err
+			}
+			now, err := h.Snapshot()
+			if err != nil {
+				return err
+			}
+			var ids []string
+			for e, err := range h.EventsThrough(x.Request.URL.Query().Get("from"), cmp.Or(x.Request.URL.Query().Get("to"), now.Last)) {
+				if err != nil {
+					return err
+				}
+				ids = append(ids, e.ID)
+			}
+			x.JSON(http.StatusOK, ids)
+			return nil
+		},
+	}}}
+	const events = 10
+	log := newLog(longMessages(events)...)
+	w := serve(t, fakeClient{log: log}, gateway.Options{Protocols: []gateway.Protocol{part}})
+	for _, test := range []struct {
+		query              string
+		first, last, reads int
+	}{
+		{"", 1, events, 2}, // the first one is that of the room
+		{"?from=" + eventID(7), 8, events, 2},
+		{"?from=" + eventID(7) + "&to=" + eventID(8), 8, 8, 2},
+		{"?to=" + eventID(2), 1, 2, 3},
+		{"?from=" + eventID(2) + "&to=" + eventID(2), 1, 0, 3},
+	} {
+		want := []string{}
+		for n := test.first; n <= test.last; n++ {
+			want = append(want, eventID(n))
+		}
+		var got []string
+		require.NoError(t, json.Unmarshal([]byte(w.do(http.MethodGet, "/part/demo"+test.query, "").body), &got))
+		require.Equal(t, want, append([]string{}, got...), test.query)
+		log.await(t, func() bool { return log.reads == test.reads })
+	}
+}
+
+// Otherwise, protocols that fold long logs could occupy any amount of memory at once.
+func TestWhatAProtocolReadsIsBounded(t *testing.T) {
+	whole := gateway.Protocol{Path: "/whole/", Fail: plain().Fail, Routes: []gateway.ProtocolRoute{{
+		Pattern: "GET /whole/{name}", Operation: "whole", Roles: []auth.Role{auth.RoleRead},
+		Serve: func(x *gateway.Exchange) error {
+			h, err := x.Open(x.Request.PathValue("name"))
+			if err != nil {
+				return err
+			}
+			for _, err := range h.Events(x.Request.URL.Query().Get("from")) {
+				if err != nil {
+					return err
+				}
+			}
+			x.NoContent()
+			return nil
+		},
+	}}}
+	g := gateway.New(fakeClient{log: newLog(longMessages(30)...)}, gateway.Options{Protocols: []gateway.Protocol{whole}, AnswerBytes: 1})
+	defer g.Close()
+	for range 2 { // what a request read is released
+		got := ask(t.Context(), g, http.MethodGet, "/whole/demo", "")
+		require.Equal(t, http.StatusServiceUnavailable, got.Code, got.Body)
+		require.Contains(t, got.Body.String(), "for responses is reached")
+		require.Equal(t, http.StatusNoContent, ask(t.Context(), g, http.MethodGet, "/whole/demo?from="+eventID(20), "").Code)
+	}
 }

@@ -15,11 +15,8 @@ type framed struct {
 	frame []byte
 }
 
-// Viewers that are further behind read the log.
-const (
-	recentEvents = 256
-	recentBytes  = 4 << 20
-)
+// recentBytes bounds the frames; the events occupy about as much again. Viewers that are further behind read the log.
+const recentBytes = 4 << 20
 
 func (n *recent) add(counter int, e framed) {
 	if counter != n.first+len(n.events) {
@@ -27,13 +24,12 @@ func (n *recent) add(counter int, e framed) {
 	}
 	n.events = append(n.events, e)
 	n.bytes += len(e.frame)
-	for len(n.events) > 1 && (len(n.events) > recentEvents || n.bytes > recentBytes) {
+	for len(n.events) > 1 && n.bytes > recentBytes {
 		n.bytes -= len(n.events[0].frame)
-		n.events[0] = framed{}
 		n.events = n.events[1:]
 		n.first++
 	}
 }
 
-// since requires a counter in the buffer or directly before it.
+// since requires a counter in the buffer or directly before it. The result does not change.
 func (n *recent) since(counter int) []framed { return n.events[counter+1-n.first:] }

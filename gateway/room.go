@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -249,7 +248,7 @@ func (r *room) eventsAfter(at eventPosition) (eventUpdate, error) {
 			update.isBehind, update.at.last = true, r.recent.first-1
 			return update, nil
 		}
-		update.events = slices.Clone(r.recent.since(at.last))
+		update.events = r.recent.since(at.last)
 		update.at.last = r.last
 	}
 	// A viewer that read the log may be ahead of the room and have the end of the answer that is
@@ -277,6 +276,16 @@ func (r *room) eventsAfter(at eventPosition) (eventUpdate, error) {
 		update.changed = closedChannel
 	}
 	return update, nil
+}
+
+// between returns the events after a counter through a later one. Ok is false if the room does not buffer all of them.
+func (r *room) between(after, through int) (events []framed, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err != nil || through > r.last || after+1 < r.recent.first {
+		return nil, false
+	}
+	return r.recent.since(after)[:through-after], true
 }
 
 var closedChannel = func() chan struct{} { c := make(chan struct{}); close(c); return c }()

@@ -64,12 +64,16 @@ func (rs *rooms) enter(c Context, isStream bool) (r *room, leave func(), err err
 	}), nil
 }
 
+// find returns the room of a context; nil: none is open.
+func (rs *rooms) find(name string) *room {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	return rs.open[name]
+}
+
 // showStored shows the viewers of a context that it has stored input.
 func (rs *rooms) showStored(name string) {
-	rs.mu.Lock()
-	r := rs.open[name]
-	rs.mu.Unlock()
-	if r != nil {
+	if r := rs.find(name); r != nil {
 		r.showStored()
 	}
 }
@@ -103,10 +107,7 @@ func (rs *rooms) leaveEmpty(r *room) {
 
 // endEmpty ends the room of a context that has no viewers now, without linger.
 func (rs *rooms) endEmpty(name string) {
-	rs.mu.Lock()
-	r := rs.open[name]
-	rs.mu.Unlock()
-	if r != nil {
+	if r := rs.find(name); r != nil {
 		rs.leaveEmpty(r)
 	}
 }

@@ -53,7 +53,7 @@ func (g *Gateway) readTranscript(w http.ResponseWriter, r *http.Request) error {
 		}
 		switch {
 		case update.patch != nil:
-			err = out.write(update.patch.frame(room.formatVersion(version)))
+			err = out.write(update.patch.frame(room.epoch, version))
 		case update.document != nil:
 			err = out.writeDocument(ctx, update.document, g.answers)
 		}
@@ -127,8 +127,8 @@ type patch struct {
 	encoded    []byte
 }
 
-func (p *patch) frame(id string) []byte {
-	p.once.Do(func() { p.encoded = frame(id, "patch", encode(p.operations)) })
+func (p *patch) frame(epoch string, version int) []byte {
+	p.once.Do(func() { p.encoded = frame(formatVersion(epoch, version), "patch", encode(p.operations)) })
 	return p.encoded
 }
 
@@ -139,8 +139,6 @@ func encode(value any) []byte {
 	_ = encoder.Encode(value) // documents and patches always encode
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
-
-func (r *room) formatVersion(version int) string { return formatVersion(r.epoch, version) }
 
 func formatVersion(epoch string, version int) string { return fmt.Sprintf("%s.%d", epoch, version) }
 

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
 	"github.com/seed-9ed7edd4/chronicle/gateway/auth"
 	"github.com/seed-9ed7edd4/chronicle/gateway/thread"
@@ -100,16 +99,11 @@ func serveRun(x *gateway.Exchange) error {
 // read returns the thread up to an event.
 func read(h *gateway.Handle, newest string) (*thread.Thread, error) {
 	t := &thread.Thread{}
-	for e, err := range h.Events("") {
-		if newest == "" {
-			break
-		}
+	for e, err := range h.EventsThrough("", newest) {
 		if err != nil {
 			return nil, err
 		}
-		if t.Apply(gateway.Item{Event: e}); t.Last >= event.Counter(newest) {
-			break
-		}
+		t.Apply(gateway.Item{Event: e})
 	}
 	return t, nil
 }

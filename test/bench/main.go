@@ -27,6 +27,8 @@ var scenarios = []struct {
 	{"actions", "billed actions and history of a turn, a tool call and an opened context", actions},
 	{"viewers", "1,000 viewers of one context", viewers},
 	{"http2", "1,000 viewers over HTTP/2, with a token", viewersOverHTTP2},
+	{"clients", "turns through each protocol of the gateway", clients},
+	{"followers", "1,000 streams of each protocol, on 20 answers", followers},
 	{"index", "messages of 5 MB that a gateway indexes", indexed},
 	{"memory", "500 contexts at once, and 1,000 contexts of 1 MB each", memory},
 	{"failover", "a worker that is killed during an answer", failover},
@@ -89,6 +91,7 @@ func run(ctx context.Context, arguments []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.worker.Stop()) }()
+	var failed error
 	for _, s := range scenarios {
 		if !wanted.MatchString(s.name) {
 			continue
@@ -100,12 +103,10 @@ func run(ctx context.Context, arguments []string) (err error) {
 		if errors.Is(err, rig.ErrNoServer) {
 			fmt.Fprintln(os.Stderr, "left out:", err)
 		} else if err != nil {
-			return fmt.Errorf("%s: %w", s.name, err)
+			failed = fmt.Errorf("%s: %w", s.name, err)
+			break
 		}
 	}
 	fmt.Println()
-	if err := r.report.print(os.Stdout); err != nil {
-		return err
-	}
-	return r.report.write(*out)
+	return errors.Join(failed, r.report.print(os.Stdout), r.report.write(*out))
 }

@@ -1,6 +1,9 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // references are the metrics to which others are compared.
 var references = map[string]string{
@@ -49,16 +52,16 @@ func (q quantile) of(m *metric) float64 {
 	return m.P50
 }
 
-var targets = []target{
+var targets = slices.Concat(protocolTargets(), []target{
 	{metric: "signal_to_request_ms", at: p50, fixed: 10, factor: 1.25, of: "bare_signal_to_request_ms", ofAt: p50},
 	{metric: "signal_to_request_ms", at: p50, fixed: 10 + 25, stock: true},
 	{metric: "delta_ms", at: p50, fixed: 0.2, factor: 1, of: "direct_delta_ms", ofAt: p50},
 	{metric: "delta_ms", at: p95, fixed: 1, factor: 1, of: "direct_delta_ms", ofAt: p95},
 	{metric: "delta_50_ms", at: p95, fixed: 4},
 	{metric: "viewers_1000_delta_ms", at: p95, fixed: 20},
-	{metric: "gateway_rss_1000_growth_mb", at: p50, fixed: 20},
+	{metric: "gateway_heap_1000_growth_mb", at: p50, fixed: 20},
 	{metric: "viewers_1000_http2_delta_ms", at: p95, fixed: 20},
-	{metric: "gateway_rss_1000_http2_growth_mb", at: p50, fixed: 20},
+	{metric: "gateway_heap_1000_http2_growth_mb", at: p50, fixed: 20},
 	{metric: "recorded_to_found_ms", at: p95, fixed: 1000},
 	{metric: "index_mb_per_mb", at: p50, fixed: 3},
 	{metric: "interrupt_to_abort_ms", at: p50, fixed: 15},
@@ -89,6 +92,19 @@ var targets = []target{
 	{metric: "signal_to_request_turn_5000_ms", at: p50, fixed: 20, factor: 1.1, of: "signal_to_request_turn_10_ms", ofAt: p50},
 	{metric: "reopen_ms_10000_events", at: p95, fixed: 300},
 	{metric: "export_events_per_second", at: p50, atLeast: true, fixed: 50_000},
+})
+
+// protocolTargets bounds what a protocol adds to the gateway's own stream.
+func protocolTargets() (targets []target) {
+	for _, p := range protocols {
+		targets = append(targets, target{metric: p.name + "_1000_delta_ms", at: p95, fixed: 20})
+		if p != protocols[0] {
+			targets = append(targets,
+				target{metric: p.name + "_first_token_added_ms", at: p50, fixed: 1},
+				target{metric: p.name + "_delta_added_ms", at: p50, fixed: 0.2})
+		}
+	}
+	return targets
 }
 
 // judge describes the bound and whether the metric meets it; "" if the other metric is nil but needed.

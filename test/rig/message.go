@@ -70,6 +70,9 @@ func KeyOf(text string) string {
 	return key
 }
 
+// StampBytes is the length of the time in a token.
+const StampBytes = 12
+
 // token is a token of an answer with the current time. The first token has the key.
 func token(key string, index int) string {
 	stamp := strconv.FormatInt(time.Now().UnixNano(), 36) + " "

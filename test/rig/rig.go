@@ -184,9 +184,9 @@ func (r *Rig) StartWorker(ctx context.Context, flags ...string) (*Process, error
 	return r.start(ctx, "worker", slices.Concat(r.options.WorkerFlags, flags)...)
 }
 
-// StartGateway starts a gateway with further flags. Ready["url"] is its URL.
+// StartGateway starts a gateway with further flags. Ready["url"] is its URL, Ready["metrics"] that of its metrics.
 func (r *Rig) StartGateway(ctx context.Context, flags ...string) (*Process, error) {
-	return r.start(ctx, "starter", append([]string{"serve", "--listen", "127.0.0.1:0", "--rate", "-1", "--index-dir", filepath.Join(r.dir, "index")}, flags...)...)
+	return r.start(ctx, "starter", append([]string{"serve", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--rate", "-1", "--index-dir", filepath.Join(r.dir, "index")}, flags...)...)
 }
 
 // ErrNoServer is the error of methods that require a Temporal server that the rig has started.

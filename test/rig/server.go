@@ -9,6 +9,7 @@ import (
 	"os"
 	"regexp"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -79,26 +80,52 @@ func (r *Rig) Actions(ctx context.Context) (map[string]int, error) {
 	if r.server == nil {
 		return nil, ErrNoServer
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/metrics", r.metrics), nil)
+	actions := map[string]int{}
+	err := scrape(ctx, fmt.Sprintf("http://127.0.0.1:%d/metrics", r.metrics), func(line string) error {
+		found := actionLine.FindStringSubmatch(line)
+		if found == nil {
+			return nil
+		}
+		n, err := strconv.ParseFloat(found[2], 64)
+		actions[found[1]] += int(n)
+		return err
+	})
+	return actions, err
+}
+
+// Heap returns the size in bytes at which the heap of a gateway will be collected, and how often it was. The size follows
+// from what was live after the last collection, so it does not depend on when it is read, unlike the resident memory.
+func (r *Rig) Heap(ctx context.Context, gateway *Process) (goal float64, collections int, err error) {
+	err = scrape(ctx, gateway.Ready["metrics"], func(line string) (err error) {
+		name, value, _ := strings.Cut(line, " ")
+		switch name {
+		case "go_memstats_next_gc_bytes":
+			goal, err = strconv.ParseFloat(value, 64)
+		case "go_gc_duration_seconds_count":
+			collections, err = strconv.Atoi(value)
+		}
+		return err
+	})
+	return goal, collections, err
+}
+
+// scrape calls each with the lines of metrics for Prometheus.
+func scrape(ctx context.Context, url string, each func(line string) error) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("read the metrics of the temporal server: %w", err)
+		return fmt.Errorf("read metrics: %w", err)
 	}
 	defer response.Body.Close()
-	actions := map[string]int{}
 	lines := bufio.NewScanner(response.Body)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		if found := actionLine.FindStringSubmatch(lines.Text()); found != nil {
-			n, err := strconv.ParseFloat(found[2], 64)
-			if err != nil {
-				return nil, fmt.Errorf("metric %s: %w", lines.Text(), err)
-			}
-			actions[found[1]] += int(n)
+		if err := each(lines.Text()); err != nil {
+			return fmt.Errorf("metric %s: %w", lines.Text(), err)
 		}
 	}
-	return actions, lines.Err()
+	return lines.Err()
 }
