@@ -13,6 +13,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/gateway"
 	"github.com/seed-9ed7edd4/chronicle/gateway/aisdk"
 	"github.com/seed-9ed7edd4/chronicle/gateway/openai"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
 // thatKnows makes the context accept only input that it has already; isRecorded: a worker says so.
@@ -101,6 +102,9 @@ func TestAResponseToSomeResultsOfAConversationEnds(t *testing.T) {
 		event.LLMRequestStarted{RequestID: "demo:r0001", ThroughEventID: eventID(2), Attempt: 1}, call("c1"), call("c2"), call("c3"),
 		event.LLMAttemptEnded{RequestID: "demo:r0001", Attempt: 1, Outcome: event.AttemptToolCalls},
 	)
+	for _, id := range []string{"c1", "c2", "c3"} {
+		log.waits = append(log.waits, reducer.Call{ID: id, State: reducer.CallClient})
+	}
 	w := serve(t, fakeClient{log: log}, gateway.Options{Protocols: []gateway.Protocol{openai.Protocol()}})
 	status, answer := postKeyed(t, w, "/v1/responses", `{"conversation":"demo","input":[{"type":"function_call_output","call_id":"c1","output":"1"}]}`)
 	require.Equal(t, http.StatusOK, status, answer)

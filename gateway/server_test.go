@@ -51,6 +51,7 @@ type log struct {
 	branches     func() client.Branches                              // replaces Branches; nil: there are none
 	// unattended is the result of UnattendedSince; nil: a worker has the answer.
 	unattended func() time.Time
+	waits      []reducer.Call // calls of a running request, which wait; nil: State is that of a new context
 	// isTerminated means that the run was terminated from outside.
 	isDeleting   atomic.Bool
 	isTerminated atomic.Bool
@@ -155,6 +156,9 @@ func (l *log) Attachment(_ context.Context, id string) (event.FileAttachment, er
 
 func (l *log) State(context.Context) (wire.State, error) {
 	_, _, err := l.Snapshot()
+	if l.waits != nil {
+		return wire.State{Request: &reducer.Request{Calls: l.waits}}, err
+	}
 	return wire.StateOf(reducer.Load(l.Name(), reducer.Reduce), time.Time{}), err
 }
 
