@@ -55,7 +55,7 @@ func decode(body []byte) (in runInput, err error) {
 	var mismatch *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &mismatch):
-		return in, gateway.BadRequest(mismatch.Field, "%s has the wrong type: %s", mismatch.Field, mismatch.Value)
+		return in, gateway.BadRequest(mismatch.Field, "%s has the wrong type: %s", cmp.Or(mismatch.Field, "the body"), mismatch.Value)
 	case err != nil:
 		return in, gateway.BadRequest("", "the body is no RunAgentInput: %s", event.Redact(err.Error(), 200))
 	case in.ThreadID == "":
@@ -66,6 +66,14 @@ func decode(body []byte) (in runInput, err error) {
 		return in, gateway.BadRequest("parentRunId", "runs have no parents here (leave it out; POST /contexts/%s/fork forks a context)", in.ThreadID)
 	case !isEmpty(in.State):
 		return in, gateway.BadRequest("state", "contexts have no state to set (send an empty one)")
+	}
+	for i, m := range in.Messages {
+		switch {
+		case m.ID == "":
+			return in, gateway.BadRequest("messages", "message %d has no id", i)
+		case m.Role == roleUser && !m.hasContent():
+			return in, gateway.BadRequest("messages", "the content of message %s is neither a text nor an array of parts", event.Redact(m.ID, 80))
+		}
 	}
 	return in, nil
 }

@@ -147,3 +147,16 @@ func TestADecisionIsNotSentAfterAnotherOne(t *testing.T) {
 	_, err = decide(`{"approved":true}`, 5)
 	require.ErrorContains(t, err, "waits for no approval")
 }
+
+func TestMalformedInputIsRejected(t *testing.T) {
+	for body, want := range map[string]string{
+		`[]`:             "the body has the wrong type: array",
+		`{"threadId":5}`: "threadId has the wrong type: number",
+		`{"threadId":"demo","runId":"r","messages":[{"role":"user","content":"Hi"}]}`:          "message 0 has no id",
+		`{"threadId":"demo","runId":"r","messages":[{"id":"m1","role":"user","content":5}]}`:   "the content of message m1 is neither a text nor an array of parts",
+		`{"threadId":"demo","runId":"r","messages":[{"id":"m1","role":"user","content":[5]}]}`: "the content of message m1 is neither a text nor an array of parts",
+	} {
+		_, err := decode([]byte(body))
+		require.ErrorContains(t, err, want, body)
+	}
+}

@@ -113,6 +113,13 @@ func (m message) key() string {
 	return m.ID
 }
 
+// hasContent reports whether the content has one of its types.
+func (m message) hasContent() bool {
+	var text string
+	var parts []part
+	return json.Unmarshal(m.Content, &text) == nil || json.Unmarshal(m.Content, &parts) == nil
+}
+
 // text returns the text of a message, without its files.
 func (m message) text() string {
 	var parts []part

@@ -145,7 +145,10 @@ func (a *ask) send(in *script) (*turn, error) {
 		}
 	}
 	if a.isOwn && foreign != "" {
-		return nil, gateway.BadRequest("input", "no tool call %q is in the input (a result needs its call, or the conversation that has it)", event.Redact(foreign, 100))
+		return nil, gateway.BadRequest(in.field, "no tool call %q is in the input (a result needs its call, or the conversation that has it)", event.Redact(foreign, 100))
+	}
+	if id := in.decidedCall(); a.isOwn && id != "" {
+		return nil, gateway.BadRequest(in.field, "approval_request_id %q is unknown: the input has no conversation", event.Redact(approvalPrefix+id, 200))
 	}
 	if err := in.finish(settings, continues && !a.isFork && foreign != ""); err != nil {
 		return nil, err
@@ -163,12 +166,16 @@ func (a *ask) send(in *script) (*turn, error) {
 		}
 	}
 	events = append(events, in.events...)
-	r := record{Functions: thread.Clients(before.Setup.Tools), Metadata: a.Metadata, Background: a.Background}
+	offered := before.Setup.Tools
 	for _, e := range events {
 		if body, ok := e.Body.(event.SetTools); ok {
-			r.Functions = thread.Clients(body)
+			offered = body
 		}
 	}
+	if c := settings.ToolChoice; c != nil && len(offered.Tools) == 0 && c.Mode != "auto" && c.Mode != event.ToolChoiceNone {
+		return nil, gateway.BadRequest("tool_choice", "tool_choice: neither the request nor the context has tools (declare them, or leave it out)")
+	}
+	r := record{Functions: thread.Clients(offered), Metadata: a.Metadata, Background: a.Background}
 	if a.Previous != nil {
 		r.Previous = *a.Previous
 	}

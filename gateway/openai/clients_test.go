@@ -148,24 +148,38 @@ func TestErrorsOfRequestsHaveTheStatusOfTheAPI(t *testing.T) {
 		path, body string
 		status     int
 		code       string
+		param      string // empty: any
 	}{
-		"an invalid value":               {"/v1/responses", `{"input":"Hi","temperature":3}`, 400, "event"},
-		"a foreign result":               {"/v1/responses", `{"input":[{"type":"function_call_output","call_id":"c1","output":"x"}]}`, 400, "request"},
-		"a result without its use":       {"/v1/responses", `{"conversation":"demo","input":[{"type":"function_call_output","call_id":"c1","output":"x"}]}`, 400, "refused"},
-		"a foreign approval":             {"/v1/responses", `{"input":[{"type":"mcp_approval_response","approval_request_id":"mcpr_c1","approve":true}]}`, 400, "refused"},
-		"no approval":                    {"/v1/responses", `{"input":[{"type":"mcp_approval_response","approval_request_id":"c1","approve":true}]}`, 400, "request"},
-		"an unknown provider":            {"/v1/responses", `{"input":"Hi","model":"nobody/model"}`, 404, "model_not_found"},
-		"an unknown provider, of a chat": {"/v1/chat/completions", `{"messages":[{"role":"user","content":"Hi"}],"model":"nobody/model"}`, 404, "model_not_found"},
+		"an invalid value":               {"/v1/responses", `{"input":"Hi","temperature":3}`, 400, "event", ""},
+		"a foreign result":               {"/v1/responses", `{"input":[{"type":"function_call_output","call_id":"c1","output":"x"}]}`, 400, "request", ""},
+		"a result without its use":       {"/v1/responses", `{"conversation":"demo","input":[{"type":"function_call_output","call_id":"c1","output":"x"}]}`, 400, "refused", ""},
+		"a foreign approval":             {"/v1/responses", `{"input":[{"type":"mcp_approval_response","approval_request_id":"mcpr_c1","approve":true}]}`, 400, "request", "input"},
+		"no approval":                    {"/v1/responses", `{"input":[{"type":"mcp_approval_response","approval_request_id":"c1","approve":true}]}`, 400, "request", ""},
+		"an unknown provider":            {"/v1/responses", `{"input":"Hi","model":"nobody/model"}`, 404, "model_not_found", ""},
+		"an unknown provider, of a chat": {"/v1/chat/completions", `{"messages":[{"role":"user","content":"Hi"}],"model":"nobody/model"}`, 404, "model_not_found", ""},
+		"a wrong type":                   {"/v1/responses", `{"input":"Hi","model":5}`, 400, "request", "model"},
+		"a wrong type, of a chat":        {"/v1/chat/completions", `{"messages":[{"role":"user","content":"Hi"}],"stream":"yes"}`, 400, "request", "stream"},
+		"an unknown role":                {"/v1/responses", `{"input":[{"role":"king","content":"Hi"}]}`, 400, "request", "input"},
+		"an unknown role, of a chat":     {"/v1/chat/completions", `{"messages":[{"role":"king","content":"Hi"}]}`, 400, "request", "messages"},
+		"no messages":                    {"/v1/chat/completions", `{}`, 400, "request", "messages"},
+		"no question":                    {"/v1/chat/completions", `{"messages":[{"role":"assistant","content":"Hi"}]}`, 400, "request", "messages"},
+		"a foreign result, of a chat":    {"/v1/chat/completions", `{"messages":[{"role":"tool","tool_call_id":"c1","content":"x"}]}`, 400, "request", "messages"},
+		"items of a wrong type":          {"/v1/conversations", `{"items":7}`, 400, "request", "items"},
+		"a forced call without tools":    {"/v1/responses", `{"input":"Hi","tool_choice":"required"}`, 400, "request", "tool_choice"},
+		"the choice of no tool":          {"/v1/chat/completions", `{"messages":[{"role":"user","content":"Hi"}],"tool_choice":{"type":"function","function":{"name":"f"}}}`, 400, "request", "tool_choice"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status, text := post(t, "", url+test.path, test.body)
 			require.Equal(t, test.status, status, text)
 			require.Contains(t, text, `"type":"invalid_request_error"`)
 			require.Contains(t, text, `"code":"`+test.code+`"`)
+			if test.param != "" {
+				require.Contains(t, text, `"param":"`+test.param+`"`)
+			}
 		})
 	}
 	t.Run("a rejected request leaves no context", func(t *testing.T) {
-		body := `{"input":[{"type":"mcp_approval_response","approval_request_id":"mcpr_c1","approve":true}]}`
+		body := `{"input":""}`
 		status, text := post(t, "rejected", url+"/v1/responses", body)
 		require.Equal(t, http.StatusBadRequest, status, text)
 		sum := sha256.Sum256([]byte("rejected"))

@@ -110,7 +110,7 @@ func put(h *gateway.Handle, events ...event.Event) (newest int, err error) {
 
 // readItems reads items that request no answer.
 func readItems(raw json.RawMessage) ([]event.Event, error) {
-	in, err := readInput(raw)
+	in, err := readInput("items", raw)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 
 // script is a list of messages as events.
 type script struct {
+	field   string // of the request
 	system  []string
 	events  []event.Event
 	callIDs map[string]bool // of the calls among the events
@@ -62,16 +63,16 @@ type inputPart struct {
 	} `json:"input_audio"`
 }
 
-// readInput reads a text, or a list of items.
-func readInput(raw json.RawMessage) (*script, error) {
-	s := &script{callIDs: map[string]bool{}}
+// readInput reads a field with a text, or a list of items.
+func readInput(field string, raw json.RawMessage) (*script, error) {
+	s := &script{field: field, callIDs: map[string]bool{}}
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
 		return s, s.user(mustJSON(text))
 	}
 	var items []inputItem
 	if err := json.Unmarshal(raw, &items); err != nil || len(items) == 0 {
-		return nil, gateway.BadRequest("input", "input: want a text or a list of items")
+		return nil, gateway.BadRequest(field, "%s: want a text or a list of items", field)
 	}
 	for _, i := range items {
 		if err := s.item(i); err != nil {
@@ -83,7 +84,7 @@ func readInput(raw json.RawMessage) (*script, error) {
 
 // readMessages reads the messages of a chat.
 func readMessages(messages []inputItem) (*script, error) {
-	s := &script{callIDs: map[string]bool{}}
+	s := &script{field: "messages", callIDs: map[string]bool{}}
 	for _, m := range messages {
 		if err := s.message(m); err != nil {
 			return nil, err
@@ -99,11 +100,11 @@ func (s *script) item(i inputItem) error {
 	case "function_call":
 		s.call(i.CallID, i.Name, i.Arguments)
 	case "function_call_output":
-		return s.result(i.CallID, i.Output, "input")
+		return s.result(i.CallID, i.Output)
 	case "mcp_approval_response":
 		id, ok := strings.CutPrefix(i.Approval, approvalPrefix)
 		if !ok {
-			return gateway.BadRequest("input", "approval_request_id %q is unknown in this conversation", event.Redact(i.Approval, 200))
+			return gateway.BadRequest(s.field, "approval_request_id %q is unknown in this conversation", event.Redact(i.Approval, 200))
 		}
 		decision := event.ApprovalDecided{ToolCallID: id, Decision: event.Deny, Reason: i.Reason}
 		if i.Approve != nil && *i.Approve {
@@ -112,12 +113,12 @@ func (s *script) item(i inputItem) error {
 		s.add(decision)
 	case "reasoning":
 		if i.Encrypted != "" {
-			return unsupported("input", "reasoning with encrypted_content is not supported: the context keeps it")
+			return unsupported(s.field, "reasoning with encrypted_content is not supported: the context keeps it")
 		}
 	case "mcp_call", "mcp_approval_request", "mcp_list_tools": // the results of a worker's tools are in the context
-		return unsupported("input", "items of type %s are not supported as input (continue the response or the conversation)", i.Type)
+		return unsupported(s.field, "items of type %s are not supported as input (continue the response or the conversation)", i.Type)
 	default:
-		return unsupported("input", "items of type %q are not supported", event.Redact(i.Type, 50))
+		return unsupported(s.field, "items of type %q are not supported", event.Redact(i.Type, 50))
 	}
 	return nil
 }
@@ -130,7 +131,7 @@ func (s *script) message(i inputItem) error {
 		text, _, err := readContent(i.Content)
 		s.system = append(s.system, text)
 		if err == nil && len(s.events) > 0 {
-			err = unsupported("input", "a message of the role %s is supported only before all others", i.Role)
+			err = unsupported(s.field, "a message of the role %s is supported only before all others", i.Role)
 		}
 		return err
 	case "assistant":
@@ -145,9 +146,9 @@ func (s *script) message(i inputItem) error {
 			s.call(c.ID, c.Function.Name, c.Function.Arguments)
 		}
 	case "tool":
-		return s.result(i.ToolCallID, i.Content, "messages")
+		return s.result(i.ToolCallID, i.Content)
 	default:
-		return gateway.BadRequest("input", "role %q is invalid (user, assistant, system or developer)", event.Redact(i.Role, 50))
+		return gateway.BadRequest(s.field, "role %q is invalid (user, assistant, system or developer)", event.Redact(i.Role, 50))
 	}
 	return nil
 }
@@ -175,10 +176,10 @@ func (s *script) call(id, name, arguments string) {
 	s.add(body)
 }
 
-func (s *script) result(id string, output json.RawMessage, field string) error {
+func (s *script) result(id string, output json.RawMessage) error {
 	text, files, err := readContent(output)
 	if err == nil && len(files) > 0 {
-		err = unsupported(field, "files in the result of a function are not supported")
+		err = unsupported(s.field, "files in the result of a function are not supported")
 	}
 	if err != nil {
 		return err
@@ -213,7 +214,7 @@ func (s *script) finish(settings event.RequestSettings, continues bool) error {
 		}
 	}
 	if last < 0 {
-		return gateway.BadRequest("input", "input: has no message")
+		return gateway.BadRequest(s.field, "%s: has no message", s.field)
 	}
 	switch body := s.events[last].Body.(type) {
 	case event.UserMessage:
@@ -225,7 +226,7 @@ func (s *script) finish(settings event.RequestSettings, continues bool) error {
 		}
 	case event.ApprovalDecided:
 	default:
-		return gateway.BadRequest("input", "input: the last item must be a message of the user, a result or an approval")
+		return gateway.BadRequest(s.field, "%s: the last item must be a message of the user, a result or an approval", s.field)
 	}
 	return nil
 }
@@ -238,6 +239,16 @@ func (s *script) endsWithResult() bool {
 func (s *script) foreignResult() string {
 	for _, e := range s.events {
 		if body, ok := e.Body.(event.ToolResult); ok && !s.callIDs[body.ToolCallID] {
+			return body.ToolCallID
+		}
+	}
+	return ""
+}
+
+// decidedCall returns the id of a call that the script approves or denies; "": there is none.
+func (s *script) decidedCall() string {
+	for _, e := range s.events {
+		if body, ok := e.Body.(event.ApprovalDecided); ok {
 			return body.ToolCallID
 		}
 	}

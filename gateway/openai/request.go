@@ -6,6 +6,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
@@ -103,7 +104,8 @@ func decode(body []byte, into any) error {
 	err := json.Unmarshal(body, into)
 	var mismatch *json.UnmarshalTypeError
 	if errors.As(err, &mismatch) {
-		return gateway.BadRequest(mismatch.Field, "%s has the wrong type: %s", mismatch.Field, mismatch.Value)
+		field := strings.TrimPrefix(mismatch.Field, "common.") // the embedded struct
+		return gateway.BadRequest(field, "%s has the wrong type: %s", field, mismatch.Value)
 	}
 	if err != nil {
 		return gateway.BadRequest("", "the body is invalid: %s", event.Redact(err.Error(), 200))

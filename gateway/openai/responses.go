@@ -32,7 +32,7 @@ func createResponse(x *gateway.Exchange) error {
 	if err := a.locate(); err != nil {
 		return err
 	}
-	in, err := readInput(a.Input)
+	in, err := readInput("input", a.Input)
 	if err != nil {
 		return err
 	}
