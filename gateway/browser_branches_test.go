@@ -68,7 +68,7 @@ func (b *branching) Summary(ctx context.Context, name string) (client.Summary, e
 func (b *branching) Events(ctx context.Context, name, from string) iter.Seq2[event.Event, error] {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if l := b.logs[name]; l != nil {
+	if l := b.logs[name]; l != nil && !(b.isGone && name == "demo") {
 		return l.Events(ctx, from)
 	}
 	return newLogOf(name).Events(ctx, from)
