@@ -52,6 +52,11 @@ func TestTheDialogSharesAConversationThatOthersRead(t *testing.T) {
 	require.Empty(t, l.sent)
 	l.mu.Unlock()
 
+	unavailable := browser.Open(url)
+	unavailable.Before(`{ const { fetch } = window; window.fetch = (url, options) => (url === "auth/session" ? Promise.reject(new Error("offline")) : fetch(url, options)) }`)
+	unavailable.Reload()
+	unavailable.Await(`document.querySelector("#sign-in-note").innerText === "The gateway cannot read this link now. Please reload the page later."`)
+
 	require.NoError(t, s.file.Revoke(s.tokenID))
 	other.Reload()
 	other.Await(`document.querySelector("#sign-in-note").innerText === "This link has expired, or was revoked. Ask for another one."`)

@@ -41,6 +41,7 @@ function treeOf(language, text) {
   worker ??= new Worker(scriptURL("highlighter"), { type: "module" });
   return new Promise((resolve) => {
     const fail = () => {
+      clearTimeout(timer); // it would end the worker of the next block
       worker.terminate();
       worker = undefined;
       resolve();

@@ -4,19 +4,26 @@
 import { scriptURL } from "./scripts.js";
 
 const MAX_CHARS = 2000; // longer formulas stay source
+const BUDGET_MS = 50;
+const MAX_TEXT = 50_000; // characters; longer texts have no formulas, since the time to find them is quadratic
 
-const block = new RegExp(String.raw`^ {0,3}(\$\$(?:(?!\n\s*\n)[^]){1,${MAX_CHARS}}?\$\$|\\\[(?:(?!\n\s*\n)[^]){1,${MAX_CHARS}}?\\\])[ \t]*(?:\n|$)`);
+const block = String.raw` {0,3}(\$\$(?:[^\n]|\n(?!\s*\n)){1,${MAX_CHARS}}?\$\$|\\\[(?:[^\n]|\n(?!\s*\n)){1,${MAX_CHARS}}?\\\])[ \t]*(?:\n|$)`;
+const blockHere = new RegExp(`^${block}`);
+const blockBelow = new RegExp(`\n${block}`);
 const inline = new RegExp(String.raw`^(?:\$\$[^]{1,${MAX_CHARS}}?\$\$|\\\([^]{1,${MAX_CHARS}}?\\\))`);
 
-export const hasFormulas = (text) => /\$\$|\\[[(]/.test(text);
+// A short macro that repeats its argument makes formulas of any size.
+const definition = /\\(?:[egx]?def|let|futurelet|(?:new|renew|provide)command)(?![A-Za-z])/;
+
+export const hasFormulas = (text) => text.length <= MAX_TEXT && /\$\$|\\[[(]/.test(text);
 
 // formulas are extensions of Marked. They render a formula as its source, a code element of class "math" with the delimiters.
 export const formulas = (escape) => [
   {
     name: "formulaBlock", level: "block",
-    start: (text) => text.match(/\n {0,3}(?:\$\$|\\\[)/)?.index,
+    start: (text) => text.split(/\n[ \t]*\n/, 1)[0].match(blockBelow)?.index, // of this paragraph
     tokenizer(text) {
-      const [raw, source] = block.exec(text) ?? [];
+      const [raw, source] = blockHere.exec(text) ?? [];
       return raw && { type: "formulaBlock", raw, source };
     },
     renderer: ({ source }) => `<p><code class="math">${escape(source)}</code></p>`,
@@ -32,10 +39,17 @@ export const formulas = (escape) => [
   },
 ];
 
-// typeset replaces the source of a formula by MathML as soon as the library is loaded. An invalid formula stays source.
+let spent = 0; // milliseconds, on formulas in this task
+
+// typeset replaces the source of a formula by MathML: at once if the library is loaded, and after other tasks if formulas have
+// taken BUDGET_MS, since a large one takes 200 ms. An invalid formula stays source, and one that defines macros.
 export function typeset(code) {
-  if (globalThis.temml) show(code);
-  else load().then(() => show(code), () => undefined);
+  if (!globalThis.temml) return load().then(() => typeset(code), () => undefined);
+  if (spent > BUDGET_MS) return setTimeout(typeset, 0, code);
+  if (spent === 0) setTimeout(() => (spent = 0));
+  const began = performance.now();
+  show(code);
+  spent += performance.now() - began;
 }
 
 let loading;
@@ -53,6 +67,7 @@ function load() {
 
 function show(code) {
   const source = code.textContent;
+  if (definition.test(source)) return;
   const formula = document.createElement("span");
   const displayMode = !source.startsWith("\\(");
   formula.className = displayMode ? "formula display" : "formula";

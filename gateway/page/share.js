@@ -38,7 +38,10 @@ export class Share {
 // links does not send the share link.
 export function sharedFile(path, name, image, label) {
   const read = () => request(path).then((response) => response.blob());
-  if (image) read().then((blob) => (image.src = URL.createObjectURL(blob)), () => image.remove());
+  if (image) {
+    image.onload = () => URL.revokeObjectURL(image.src);
+    read().then((blob) => (image.src = URL.createObjectURL(blob)), () => image.remove());
+  }
   return h("a", { href: "", onclick: async (event) => {
     event.preventDefault();
     const blob = await read();

@@ -31,6 +31,7 @@ export async function arrive() {
   const who = await fetch("auth/session", { cache: "no-store", headers: authorization }).then((response) => response.json()).catch(() => ({}));
   ways = who.signIn ?? [];
   if (who.required && !who.subject) return signIn(FAILURES[failure]);
+  if (isShared && !who.context) return signIn("The gateway cannot read this link now. Please reload the page later.");
   document.body.classList.toggle("shared", Boolean(who.context));
   const person = who.subject && visible([who.subject, who.tenant].filter(Boolean).join(" · "));
   if (!isShared) {
@@ -48,7 +49,8 @@ export async function arrive() {
 // signIn shows how to sign in, which loads the page again. It never resolves.
 export function signIn(note = "") {
   if (isShared) {
-    [ways, note] = [[], "This link has expired, or was revoked. Ask for another one."];
+    ways = [];
+    note ||= "This link has expired, or was revoked. Ask for another one.";
     $("sign-in-title").textContent = "Chronicle";
   }
   document.body.classList.add("signed-out");

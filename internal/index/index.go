@@ -284,7 +284,11 @@ func (x *Index) reconcileStored(ctx context.Context) {
 		if isFirst {
 			close(x.stored)
 		}
-		pause.For(ctx, max(storedInterval, storedRatio*time.Since(began)))
+		delay := max(storedInterval, storedRatio*time.Since(began))
+		if isFirst { // deletions may have run when the index opened
+			delay = recheck
+		}
+		pause.For(ctx, delay)
 	}
 }
 

@@ -230,6 +230,21 @@ func TestADeletedContextLeavesWithoutANotice(t *testing.T) {
 	})
 }
 
+func TestAContextWhoseDeletionRunsWhenTheIndexOpensLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource()
+		s.record("demo", event.SessionStarted{}, user("canary"))
+		s.change(func() { s.expired["demo"] = true })
+		x := open(t, s, "")
+		defer x.Close()
+		time.Sleep(time.Minute) // bubble time
+		require.Len(t, search(t, x, "canary"), 1)
+		s.change(func() { delete(s.logs, "demo") })
+		time.Sleep(2 * time.Minute)
+		require.Empty(t, search(t, x, "canary"))
+	})
+}
+
 func filesWith(t *testing.T, dir, text string) (found []string) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
