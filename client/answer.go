@@ -48,7 +48,7 @@ func answerOf(turn iter.Seq2[event.Event, error]) (string, error) {
 	case o.isLost:
 		return "", ErrUnanswered
 	case o.rejection != nil:
-		return "", fmt.Errorf("%w: %s", ErrRefused, o.rejection.Reason)
+		return "", Refused(o.rejection.Reason)
 	}
 	if _, ok := o.end.Body.(event.LLMRequestCompleted); ok || o.end.Body == nil {
 		return o.text, nil

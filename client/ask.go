@@ -233,8 +233,5 @@ func (c *Context) idBefore(eventIDs []string) string {
 			first = n
 		}
 	}
-	if first <= 1 {
-		return ""
-	}
-	return event.FormatID(c.name, first-1)
+	return event.IDBefore(c.name, first)
 }

@@ -21,11 +21,7 @@ func (c *Context) Attachment(ctx context.Context, id string) (event.FileAttachme
 	if counter < 1 || id != event.FormatID(c.name, counter) {
 		return notFound("not an event of context %s (want an id like %s)", c.name, event.FormatID(c.name, 2))
 	}
-	from := ""
-	if counter > 1 {
-		from = event.FormatID(c.name, counter-1)
-	}
-	for e, err := range c.Events(ctx, from) {
+	for e, err := range c.Events(ctx, event.IDBefore(c.name, counter)) {
 		if err != nil {
 			return event.FileAttachment{}, err
 		}

@@ -146,6 +146,9 @@ func (c *Context) appended(ctx context.Context, handle sdkclient.WorkflowUpdateH
 	return appended.EventIDs, err
 }
 
+// Refused returns the error of [Context.Send] for the reason of an InputRejected: an ErrRefused, perhaps ErrKeyReused.
+func Refused(reason string) error { return &refusal{reason: reason} }
+
 type refusal struct{ reason, eventID string }
 
 func (r *refusal) Error() string { return fmt.Sprintf("%v: %s", ErrRefused, r.reason) }

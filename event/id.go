@@ -74,6 +74,14 @@ func FormatID(contextName string, n int) string {
 	return fmt.Sprintf("%s:%04d", local, n)
 }
 
+// IDBefore returns the id of the event before the n-th one of a context; "": there is none.
+func IDBefore(contextName string, n int) string {
+	if n <= 1 {
+		return ""
+	}
+	return FormatID(contextName, n-1)
+}
+
 // Counter returns the number in an event id; 0 if id is not one.
 func Counter(id string) int {
 	i := strings.LastIndexByte(id, ':')

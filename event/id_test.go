@@ -51,6 +51,8 @@ func TestNamesOfTenants(t *testing.T) {
 func TestEventIDs(t *testing.T) {
 	require.Equal(t, "demo:0001", event.FormatID("demo", 1))
 	require.Equal(t, "demo:12345", event.FormatID("demo", 12345))
+	require.Equal(t, "demo:0001", event.IDBefore("demo", 2))
+	require.Empty(t, event.IDBefore("demo", 1))
 	for _, id := range []string{
 		"", "demo", ":0001", "demo:", "demo:1", "demo:001", "demo:0000", "demo:00001", "demo:-001", "demo:+001",
 		"demo:0x01", "demo:1_00", "demo: 001", "demo:r0001", "demo:99999999999999999999",

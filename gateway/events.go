@@ -93,11 +93,7 @@ func (g *Gateway) writeEvents(w http.ResponseWriter, r *http.Request, c Context,
 
 // findEvent fails if the log lacks an event.
 func findEvent(ctx context.Context, c Context, id string) error {
-	previous := ""
-	if n := event.Counter(id); n > 1 {
-		previous = event.FormatID(c.Name(), n-1)
-	}
-	for e, err := range c.Events(ctx, previous) {
+	for e, err := range c.Events(ctx, event.IDBefore(c.Name(), event.Counter(id))) {
 		if err != nil || e.ID == id {
 			return err
 		}

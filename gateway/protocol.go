@@ -116,6 +116,9 @@ func (x *Exchange) Perform(operation string, roles ...auth.Role) error {
 	return nil
 }
 
+// PublicPath is [Options.PublicPath].
+func (x *Exchange) PublicPath() string { return x.gateway.options.PublicPath }
+
 // ReplyTo sets the [Problem.ReplyTo] of the errors of the exchange.
 func (x *Exchange) ReplyTo(id json.RawMessage) {
 	if out, ok := x.w.(*response); ok {

@@ -17,6 +17,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
+	"github.com/seed-9ed7edd4/chronicle/gateway/agui"
+	"github.com/seed-9ed7edd4/chronicle/gateway/aisdk"
 )
 
 // minCompressed is the length from which the proxy compresses a body, in bytes.
@@ -94,4 +96,23 @@ func TestLinksAreBelowThePublicPath(t *testing.T) {
 	}, testTimeout, 10*time.Millisecond)
 	require.Equal(t, "/chat/contexts/demo/turns/demo:0004", w.do(http.MethodPost, "/contexts/demo/events", hello).header.Get("Location"))
 	require.Equal(t, "/chat/contexts/demo/deletion", w.do(http.MethodDelete, "/contexts/demo?purge=true", "").header.Get("Location"))
+}
+
+func TestFilesOfProtocolsAreBelowThePublicPath(t *testing.T) {
+	l := newLog(event.FileAttachment{Source: event.Source{Type: event.SourceBlob, Data: []byte("hi")}, MediaType: "text/plain", FileName: "a.txt"}, event.UserMessage{Content: "Read it"})
+	w := serve(t, fakeClient{log: l}, gateway.Options{PublicPath: "/chat", Protocols: []gateway.Protocol{agui.Protocol(), aisdk.Protocol()}})
+	const file = `"/chat/contexts/demo/events/demo:0001/attachment"`
+	require.Contains(t, w.do(http.MethodGet, "/api/chat/demo/messages", "").body, file)
+	var sent client.BranchOptions
+	l.branch = func(o client.BranchOptions) (client.Branched, error) {
+		sent = o
+		return client.Branched{}, client.ErrNoWorker
+	}
+	response, err := w.server.Client().Do(w.request(http.MethodPost, "/api/chat", `{"id":"demo","messageId":"demo:0002","messages":[{"id":"demo:0002","role":"user","parts":[{"type":"file","url":`+file+`},{"type":"text","text":"Read it again"}]}]}`))
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	require.Equal(t, "demo:0001", sent.Before)
+	require.Equal(t, "hi", string(sent.Events[0].Body.(event.FileAttachment).Source.Data))
+	l.record(event.SessionEnded{})
+	require.Contains(t, w.do(http.MethodPost, "/ag-ui/run", `{"threadId":"demo","runId":"r1","messages":[]}`).body, file)
 }

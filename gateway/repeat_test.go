@@ -2,8 +2,12 @@ package gateway_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,6 +15,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
+	"github.com/seed-9ed7edd4/chronicle/gateway/a2a"
 	"github.com/seed-9ed7edd4/chronicle/gateway/aisdk"
 	"github.com/seed-9ed7edd4/chronicle/gateway/openai"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
@@ -113,4 +118,49 @@ func TestAResponseToSomeResultsOfAConversationEnds(t *testing.T) {
 	require.Equal(t, http.StatusOK, status, answer)
 	require.Contains(t, answer, `"id":"resp_demo_0009","object":"response"`)
 	require.Contains(t, answer, `"status":"completed"`)
+}
+
+// The call of a task may have got another result meanwhile.
+func TestAReplyThatTheContextRejectsIsNoLongerAwaited(t *testing.T) {
+	const requestID = "demo:r0001"
+	log := newLog(event.SetTools{Tools: event.ToolList{{Name: "ask", Parameters: event.Object(`{}`)}}}, event.UserMessage{Content: "Hi"},
+		event.LLMRequestStarted{RequestID: requestID, ThroughEventID: "demo:0002", Attempt: 1}, event.AssistantMessage{RequestID: requestID},
+		event.ToolCall{RequestID: requestID, ToolCallID: "c1", ToolName: "ask"}, event.LLMAttemptEnded{RequestID: requestID, Attempt: 1, Outcome: event.AttemptToolCalls})
+	log.send = func(events []event.Event) (client.Receipt, error) { // no worker records it at once
+		rejected := event.New(event.InputRejected{Reason: "c1 has a result"})
+		rejected.ClientEventID = events[0].ClientEventID
+		log.Record(rejected)
+		return client.Receipt{ClientEventIDs: []string{events[0].ClientEventID}}, nil
+	}
+	w := serve(t, fakeClient{log: log}, gateway.Options{Protocols: a2a.Protocols(a2a.Options{})})
+	_, answer := postKeyed(t, w, "/a2a/?A2A-Version=1.0", `{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{`+
+		`"configuration":{"returnImmediately":true},"message":{"taskId":"demo:0002","messageId":"m1","role":"ROLE_USER","parts":[{"text":"blue"}]}}}`)
+	require.Contains(t, answer, "c1 has a result")
+}
+
+// Two requests with one key may find that their context does not exist.
+func TestARequestWithAUsedKeyEndsNoContext(t *testing.T) {
+	sum := sha256.Sum256([]byte("k"))
+	test := func(path, body string, isAtOnce bool) {
+		t.Run(fmt.Sprint(path, isAtOnce), func(t *testing.T) {
+			log := newLogOf("resp-" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:20])))
+			log.send = func(events []event.Event) (client.Receipt, error) {
+				rejected := event.New(event.InputRejected{Reason: event.KeyReused})
+				rejected.ClientEventID = events[0].ClientEventID
+				log.Record(event.New(event.UserMessage{Content: "of the other request"}), rejected)
+				if isAtOnce {
+					return client.Receipt{}, client.Refused(event.KeyReused)
+				}
+				return client.Receipt{ClientEventIDs: []string{events[0].ClientEventID}}, nil
+			}
+			w := serve(t, fakeClient{log: log}, gateway.Options{Protocols: []gateway.Protocol{openai.Protocol()}})
+			status, answer := postKeyed(t, w, path, body)
+			require.Equal(t, http.StatusUnprocessableEntity, status, answer)
+			require.Empty(t, log.calls)
+		})
+	}
+	for _, isAtOnce := range []bool{true, false} {
+		test("/v1/responses", `{"input":"one"}`, isAtOnce)
+		test("/v1/chat/completions", `{"messages":[{"role":"user","content":"one"}],"store":false}`, isAtOnce)
+	}
 }

@@ -133,8 +133,8 @@ func (r *room) snapshot() (s Snapshot, changed <-chan struct{}, err error) {
 		Last: event.FormatID(r.name, r.last), Status: cmp.Or(r.status.status, wire.StatusIdle), Request: r.status.request,
 		ContinuedIn: r.setup.continuedIn, Setup: r.setup,
 	}
-	if n := r.status.began - 1; s.Request != "" && n > 0 {
-		s.Before = event.FormatID(r.name, n)
+	if s.Request != "" {
+		s.Before = event.IDBefore(r.name, r.status.began)
 	}
 	return s, nil, nil
 }

@@ -22,7 +22,7 @@ func (o Options) card(x *gateway.Exchange) error {
 	card := map[string]any{
 		"name": "Chronicle", "version": cmp.Or(o.Version, "unknown"),
 		"description":         "Conversations that outlive connections, clients and workers: a contextId is the name of a conversation",
-		"supportedInterfaces": []any{map[string]string{"url": o.base(x.Request) + endpoint[1:], "protocolBinding": "JSONRPC", "protocolVersion": version}},
+		"supportedInterfaces": []any{map[string]string{"url": o.base(x.Request) + endpoint, "protocolBinding": "JSONRPC", "protocolVersion": version}},
 		"capabilities":        map[string]bool{"streaming": true, "pushNotifications": false, "extendedAgentCard": false},
 		"defaultInputModes":   event.MediaTypes(), "defaultOutputModes": []string{"text/plain"},
 		"skills": []any{map[string]any{
@@ -38,11 +38,11 @@ func (o Options) card(x *gateway.Exchange) error {
 	return nil
 }
 
-// base returns the URL of the gateway, with a slash at its end.
+// base returns the URL of the gateway.
 func (o Options) base(r *http.Request) string {
 	scheme := "http"
 	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
 		scheme = "https"
 	}
-	return strings.TrimSuffix(cmp.Or(o.PublicURL, scheme+"://"+r.Host), "/") + "/"
+	return strings.TrimSuffix(cmp.Or(o.PublicURL, scheme+"://"+r.Host), "/")
 }

@@ -39,7 +39,7 @@ type request struct {
 	Params  json.RawMessage `json:"params"`
 
 	x    *gateway.Exchange
-	base string // the URL of the gateway, with a slash at its end
+	base string // the URL of the gateway
 }
 
 type response struct {

@@ -142,9 +142,9 @@ func begin(r *request, m *message) (*gateway.Handle, *turn, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	t, from := newTurn(r, name, before.Setup.Tools, 0), ""
+	t, from := newTurn(name, r.newThread(before.Setup.Tools), 0), ""
 	if len(sent.EventIDs) > 0 {
-		from = previous(name, event.Counter(sent.EventIDs[0]))
+		from = event.IDBefore(name, event.Counter(sent.EventIDs[0]))
 	}
 	for item, err := range h.Follow(from) {
 		if err != nil {
@@ -169,14 +169,6 @@ func isRecord(e event.Event, sent client.Receipt) bool {
 	return e.ClientEventID == sent.ClientEventIDs[len(sent.ClientEventIDs)-1] || isRejection && slices.Contains(sent.ClientEventIDs, e.ClientEventID)
 }
 
-// previous returns the id of the event before one; "": none.
-func previous(name string, counter int) string {
-	if counter <= 1 {
-		return ""
-	}
-	return event.FormatID(name, counter-1)
-}
-
 // events returns the input for a context: the files and the text.
 func (m *message) events() ([]event.Event, error) {
 	var events []event.Event
@@ -194,7 +186,7 @@ func (m *message) events() ([]event.Event, error) {
 		case p.URL == "":
 			return nil, gateway.BadRequest("message.parts", "part %d has neither text, raw, url nor data", i)
 		}
-		file, err := thread.File(p.Filename, p.MediaType, from)
+		file, err := thread.Attach(p.Filename, p.MediaType, from)
 		if err != nil {
 			return nil, err
 		}
@@ -233,13 +225,34 @@ func reply(r *request, m *message) (*gateway.Handle, *turn, error) {
 		return nil, nil, failure(unsupportedOperation, "the task waits for no input: it is %s (send the message without taskId to begin another task)", t.Status.State)
 	}
 	events, err := t.replies(m)
+	var sent client.Receipt
 	if err == nil {
-		_, err = h.Send(events...)
+		sent, err = h.Send(events...)
 	}
 	if err == nil {
-		err = t.await(h, func() bool { return t.isDone() || t.has(m.MessageID) })
+		err = t.awaitRecord(h, sent)
 	}
 	return h, t, err
+}
+
+// awaitRecord folds what follows up to the record of an input. The error is client.ErrRefused if the context rejects it.
+func (t *turn) awaitRecord(h *gateway.Handle, sent client.Receipt) error {
+	if n := len(sent.EventIDs); n > 0 && event.Counter(sent.EventIDs[n-1]) <= t.thread.Last {
+		return nil // of a repeated message
+	}
+	for item, err := range h.Follow(t.last()) {
+		if err != nil {
+			return err
+		}
+		if t.add(item); !isRecord(item.Event, sent) && !t.isDone() {
+			continue
+		}
+		if body, ok := item.Event.Body.(event.InputRejected); ok {
+			return client.Refused(body.Reason)
+		}
+		return nil
+	}
+	return context.Canceled
 }
 
 // replies returns the decisions and results in a message.

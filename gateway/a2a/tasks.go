@@ -3,6 +3,7 @@ package a2a
 import (
 	"cmp"
 	"errors"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -50,8 +51,8 @@ func load(r *request, id string) (*gateway.Handle, *turn, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	t := newTurn(r, h.Name(), now.Setup.Tools, n)
-	for e, err := range h.Events(previous(h.Name(), n-maxParts)) { // from the files of the message
+	t := newTurn(h.Name(), r.newThread(now.Setup.Tools), n)
+	for e, err := range h.Events(event.IDBefore(h.Name(), n-maxParts)) { // from the files of the message
 		if err != nil {
 			return nil, nil, err
 		}
@@ -139,8 +140,12 @@ func listTasks(r *request) error {
 	case !slices.Contains(states, wanted):
 		return gateway.BadRequest("status", "status %q is unknown", event.Redact(string(in.Status), 40))
 	}
-	all, err := tasksOf(r, in.ContextID)
+	h, err := r.x.Open(in.ContextID)
 	if err != nil {
+		return err
+	}
+	all, err := r.tasksOf(in.ContextID, h.Events(""))
+	if err != nil && !errors.Is(err, client.ErrNoContext) {
 		return err
 	}
 	all = slices.DeleteFunc(all, func(t *turn) bool {
@@ -171,35 +176,25 @@ func listTasks(r *request) error {
 	return r.reply(list)
 }
 
-// tasksOf returns the tasks of a context, none if it does not exist.
-func tasksOf(r *request, name string) ([]*turn, error) {
-	h, err := r.x.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	now, err := h.Snapshot()
-	if err != nil || now.Status == "" {
-		return nil, err
-	}
-	var all, open []*turn
-	var newest []event.Event // up to maxParts, which have the files of the next message
-	for e, err := range h.Events("") {
+// tasksOf returns the tasks of a context. They share one thread: many may wait for the same answer.
+func (r *request) tasksOf(contextID string, log iter.Seq2[event.Event, error]) (all []*turn, err error) {
+	shared := r.newThread(event.SetTools{})
+	var open []*turn
+	for e, err := range log {
 		if err != nil {
 			return nil, err
 		}
+		changes := shared.Apply(gateway.Item{Event: e})
 		body, isRejected := e.Body.(event.InputRejected)
 		if event.RequiresAnswer(e.Body) || isRejected && strings.Contains(body.Input, string(event.TagUserMessage)) {
-			t := newTurn(r, name, now.Setup.Tools, event.Counter(e.ID))
-			for _, before := range newest {
-				t.add(gateway.Item{Event: before})
-			}
+			t := newTurn(contextID, shared, event.Counter(e.ID))
 			all, open = append(all, t), append(open, t)
 		}
 		for _, t := range open {
-			t.add(gateway.Item{Event: e})
+			t.fold(e, changes)
+			t.updates = nil
 		}
 		open = slices.DeleteFunc(open, (*turn).isDone)
-		newest = append(newest[max(0, len(newest)+1-maxParts):], e)
 	}
 	return all, nil
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
@@ -17,15 +16,19 @@ import (
 type turn struct {
 	task
 	trigger int // counter of the event that begins the task; 0: not known yet
-	base    string
-	thread  thread.Thread
+	thread  *thread.Thread
 	request *thread.Request  // nil: none yet
 	asked   string           // what the client was asked for
 	updates []streamResponse // of the newest item
 }
 
-func newTurn(r *request, contextID string, tools event.SetTools, trigger int) *turn {
-	t := &turn{base: r.base, thread: thread.Thread{Clients: thread.Clients(tools)}}
+// newThread returns what turns of a context are folded from.
+func (r *request) newThread(tools event.SetTools) *thread.Thread {
+	return &thread.Thread{Base: r.base, Clients: thread.Clients(tools)}
+}
+
+func newTurn(contextID string, of *thread.Thread, trigger int) *turn {
+	t := &turn{thread: of}
 	t.ContextID = contextID
 	t.beginAt(trigger)
 	return t
@@ -38,7 +41,7 @@ func (t *turn) beginAt(trigger int) {
 }
 
 // last returns the id of the newest event; "": none.
-func (t *turn) last() string { return previous(t.ContextID, t.thread.Last+1) }
+func (t *turn) last() string { return event.IDBefore(t.ContextID, t.thread.Last+1) }
 
 func (t *turn) isDone() bool   { return t.Status.State.isTerminal() }
 func (t *turn) isPaused() bool { return t.Status.State == stateInputRequired }
@@ -46,12 +49,15 @@ func (t *turn) isPaused() bool { return t.Status.State == stateInputRequired }
 // add folds the next item of the context.
 func (t *turn) add(in gateway.Item) {
 	t.updates = nil
-	if t.isDone() {
-		return
+	if !t.isDone() {
+		t.fold(in.Event, t.thread.Apply(in))
 	}
-	e := in.Event
+}
+
+// fold folds what an event has changed in the thread, which other turns may share.
+func (t *turn) fold(e event.Event, changes []thread.Change) {
 	isBegun := t.Status.State != ""
-	for _, change := range t.thread.Apply(in) {
+	for _, change := range changes {
 		if isBegun {
 			t.change(e, change)
 		}
@@ -72,13 +78,8 @@ func (t *turn) begin(e event.Event) {
 		if _, ok := e.Body.(event.UserMessage); ok {
 			u := t.thread.Entries[len(t.thread.Entries)-1].User
 			var parts []part
-			for _, file := range u.Files {
-				body := file.Body.(event.FileAttachment)
-				at := thread.FilePath(file)
-				if rest, ok := strings.CutPrefix(at, "/"); ok {
-					at = t.base + rest
-				}
-				parts = append(parts, part{URL: at, Filename: body.FileName, MediaType: body.MediaType})
+			for _, f := range u.Files {
+				parts = append(parts, part{URL: f.URL, Filename: f.FileName, MediaType: f.MediaType})
 			}
 			if u.Content != "" || len(parts) == 0 {
 				parts = append(parts, textPart(u.Content))

@@ -2,6 +2,7 @@ package a2a
 
 import (
 	"fmt"
+	"iter"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -133,7 +134,7 @@ func resumed(items []gateway.Item, cut int) []gateway.Item {
 }
 
 func taskAt(trigger int, tools event.SetTools) *turn {
-	return newTurn(&request{base: "http://localhost/"}, "demo", tools, trigger)
+	return newTurn("demo", new(request).newThread(tools), trigger)
 }
 
 // loaded returns a task as a gateway loads it: from just before its first event on, with the newest tools.
@@ -213,6 +214,52 @@ func TestAStreamCutAnywhereShowsTheTask(t *testing.T) {
 	for _, s := range []state{stateCompleted, stateFailed, stateCanceled, stateInputRequired, stateWorking, stateSubmitted} {
 		require.Positive(t, seen[s], s)
 	}
+}
+
+// TestAListHasTheTasks compares the tasks of a list, which share a thread, with each of them.
+func TestAListHasTheTasks(t *testing.T) {
+	for name, log := range logs(t) {
+		all, err := new(request).tasksOf("demo", sequence(log))
+		require.NoError(t, err)
+		for _, e := range log {
+			if event.RequiresAnswer(e.Body) {
+				want := taskAt(event.Counter(e.ID), event.SetTools{})
+				for _, e := range log {
+					want.add(gateway.Item{Event: e})
+				}
+				i := slices.IndexFunc(all, func(t *turn) bool { return t.ID == e.ID })
+				require.Equal(t, want.task, all[i].task, "%s: %s", name, e.ID)
+			}
+		}
+	}
+}
+
+func sequence(log []event.Event) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		for _, e := range log {
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Messages may wait by the thousand for an approval.
+func TestAListOfWaitingTasksGrowsWithTheLog(t *testing.T) {
+	allocations := func(n int) float64 {
+		var log []event.Event
+		for i := range n {
+			e := event.New(event.UserMessage{Content: "Hi"})
+			e.ID, e.ContextName = event.FormatID("demo", i+1), "demo"
+			log = append(log, e)
+		}
+		return testing.AllocsPerRun(1, func() {
+			all, err := new(request).tasksOf("demo", sequence(log))
+			require.NoError(t, err)
+			require.Len(t, all, n)
+		})
+	}
+	require.Less(t, allocations(400), 3*allocations(200))
 }
 
 func fold(tools event.SetTools, trigger int, bodies ...event.Body) *turn {

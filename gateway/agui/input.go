@@ -82,11 +82,11 @@ func isEmpty(value json.RawMessage) bool {
 	return slices.Contains([]string{"", "null", "{}", "[]", `""`}, string(bytes.TrimSpace(value)))
 }
 
-// compare returns the messages that the context lacks, and whether the client lacks none and has no other ones. The error
-// says what contradicts the context.
-func compare(t *thread.Thread, messages []message) (added []message, isSame bool, err error) {
+// compare returns the messages of a client that the context lacks, and whether the client lacks none that the context has, and
+// has no other ones. The error says what contradicts the context.
+func compare(t *thread.Thread, has, messages []message) (added []message, isSame bool, err error) {
 	of, seen := map[string]message{}, map[string]bool{}
-	for _, m := range messagesOf(t) {
+	for _, m := range has {
 		of[m.key()] = m
 	}
 	isSame = true
@@ -237,9 +237,9 @@ func attachment(p part) (file event.FileAttachment, err error) {
 	}
 	switch p.Source.Type {
 	case "url":
-		file, err = thread.File("", p.Source.MIMEType, p.Source.Value)
+		file, err = thread.Attach("", p.Source.MIMEType, p.Source.Value)
 	case "data":
-		file, err = thread.File("", p.Source.MIMEType, "data:;base64,"+p.Source.Value)
+		file, err = thread.Attach("", p.Source.MIMEType, "data:;base64,"+p.Source.Value)
 	default:
 		err = gateway.BadRequest("messages", "a source of the type %q is not supported (data or url)", event.Redact(p.Source.Type, 40))
 	}

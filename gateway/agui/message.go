@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
 	"github.com/seed-9ed7edd4/chronicle/gateway/thread"
 )
@@ -33,9 +32,8 @@ func userMessage(u *thread.User) message {
 		return m
 	}
 	var parts []part
-	for _, e := range u.Files {
-		mediaType := e.Body.(event.FileAttachment).MediaType
-		parts = append(parts, part{Type: partType(mediaType), Source: &source{Type: "url", Value: thread.FilePath(e), MIMEType: mediaType}})
+	for _, f := range u.Files {
+		parts = append(parts, part{Type: partType(f.MediaType), Source: &source{Type: "url", Value: f.URL, MIMEType: f.MediaType}})
 	}
 	m.Content, _ = json.Marshal(append(parts, part{Type: "text", Text: u.Content})) // strings always encode
 	return m

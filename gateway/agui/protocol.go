@@ -61,11 +61,15 @@ func serveRun(x *gateway.Exchange) error {
 	if err != nil {
 		return err
 	}
-	now, err := read(h, snap.Last)
-	if err != nil {
-		return err
+	now := &thread.Thread{Base: x.PublicPath()}
+	for e, err := range h.EventsThrough("", snap.Last) {
+		if err != nil {
+			return err
+		}
+		now.Apply(gateway.Item{Event: e})
 	}
-	added, isSame, err := compare(now, in.Messages)
+	has := messagesOf(now)
+	added, isSame, err := compare(now, has, in.Messages)
 	if err != nil {
 		return err
 	}
@@ -79,7 +83,7 @@ func serveRun(x *gateway.Exchange) error {
 	r := newRun(in, now, thread.Offers(h))
 	r.add(frame{Type: "RUN_STARTED", ThreadID: in.ThreadID, RunID: in.RunID, ProtocolVersion: "1.0"})
 	if !isSame {
-		r.add(snapshotOf(append(messagesOf(now), added...)))
+		r.add(snapshotOf(append(has, added...)))
 	}
 	if len(input) > 0 {
 		receipt, err := h.Send(input...)
@@ -94,16 +98,4 @@ func serveRun(x *gateway.Exchange) error {
 		s.Next = r.next
 	}
 	return x.Stream(h, snap.Last, s)
-}
-
-// read returns the thread up to an event.
-func read(h *gateway.Handle, newest string) (*thread.Thread, error) {
-	t := &thread.Thread{}
-	for e, err := range h.EventsThrough("", newest) {
-		if err != nil {
-			return nil, err
-		}
-		t.Apply(gateway.Item{Event: e})
-	}
-	return t, nil
 }

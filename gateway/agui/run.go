@@ -18,15 +18,16 @@ type run struct {
 	offers func(calls []string) (offered []string) // see [thread.Offers]
 	input  map[string]bool                         // client event ids of the input that is not recorded yet
 	out    []frame
-	open   message       // whose text grows; zero: none
-	used   reducer.Usage // by the requests of the run
+	open   message         // whose text grows; zero: none
+	used   reducer.Usage   // by the requests of the run
+	newest *thread.Request // of these; nil: none
 	isDone bool
 }
 
 func newRun(in runInput, now *thread.Thread, offers func([]string) []string) *run {
 	r := &run{in: in, thread: now, offers: offers, input: map[string]bool{}}
-	if of := now.Running(); of != nil {
-		r.used = of.Usage
+	if r.newest = now.Running(); r.newest != nil {
+		r.used = r.newest.Usage
 	}
 	return r
 }
@@ -126,7 +127,7 @@ func (r *run) change(change thread.Change, isInput bool) {
 			r.snapshot()
 		}
 	case thread.Used:
-		r.used = r.used.Add(change.Usage)
+		r.used, r.newest = r.used.Add(change.Usage), change.Request
 	case thread.Called:
 		r.call(change.Call)
 	case thread.Progressed:
@@ -223,8 +224,8 @@ func (r *run) finish(last frame) {
 	}
 	r.close()
 	r.isDone = true
-	if n := len(r.thread.Requests); n > 0 && r.used.InputTokens+r.used.OutputTokens > 0 {
-		last.Usage = []usage{usageOf(r.thread.Requests[n-1], r.used)}
+	if r.newest != nil && r.used.InputTokens+r.used.OutputTokens > 0 {
+		last.Usage = []usage{usageOf(r.newest, r.used)}
 	}
 	if last.Type == "RUN_FINISHED" {
 		last.ThreadID, last.RunID = r.in.ThreadID, r.in.RunID

@@ -111,6 +111,14 @@ func TestARunOffersNoCallThatWaitsForAnApproval(t *testing.T) {
 	require.Equal(t, "interrupt", last.Outcome.Type)
 }
 
+// A client may record a call, and its result, while the model answers.
+func TestARunGoesOnAfterACallOfAnotherClient(t *testing.T) {
+	_, last := readRun(t, 1, []string{"a"}, clientTools, sent{"a", event.UserMessage{Content: "Hi"}}, started(2),
+		event.ToolCall{ToolCallID: "c1", ToolName: "clock"}, event.ToolResult{ToolCallID: "c1", Value: quoted("noon")},
+		event.AssistantMessage{RequestID: requestID, Content: "Hello"}, event.LLMRequestCompleted{RequestID: requestID})
+	require.Equal(t, "success", last.Outcome.Type)
+}
+
 // Its request begins only when the context schedules an attempt.
 func TestARunThatJoinsBeforeTheRequestBeginsGoesOn(t *testing.T) {
 	asked := event.UserMessage{Content: "Hi"}

@@ -115,9 +115,8 @@ func userMessage(u *thread.User) *message {
 	if metadata, ok := u.Event.Extra[extraMetadata]; ok {
 		m.Metadata = metadata
 	}
-	for _, e := range u.Files {
-		body := e.Body.(event.FileAttachment)
-		m.Parts = append(m.Parts, part{Type: typeFile, MediaType: body.MediaType, Filename: body.FileName, URL: thread.FilePath(e)})
+	for _, f := range u.Files {
+		m.Parts = append(m.Parts, part{Type: typeFile, MediaType: f.MediaType, Filename: f.FileName, URL: f.URL})
 	}
 	if u.Content != "" {
 		m.Parts = append(m.Parts, part{Type: typeText, Text: u.Content})

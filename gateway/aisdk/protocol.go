@@ -152,12 +152,12 @@ func (s *session) post() error {
 	case r.input.Role == roleAssistant, r.MessageID != "" && known == nil:
 		return unknown(id)
 	}
-	events, err := r.input.events(s.context.Attachment)
+	events, err := r.input.events(s)
 	switch {
 	case err != nil:
 		return err
 	case r.MessageID != "": // an edited message is replaced, with all after it
-		return s.branch(client.BranchOptions{Before: append(known.Files, known.Event)[0].ID, Events: events})
+		return s.branch(client.BranchOptions{Before: known.First(), Events: events})
 	}
 	return s.send(events...)
 }
@@ -223,7 +223,7 @@ func (s *session) send(events ...event.Event) error {
 	case len(receipt.EventIDs) == 0:
 		from = ""
 	case event.Counter(receipt.EventIDs[0]) <= event.Counter(from):
-		from = event.FormatID(s.context.Name(), event.Counter(receipt.EventIDs[0])-1)
+		from = event.IDBefore(s.context.Name(), event.Counter(receipt.EventIDs[0]))
 	}
 	return s.stream(from, &reply{sent: receipt.ClientEventIDs})
 }
@@ -286,7 +286,7 @@ func frames(chunks []chunk) (out []byte) {
 
 // fold reads the whole chat, which may be empty.
 func (s *session) fold() (*thread.Thread, error) {
-	t := &thread.Thread{}
+	t := &thread.Thread{Base: s.exchange.PublicPath()}
 	for e, err := range s.context.Events("") {
 		if errors.Is(err, client.ErrNoContext) {
 			break

@@ -75,14 +75,14 @@ func plainError(err error) string {
 
 // events returns the events of a user message. Their client event ids derive from that of the message, so that a request
 // can be repeated, and the message keeps its id.
-func (m message) events(attachment func(id string) (event.FileAttachment, error)) (events []event.Event, err error) {
+func (m message) events(s *session) (events []event.Event, err error) {
 	var texts []string
 	for i, p := range m.Parts {
 		switch p.Type {
 		case typeText:
 			texts = append(texts, p.Text)
 		case typeFile:
-			file, err := p.file(attachment)
+			file, err := p.file(s)
 			if err != nil {
 				return nil, err
 			}
@@ -102,17 +102,17 @@ func (m message) events(attachment func(id string) (event.FileAttachment, error)
 	return append(events, e), nil
 }
 
-// file returns the file of a part: of a data URL, a URL, or [thread.FilePath], in a message that is edited.
-func (p part) file(attachment func(id string) (event.FileAttachment, error)) (event.FileAttachment, error) {
-	rest, isStored := strings.CutPrefix(p.URL, "/contexts/")
+// file returns the file of a part: of a data URL, a URL, or that of a [thread.File], in a message that is edited.
+func (p part) file(s *session) (event.FileAttachment, error) {
+	rest, isStored := strings.CutPrefix(p.URL, s.exchange.PublicPath()+"/contexts/")
 	if !isStored {
-		return thread.File(p.Filename, p.MediaType, p.URL)
+		return thread.Attach(p.Filename, p.MediaType, p.URL)
 	}
 	parts := strings.Split(rest, "/") // NAME/events/ID/attachment
 	if len(parts) != 4 {
 		return event.FileAttachment{}, gateway.BadRequest("messages", "messages: the file %q is not one of the chat", event.Redact(p.URL, 0))
 	}
-	stored, err := attachment(parts[2])
+	stored, err := s.context.Attachment(parts[2])
 	return event.FileAttachment{
 		MediaType: p.MediaType, FileName: p.Filename, Source: event.Source{Type: event.SourceBlob, Data: stored.Source.Data},
 	}, err

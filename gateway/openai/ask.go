@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"errors"
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -183,9 +182,9 @@ func (a *ask) send(in *script) (*turn, error) {
 	sent, err := a.h.Send(events...)
 	counter := 0
 	if err == nil {
-		a.isSent = true
 		a.x.Header().Set("X-Should-Retry", "false") // the input is stored; clients of OpenAI send it again otherwise
 		counter, err = recorded(a.h, sent)
+		a.isSent = !errors.Is(err, client.ErrRefused)
 	}
 	if err != nil {
 		if a.isOwn && before.Last == "" {
@@ -237,7 +236,7 @@ func recorded(h *gateway.Handle, sent client.Receipt) (int, error) {
 		body, isRejected := item.Event.Body.(event.InputRejected)
 		switch {
 		case isRejected && slices.Contains(sent.ClientEventIDs, item.Event.ClientEventID):
-			return 0, fmt.Errorf("%s: %w", body.Reason, client.ErrRefused)
+			return 0, client.Refused(body.Reason)
 		case item.Event.ClientEventID == newest:
 			return event.Counter(item.Event.ID), nil
 		}
@@ -257,9 +256,10 @@ func (a *ask) discard() {
 	}
 }
 
-// discardRejected deletes a new context that rejected its first input: nobody knows it.
+// discardRejected deletes a new context that rejected its first input: nobody knows it, unless another request has used the
+// Idempotency-Key.
 func discardRejected(x *gateway.Exchange, h *gateway.Handle, err error) {
-	if errors.Is(err, client.ErrRefused) {
+	if errors.Is(err, client.ErrRefused) && !errors.Is(err, client.ErrKeyReused) {
 		x.Report("delete context", h.Delete())
 	}
 }

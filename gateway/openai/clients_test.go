@@ -144,6 +144,8 @@ func TestARejectedChatDiscardsNoContext(t *testing.T) {
 
 func TestErrorsOfRequestsHaveTheStatusOfTheAPI(t *testing.T) {
 	url, _ := serve(t)
+	status, text := post(t, "", url+"/contexts/demo/events", `{"_tag":"NoteEvent","kind":"system","content":"begins demo"}`)
+	require.Equal(t, http.StatusAccepted, status, text)
 	for name, test := range map[string]struct {
 		path, body string
 		status     int
@@ -154,6 +156,7 @@ func TestErrorsOfRequestsHaveTheStatusOfTheAPI(t *testing.T) {
 		"a foreign result":               {"/v1/responses", `{"input":[{"type":"function_call_output","call_id":"c1","output":"x"}]}`, 400, "request", ""},
 		"a result without its use":       {"/v1/responses", `{"conversation":"demo","input":[{"type":"function_call_output","call_id":"c1","output":"x"}]}`, 400, "refused", ""},
 		"a foreign approval":             {"/v1/responses", `{"input":[{"type":"mcp_approval_response","approval_request_id":"mcpr_c1","approve":true}]}`, 400, "request", "input"},
+		"an approval without its call":   {"/v1/responses", `{"conversation":"demo","input":[{"type":"mcp_approval_response","approval_request_id":"mcpr_c1","approve":true}]}`, 400, "refused", ""},
 		"no approval":                    {"/v1/responses", `{"input":[{"type":"mcp_approval_response","approval_request_id":"c1","approve":true}]}`, 400, "request", ""},
 		"an unknown provider":            {"/v1/responses", `{"input":"Hi","model":"nobody/model"}`, 404, "model_not_found", ""},
 		"an unknown provider, of a chat": {"/v1/chat/completions", `{"messages":[{"role":"user","content":"Hi"}],"model":"nobody/model"}`, 404, "model_not_found", ""},

@@ -303,7 +303,7 @@ func (p inputPart) attachment() (event.FileAttachment, error) {
 	case url == "":
 		return event.FileAttachment{}, gateway.BadRequest("content", "content: a part has no file")
 	}
-	file, err := thread.File(p.FileName, "", url)
+	file, err := thread.Attach(p.FileName, "", url)
 	if file.MediaType == "" {
 		file.MediaType = map[bool]string{true: "image/jpeg", false: "application/pdf"}[isImage]
 	}

@@ -74,11 +74,10 @@ func approvalItem(c *thread.Call) item {
 
 func userItem(name string, u *thread.User) item {
 	var content []part
-	for _, e := range u.Files {
-		body := e.Body.(event.FileAttachment)
-		p := part{Type: "input_file", FileName: body.FileName, FileURL: body.Source.URL}
-		if event.MediaOf(body.MediaType) == event.MediaImage {
-			p = part{Type: "input_image", ImageURL: body.Source.String(), Detail: "auto"}
+	for _, f := range u.Files {
+		p := part{Type: "input_file", FileName: f.FileName, FileURL: f.Source.URL}
+		if event.MediaOf(f.MediaType) == event.MediaImage {
+			p = part{Type: "input_image", ImageURL: f.Source.String(), Detail: "auto"}
 		}
 		content = append(content, p)
 	}

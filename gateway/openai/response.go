@@ -64,7 +64,7 @@ func functionTool(name, description string, parameters event.Object) map[string]
 // begins sets where a reader begins. One of a turn that continues a request needs all before it, which has the calls.
 func (t *turn) begins(h *gateway.Handle, trigger event.Body) {
 	if t.h = h; event.RequiresAnswer(trigger) {
-		t.from = before(h.Name(), t.trigger)
+		t.from = event.IDBefore(h.Name(), t.trigger)
 	}
 }
 
@@ -84,7 +84,7 @@ func load(x *gateway.Exchange, field, id string) (*turn, error) {
 	var r record
 	isRecorded, isTrigger := false, false
 	var trigger event.Body
-	for e, err := range h.Events(before(name, max(1, counter-1))) {
+	for e, err := range h.Events(event.IDBefore(name, counter-1)) {
 		if errors.Is(err, client.ErrNoContext) || errors.Is(err, client.ErrNoEvent) {
 			return nil, unknown
 		}
@@ -119,13 +119,6 @@ func load(x *gateway.Exchange, field, id string) (*turn, error) {
 	}
 	t.begins(h, trigger)
 	return t, nil
-}
-
-func before(name string, counter int) string {
-	if counter <= 1 {
-		return ""
-	}
-	return event.FormatID(name, counter-1)
 }
 
 // read folds the log.

@@ -25,7 +25,7 @@ func (t *Thread) Apply(in gateway.Item) []Change {
 	case event.SetTools:
 		t.Clients = Clients(body)
 	case event.FileAttachment:
-		t.files = append(t.files, e)
+		t.files = append(t.files, t.file(e, body))
 	case event.UserMessage:
 		u := &User{UserMessage: body, Event: e, Files: t.files}
 		t.Entries, t.files = append(t.Entries, Entry{User: u}), nil
@@ -68,6 +68,14 @@ func (t *Thread) Apply(in gateway.Item) []Change {
 	return t.changes
 }
 
+func (t *Thread) file(e event.Event, body event.FileAttachment) File {
+	url := body.Source.URL
+	if body.Source.Type != event.SourceURL {
+		url = t.Base + "/contexts/" + e.ContextName + "/events/" + e.ID + "/attachment"
+	}
+	return File{body, e, url}
+}
+
 func (t *Thread) add(c Change) { t.changes = append(t.changes, c) }
 
 func (t *Thread) begin(e event.Event, body event.LLMRequestStarted) {
@@ -99,6 +107,9 @@ func (t *Thread) requestOf(e event.Event, id string) *Request {
 		t.requests = map[string]*Request{}
 	}
 	t.Requests, t.requests[r.ID] = append(t.Requests, r), r
+	if !r.IsEnded {
+		t.running = r
+	}
 	return r
 }
 
@@ -185,13 +196,13 @@ func (t *Thread) answer(e event.Event, body event.AssistantMessage) {
 	t.add(Answered{s, isReplaced})
 }
 
-// call adds a call to the step of its request; one that a client recorded, to the newest step, unless that runs.
+// call adds a call to the step of its request; one that a client recorded, to the newest step, unless its request runs.
 func (t *Thread) call(e event.Event, body event.ToolCall) {
 	s := t.Request(body.RequestID).newest()
 	for i := len(t.Entries) - 1; i >= 0 && s == nil && body.RequestID == ""; i-- {
 		s = t.Entries[i].Step
 	}
-	if s == nil || s.IsRunning && body.RequestID == "" {
+	if s == nil || !s.Request.IsEnded && body.RequestID == "" {
 		s = t.step(t.requestOf(e, body.RequestID), 0)
 		s.Event = e
 	}
@@ -260,6 +271,8 @@ func (t *Thread) end(e event.Event, body event.RequestEnd, u event.Usage) {
 	}
 	r := t.requestOf(e, body.Request())
 	t.endAttempt(r, u)
-	r.IsEnded, r.Ended, r.End = true, e.Timestamp, body
+	if r.IsEnded, r.Ended, r.End = true, e.Timestamp, body; t.running == r {
+		t.running = nil
+	}
 	t.add(Ended{r})
 }

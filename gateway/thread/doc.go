@@ -1,7 +1,7 @@
 // Package thread folds what happens in a context into messages and changes, for the adapters of protocols: an adapter is a
 // table from changes to the messages of its protocol.
 //
-//	t := thread.Thread{Clients: thread.Clients(snapshot.Setup.Tools)}
+//	t := thread.Thread{Base: x.PublicPath(), Clients: thread.Clients(snapshot.Setup.Tools)}
 //	for item := range h.Follow(from) {
 //		for _, change := range t.Apply(item) {
 //			switch change := change.(type) {

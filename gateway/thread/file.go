@@ -13,8 +13,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/gateway"
 )
 
-// File returns the file at a URL; a data URL has its bytes. Without a media type, it has that of the URL, if that shows one.
-func File(name, mediaType, from string) (event.FileAttachment, error) {
+// Attach returns the file at a URL; a data URL has its bytes. Without a media type, it has that of the URL, if that shows one.
+func Attach(name, mediaType, from string) (event.FileAttachment, error) {
 	file := event.FileAttachment{FileName: name, MediaType: mediaType, Source: event.Source{Type: event.SourceURL, URL: from}}
 	rest, isData := strings.CutPrefix(from, "data:")
 	if !isData {
@@ -38,14 +38,6 @@ func File(name, mediaType, from string) (event.FileAttachment, error) {
 	file.MediaType, file.Size = cmp.Or(mediaType, kind), int64(len(data))
 	file.Source = event.Source{Type: event.SourceBlob, Data: data}
 	return file, nil
-}
-
-// FilePath returns the URL of a file on the web, and the path at which the gateway serves the bytes of another one.
-func FilePath(e event.Event) string {
-	if body, ok := e.Body.(event.FileAttachment); ok && body.Source.Type == event.SourceURL {
-		return body.Source.URL
-	}
-	return "/contexts/" + e.ContextName + "/events/" + e.ID + "/attachment"
 }
 
 // MaxMessageID leaves room for [FileID] in a client event id.

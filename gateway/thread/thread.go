@@ -12,6 +12,7 @@ import (
 
 // Thread is what a context shows. Its zero value precedes the first event.
 type Thread struct {
+	Base     string     // begins the URLs of files that the gateway serves: [gateway.Exchange.PublicPath], or an absolute URL
 	Entries  []Entry    // in the order of the conversation, in which an answer follows what it answers
 	Requests []*Request // oldest first
 	Clients  []string   // names of the tools that clients execute
@@ -19,7 +20,8 @@ type Thread struct {
 	Asked    int        // counter of the newest event that requires an answer
 	Through  int        // counter of the newest event that requires none any more, or is in a request
 
-	files    []event.Event
+	files    []File
+	running  *Request            // nil: none
 	requests map[string]*Request // by id
 	calls    map[string]*Call    // newest, by id
 	changes  []Change
@@ -36,7 +38,22 @@ type Entry struct {
 type User struct {
 	event.UserMessage
 	Event event.Event
-	Files []event.Event // the [event.FileAttachment]s before it
+	Files []File // before it
+}
+
+// First returns the id of the first event of the message.
+func (u *User) First() string {
+	if len(u.Files) > 0 {
+		return u.Files[0].Event.ID
+	}
+	return u.Event.ID
+}
+
+// File is a file of a message.
+type File struct {
+	event.FileAttachment
+	Event event.Event
+	URL   string // where clients read it: on the web, or at the gateway, see [Thread.Base]
 }
 
 // Request is a request for an answer, or an answer that a client recorded.
@@ -104,13 +121,8 @@ func Clients(tools event.SetTools) (names []string) {
 	return names
 }
 
-// Running returns the newest request; nil: none runs.
-func (t *Thread) Running() *Request {
-	if n := len(t.Requests); n > 0 && !t.Requests[n-1].IsEnded {
-		return t.Requests[n-1]
-	}
-	return nil
-}
+// Running returns the newest request, if it runs; nil: none does. What clients record meanwhile does not end it.
+func (t *Thread) Running() *Request { return t.running }
 
 // Request returns a request by its id; nil: there is none.
 func (t *Thread) Request(id string) *Request { return t.requests[id] }

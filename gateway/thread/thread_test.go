@@ -153,7 +153,18 @@ func TestOnlyClientsContinueARequest(t *testing.T) {
 	require.Equal(t, "0 1", waiting(asked, event.ToolResult{ToolCallID: "c1", Value: []byte(`1`)}))
 	require.Equal(t, "0 0", waiting(asked, event.ApprovalDecided{ToolCallID: "c2", Decision: event.Approve}))
 	require.Equal(t, "1 0", waiting(asked, event.ApprovalDecided{Decision: event.Deny}, event.ToolResult{ToolCallID: "c2", Error: []byte(`"no"`), IsError: true}))
+	require.Equal(t, "1 1", waiting(asked, event.ToolCall{ToolCallID: "c3", ToolName: "write"}), "a client records c3, which is of no request")
 	require.Equal(t, "0 0", waiting(asked, event.LLMRequestInterrupted{RequestID: requestID, Reason: event.ReasonCancelled}))
+}
+
+func TestARequestRunsUntilItsEnd(t *testing.T) {
+	log := []any{event.UserMessage{Content: "Hi"}, started(1), event.AssistantMessage{Content: "of a client"}, event.ToolCall{ToolCallID: "c1"}}
+	folded, _ := fold(t, log...)
+	require.Equal(t, requestID, folded.Running().ID)
+	folded, _ = fold(t, append(log, event.LLMRequestCompleted{RequestID: requestID})...)
+	require.Nil(t, folded.Running())
+	folded, _ = fold(t, event.AssistantMessage{RequestID: requestID})
+	require.Equal(t, requestID, folded.Running().ID, "a reader that begins within it")
 }
 
 func TestASessionAnswersItsOwnMessages(t *testing.T) {
@@ -192,12 +203,12 @@ func TestFilesOfMessages(t *testing.T) {
 		"https://example.com/a.png?size=1": "image/png ",
 		"https://example.com/a":            " ",
 	} {
-		file, err := File("a", "", url)
+		file, err := Attach("a", "", url)
 		require.NoError(t, err)
 		require.Equal(t, want, file.MediaType+" "+string(file.Source.Data))
 	}
 	for _, url := range []string{"data:image/png;base64,?", "data:image/png;base64", "data:,"} {
-		_, err := File("a", "", url)
+		_, err := Attach("a", "", url)
 		require.Error(t, err, url)
 	}
 	long := strings.Repeat("m", MaxMessageID)

@@ -2,7 +2,6 @@
 package a2a_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -25,6 +24,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/gateway"
 	"github.com/seed-9ed7edd4/chronicle/gateway/a2a"
 	"github.com/seed-9ed7edd4/chronicle/gateway/auth"
+	"github.com/seed-9ed7edd4/chronicle/internal/npmtest"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/tool"
@@ -36,13 +36,12 @@ const testTimeout = time.Minute // only detects hangs
 
 // stack is what agents talk to.
 type stack struct {
-	t       *testing.T
-	source  string // the folder of the scripts
-	urls    []string
-	client  *client.Client
-	node    io.Writer
-	results *bufio.Scanner
-	early   map[string]result // of calls that ended before they were awaited
+	t      *testing.T
+	source string // the folder of the scripts
+	urls   []string
+	client *client.Client
+	script *npmtest.Script
+	early  map[string]result // of calls that ended before they were awaited
 }
 
 // command is a call of a client. See drive.mjs.
@@ -135,12 +134,7 @@ func (t task) why() string {
 
 func start(t *testing.T, tools *tool.Set, answer func(llmtest.Request) llmtest.Step) *stack {
 	t.Helper()
-	packages, err := filepath.Abs("../../../bin/a2a/node_modules")
-	require.NoError(t, err)
-	node, err := exec.LookPath("node")
-	if _, missing := os.Stat(packages); err != nil || missing != nil {
-		t.Skip("A2A tests, no node on PATH, or the packages are not installed: run make bin/a2a")
-	}
+	source := npmtest.Folder(t, "../../..", "a2a", ".")
 	server := chronicletest.Start(t, llmtest.Func(answer))
 	conn, err := contexts.Connect(t.Context(), server.Config())
 	require.NoError(t, err)
@@ -153,7 +147,7 @@ func start(t *testing.T, tools *tool.Set, answer func(llmtest.Request) llmtest.S
 	require.NoError(t, err)
 	require.NoError(t, worker.Start())
 	t.Cleanup(worker.Stop)
-	s := &stack{t: t, client: conn.Client(), source: t.TempDir(), early: map[string]result{}}
+	s := &stack{t: t, client: conn.Client(), source: source, early: map[string]result{}}
 	serve := func(o gateway.Options) string {
 		g := gateway.New(conn.Client(), o)
 		web := httptest.NewServer(g)
@@ -170,20 +164,7 @@ func start(t *testing.T, tools *tool.Set, answer func(llmtest.Request) llmtest.S
 		clients = append(clients, closed+"#"+token)
 	}
 
-	require.NoError(t, os.CopyFS(s.source, os.DirFS(".")))
-	require.NoError(t, os.Symlink(packages, filepath.Join(s.source, "node_modules")))
-	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
-	t.Cleanup(cancel)
-	script := exec.CommandContext(ctx, node, append([]string{"drive.mjs"}, clients...)...)
-	script.Dir, script.Stderr = s.source, os.Stderr
-	in, err := script.StdinPipe()
-	require.NoError(t, err)
-	out, err := script.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, script.Start())
-	t.Cleanup(func() { _ = in.Close(); _ = script.Wait() })
-	s.node, s.results = in, bufio.NewScanner(out)
-	s.results.Buffer(nil, 1<<20)
+	s.script = npmtest.Start(t, testTimeout, source, "drive.mjs", clients...)
 	return s
 }
 
@@ -201,10 +182,7 @@ func (tokens) Authenticate(r *http.Request) (auth.Identity, error) {
 
 func (s *stack) begin(c command) {
 	s.t.Helper()
-	data, err := json.Marshal(c)
-	require.NoError(s.t, err)
-	_, err = s.node.Write(append(data, '\n'))
-	require.NoError(s.t, err)
+	s.script.Send(c)
 }
 
 func (s *stack) end(call string) (r result) {
@@ -214,9 +192,8 @@ func (s *stack) end(call string) (r result) {
 			delete(s.early, call)
 			return r
 		}
-		require.True(s.t, s.results.Scan(), "the script ended: %v", s.results.Err())
 		var r result
-		require.NoError(s.t, json.Unmarshal(s.results.Bytes(), &r), s.results.Text())
+		s.script.Receive(&r)
 		s.early[r.Call] = r
 	}
 }

@@ -35,12 +35,11 @@ const testTimeout = time.Minute // only detects hangs
 
 // stack is what agents talk to.
 type stack struct {
-	t       *testing.T
-	source  string // the folder of the scripts
-	url     string
-	client  *client.Client
-	node    io.Writer
-	results *bufio.Scanner
+	t      *testing.T
+	source string // the folder of the scripts
+	url    string
+	client *client.Client
+	script *npmtest.Script
 }
 
 // command is a run of an agent. See drive.mjs.
@@ -128,33 +127,14 @@ func start(t *testing.T, tools *tool.Set, answer func(llmtest.Request) llmtest.S
 	t.Cleanup(web.Close)
 	t.Cleanup(g.Close)
 
-	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
-	t.Cleanup(cancel)
-	script := exec.CommandContext(ctx, "node", "drive.mjs", web.URL)
-	script.Dir, script.Stderr = source, os.Stderr
-	in, err := script.StdinPipe()
-	require.NoError(t, err)
-	out, err := script.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, script.Start())
-	t.Cleanup(func() { _ = in.Close(); _ = script.Wait() })
-	results := bufio.NewScanner(out)
-	results.Buffer(nil, 1<<20)
-	return &stack{t, source, web.URL, conn.Client(), in, results}
+	return &stack{t, source, web.URL, conn.Client(), npmtest.Start(t, testTimeout, source, "drive.mjs", web.URL)}
 }
 
-func (s *stack) begin(c command) {
-	s.t.Helper()
-	data, err := json.Marshal(c)
-	require.NoError(s.t, err)
-	_, err = s.node.Write(append(data, '\n'))
-	require.NoError(s.t, err)
-}
+func (s *stack) begin(c command) { s.script.Send(c) }
 
 func (s *stack) end() (r result) {
 	s.t.Helper()
-	require.True(s.t, s.results.Scan(), "the script ended: %v", s.results.Err())
-	require.NoError(s.t, json.Unmarshal(s.results.Bytes(), &r), s.results.Text())
+	s.script.Receive(&r)
 	return r
 }
 
