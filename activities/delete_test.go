@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
@@ -50,6 +51,7 @@ type clusterRun struct {
 	first     string                          // run of its chain; "": itself
 	age       time.Duration                   // of its start and end; 0: it has no start, and ended at the epoch
 	hangs     bool                            // no worker answers
+	isUnopen  bool                            // it waits for the end of the deletion
 	closesAt  int                             // number of its description after a request to close; 0: it does not close
 	status    enumspb.WorkflowExecutionStatus // when it has ended; 0: completed
 	described int                             // after its deletion, before it is gone
@@ -172,9 +174,24 @@ func (s clusterService) DeleteWorkflowExecution(_ context.Context, r *workflowse
 	return &workflowservice.DeleteWorkflowExecutionResponse{}, nil
 }
 
-// GetWorkflowExecutionHistory finds none: all events are archived.
-func (s clusterService) GetWorkflowExecutionHistory(context.Context, *workflowservice.GetWorkflowExecutionHistoryRequest, ...grpc.CallOption) (*workflowservice.GetWorkflowExecutionHistoryResponse, error) {
-	return nil, serviceerror.NewNotFound("no history")
+// GetWorkflowExecutionHistory returns pages of one event of running workflows. All events of others are archived.
+func (s clusterService) GetWorkflowExecutionHistory(_ context.Context, r *workflowservice.GetWorkflowExecutionHistoryRequest, _ ...grpc.CallOption) (*workflowservice.GetWorkflowExecutionHistoryResponse, error) {
+	c := s.of
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	run := c.find(r.GetExecution().GetWorkflowId(), r.GetExecution().GetRunId())
+	switch {
+	case run == nil || !run.isRunning:
+		return nil, serviceerror.NewNotFound("no history")
+	case run.isUnopen || r.GetNextPageToken() != nil:
+		kind := enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED
+		if !run.isUnopen {
+			kind = enumspb.EVENT_TYPE_MARKER_RECORDED
+		}
+		return &workflowservice.GetWorkflowExecutionHistoryResponse{History: &historypb.History{Events: []*historypb.HistoryEvent{{EventType: kind}}}}, nil
+	}
+	return &workflowservice.GetWorkflowExecutionHistoryResponse{History: &historypb.History{Events: []*historypb.HistoryEvent{
+		{EventType: enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED}}}, NextPageToken: []byte("next")}, nil
 }
 
 func (c *cluster) ListWorkflow(_ context.Context, r *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
@@ -402,7 +419,7 @@ func TestARepeatedEndSession(t *testing.T) {
 		run  clusterRun
 		want activities.EndedSession
 	}{
-		"keeps a run that began since":           {run: clusterRun{isRunning: true, age: -2 * time.Second}},
+		"keeps a run that waits for its end":     {run: clusterRun{isRunning: true, age: time.Second, isUnopen: true}},
 		"ends an earlier run":                    {run: clusterRun{isRunning: true, age: time.Second, closesAt: 2}},
 		"ends a run that continues the session":  {run: clusterRun{first: "first", isRunning: true, age: -2 * time.Second, closesAt: 2}},
 		"reports the run that it has terminated": {run: clusterRun{status: enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED, age: -time.Second}, want: activities.EndedSession{WasTerminated: true}},

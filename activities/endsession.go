@@ -9,6 +9,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/activity"
 
 	"github.com/seed-9ed7edd4/chronicle/internal/eventlog"
@@ -19,8 +20,8 @@ import (
 // CloseTimeout is how long [Activities.EndSession] waits for a run to close.
 const CloseTimeout = 10 * time.Second
 
-// clockSkew is how much the clocks of the hosts of a server may differ.
-const clockSkew = time.Second
+// openingTime is how long a run that has begun to open before a deletion may take to record that.
+const openingTime = 3 * time.Second
 
 // EndSessionInput is the input of [Activities.EndSession].
 type EndSessionInput struct {
@@ -38,13 +39,16 @@ type EndedSession struct {
 
 // EndSession ends the session of a context that is being deleted. A run that closes by itself leaves nothing in the
 // caches of its worker, and no attempt that writes. One that does not within [CloseTimeout] is terminated, unless the
-// context must be inactive. A run that starts later does not open before the end of the deletion, and is left alone.
+// context must be inactive. A run that has not opened waits for the end of the deletion, and is left alone.
 func (a *Activities) EndSession(ctx context.Context, in EndSessionInput) (ended EndedSession, err error) {
 	ctx, stop := withHeartbeats(ctx)
 	defer stop()
 	began := activity.GetInfo(ctx).ScheduledTime // of the first attempt
 	run, err := a.currentRun(ctx, in.ContextName)
-	isLater := isRunning(run) && isFresh(run) && run.GetStartTime().AsTime().After(began.Add(clockSkew))
+	isLater := false
+	if err == nil && isRunning(run) && isFresh(run) {
+		isLater, err = a.staysUnopened(ctx, run)
+	}
 	if err == nil && isRunning(run) && !isLater {
 		run, err = a.closeRun(ctx, run, in.InactiveSince)
 	}
@@ -83,10 +87,42 @@ func isFresh(run *workflowpb.WorkflowExecutionInfo) bool {
 	return run.GetFirstRunId() == run.GetExecution().GetRunId()
 }
 
+// staysUnopened reports whether a run has recorded nothing for openingTime.
+func (a *Activities) staysUnopened(ctx context.Context, run *workflowpb.WorkflowExecutionInfo) (bool, error) {
+	for end := time.Now().Add(openingTime); time.Now().Before(end); {
+		if hasOpened, err := a.hasOpened(ctx, run); hasOpened || err != nil {
+			return false, err
+		}
+		if !pause.For(ctx, goneInterval) {
+			return false, ctx.Err()
+		}
+	}
+	return true, nil
+}
+
+// hasOpened reports whether a run has opened its session: its first marker is the result of [Activities.Open].
+func (a *Activities) hasOpened(ctx context.Context, run *workflowpb.WorkflowExecutionInfo) (bool, error) {
+	request := &workflowservice.GetWorkflowExecutionHistoryRequest{Namespace: activity.GetInfo(ctx).Namespace, Execution: run.GetExecution()}
+	for {
+		page, err := a.options.Temporal.WorkflowService().GetWorkflowExecutionHistory(ctx, request)
+		if err != nil {
+			return false, err
+		}
+		for _, e := range page.GetHistory().GetEvents() {
+			if e.GetEventType() == enumspb.EVENT_TYPE_MARKER_RECORDED {
+				return true, nil
+			}
+		}
+		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
+			return false, nil
+		}
+	}
+}
+
 // closeRun asks a run to end its session, and returns the run when it is closed, or after CloseTimeout.
 func (a *Activities) closeRun(ctx context.Context, run *workflowpb.WorkflowExecutionInfo, inactiveSince time.Time) (*workflowpb.WorkflowExecutionInfo, error) {
 	id, runID := run.GetExecution().GetWorkflowId(), run.GetExecution().GetRunId()
-	err := a.options.Temporal.SignalWorkflow(ctx, id, runID, wire.SignalClose, wire.Close{Reason: "deletion", InactiveSince: inactiveSince})
+	err := a.options.Temporal.SignalWorkflow(ctx, id, runID, wire.SignalClose, wire.Close{Reason: "deletion", InactiveSince: inactiveSince, IsDeletion: inactiveSince.IsZero()})
 	if err != nil && !errors.As(err, new(*serviceerror.NotFound)) { // it has closed
 		return run, err
 	}

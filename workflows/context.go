@@ -74,6 +74,7 @@ type run struct {
 	// and the session ends when its result arrives.
 	ctx, cancellable workflow.Context
 	isClosing        bool
+	isDeleted        bool // a deletion has closed the session, and deletes later input
 
 	step    reducer.Stepper
 	inbox   *inbox
@@ -212,6 +213,10 @@ func (r *run) receive() {
 			r.appends.pending = append(r.appends.pending, in.append)
 			continue
 		}
+		if r.isDeleted {
+			r.discard(in)
+			continue
+		}
 		in.append.findKnown(r.session)
 		r.trace.receive(in)
 		r.cause = in.trace
@@ -219,6 +224,7 @@ func (r *run) receive() {
 		if in.append != nil {
 			r.appends.pending = append(r.appends.pending, in.append.resolve(r.session, r.pending.events))
 		}
+		r.isDeleted = in.name == wire.SignalClose && decodeClose(in).IsDeletion
 	}
 	r.cause = ""
 	if !r.hasInput() || r.limit() == now {
@@ -227,6 +233,14 @@ func (r *run) receive() {
 	if r.isCancelled() {
 		r.isClosing = true
 		r.apply(reducer.CloseAsked{At: r.now(), Reason: "the workflow was cancelled"})
+	}
+}
+
+// discard leaves an update to its sender, who starts the next run with it.
+func (r *run) discard(in signal) {
+	if in.append != nil {
+		in.append.err = appendError(wire.ErrorExpired, "the context is being deleted")
+		r.appends.pending = append(r.appends.pending, in.append)
 	}
 }
 

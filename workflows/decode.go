@@ -39,13 +39,19 @@ func decode(s signal, now time.Time) reducer.Input {
 	case wire.SignalInterrupt:
 		return reducer.InterruptAsked{At: now}
 	case wire.SignalClose:
-		var in wire.Close // a malformed reason does not prevent closing
-		_ = json.Unmarshal(data, &in)
+		in := decodeClose(s)
 		return reducer.CloseAsked{At: now, Reason: event.Redact(in.Reason, 200), InactiveSince: in.InactiveSince}
 	default:
 		return malformed(now, s, data, fmt.Errorf("want one of %s", strings.Join([]string{
 			wire.SignalEvent, wire.SignalInterrupt, wire.SignalClose}, ", ")))
 	}
+}
+
+// decodeClose returns no error: a malformed reason does not prevent closing.
+func decodeClose(s signal) (in wire.Close) {
+	data, _ := s.body()
+	_ = json.Unmarshal(data, &in)
+	return in
 }
 
 // decodeEvents returns oversized events together with the error.

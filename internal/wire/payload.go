@@ -34,6 +34,8 @@ type Close struct {
 	Reason string `json:"reason,omitempty"` // of the SessionEndedEvent; default "closed"
 	// InactiveSince keeps a session open that was active later, is answering or waits; zero: it is closed anyway.
 	InactiveSince time.Time `json:"inactiveSince,omitzero"`
+	// IsDeletion: a deletion ends the session, and deletes what arrives until the run ends.
+	IsDeletion bool `json:"isDeletion,omitempty"`
 }
 
 // Scheduled is the input of [WorkflowSend].

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -11,7 +12,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	sdkclient "go.temporal.io/sdk/client"
 
+	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
@@ -173,4 +176,48 @@ func TestInputBeforeADeletionPreventsIt(t *testing.T) {
 	require.NoError(t, c.StartDeletion(w.ctx, client.DeleteOptions{InactiveSince: before}))
 	require.Equal(t, wire.StillActive, w.awaitDeletion(c).Error)
 	w.say(c, "Third")
+}
+
+// The run whose session the deletion ends takes no more input. That of later input waits until the deletion has ended.
+func TestInputDuringADeletionBeginsAnotherContext(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, llmtest.Func(func(llmtest.Request) llmtest.Step { return llmtest.Answer("Hello.") }))
+	w.worker()
+	for _, isIdle := range []bool{false, true} {
+		c := w.open(fmt.Sprintf("deleted-%t", isIdle))
+		w.say(c, "First")
+		if isIdle {
+			require.NoError(t, c.Close(w.ctx, ""))
+			require.NoError(t, w.temporal.GetWorkflow(w.ctx, wire.WorkflowID(c.Name()), "").Get(w.ctx, nil))
+		}
+		before, err := w.temporal.DescribeWorkflowExecution(w.ctx, wire.WorkflowID(c.Name()), "")
+		require.NoError(t, err)
+		require.NoError(t, c.StartDeletion(w.ctx, client.DeleteOptions{}))
+		deleted := before.GetWorkflowExecutionInfo().GetExecution().GetRunId()
+		var later []string
+		var receipt client.Deletion
+		for pace := time.NewTicker(50 * time.Millisecond); receipt.EndedAt.IsZero(); <-pace.C {
+			note := event.New(event.Note{Kind: event.NoteSystem, Content: "later"})
+			note.ClientEventID = fmt.Sprintf("note-%d", len(later))
+			run, err := w.temporal.SignalWithStartWorkflow(w.ctx, wire.WorkflowID(c.Name()), wire.SignalEvent, note,
+				sdkclient.StartWorkflowOptions{ID: wire.WorkflowID(c.Name()), TaskQueue: w.queue}, wire.WorkflowType)
+			require.NoError(t, err)
+			if run.GetRunID() != deleted {
+				later = append(later, note.ClientEventID)
+			}
+			receipt, err = c.Deletion(w.ctx)
+			require.NoError(t, err)
+		}
+		require.Empty(t, receipt.Error)
+		require.Less(t, receipt.EndedAt.Sub(receipt.StartedAt), activities.StrayWrites, "no run was terminated")
+		require.NotEmpty(t, later)
+		w.await(c, func(e event.Event) bool { return e.ClientEventID == later[len(later)-1] })
+		var recorded []string
+		for _, e := range w.from(c, "") {
+			if e.ClientEventID != "" {
+				recorded = append(recorded, e.ClientEventID)
+			}
+		}
+		require.Equal(t, later, recorded)
+	}
 }
