@@ -58,7 +58,7 @@ func (g *Gateway) identify(w http.ResponseWriter, r *http.Request, route route) 
 	case !slices.ContainsFunc(roles, identity.Has):
 		return identity, missingRole(roles...)
 	case identity.Shared != nil && !(route.isShared && r.PathValue("name") == identity.Shared.Context):
-		return identity, forbidden("a share link only reads the context that it was made for")
+		return identity, forbidden("a share link reads only the events, the transcript, the state and the attachments of its context")
 	}
 	return identity, nil
 }

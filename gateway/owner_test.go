@@ -16,7 +16,12 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/gateway/auth"
 )
 
-var annOwns = event.New(event.SetDetails{Owner: "ann@acme"})
+// annOwns has an id that depends on the owner only, so that concurrent first inputs record it once.
+var annOwns = func() event.Event {
+	e := event.New(event.SetDetails{Owner: "ann@acme"})
+	e.ClientEventID = event.KeyedIDs("owner ann@acme", []byte(`{"_tag":"SetDetailsEvent","owner":"ann@acme"}`))(0)
+	return e
+}()
 
 func TestANewContextBelongsToItsSender(t *testing.T) {
 	l := newLog()

@@ -88,9 +88,7 @@ func (g *Gateway) send(ctx context.Context, c named, identity auth.Identity, eve
 		return c.Send(ctx, events...)
 	}
 	owns := event.New(event.SetDetails{Owner: owner})
-	if id := events[0].ClientEventID; id != "" {
-		owns.ClientEventID = event.KeyedIDs(id, encode(owns))(0)
-	}
+	owns.ClientEventID = event.KeyedIDs("owner "+owner, encode(owns))(0) // concurrent first inputs record it once
 	if len(events) == event.MaxInputEvents {
 		if _, err := c.Send(ctx, owns); err != nil {
 			return client.Receipt{}, err

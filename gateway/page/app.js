@@ -308,7 +308,10 @@ addEventListener("keydown", (event) => {
   const isTyping = event.target.closest?.("input, textarea, select");
   const hasControl = event.ctrlKey || event.metaKey;
   if (event.altKey || (isTyping && !hasControl)) return;
-  const search = () => $("search").focus();
+  const search = () => {
+    $("search").focus();
+    $("search").select();
+  };
   const command = (hasControl ? { k: search } : { "/": search, n: begin, "?": () => $("keys").showModal() })[event.key];
   if (!command) return;
   event.preventDefault();
