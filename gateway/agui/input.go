@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -38,6 +40,8 @@ type runInput struct {
 	} `json:"resume"`
 }
 
+const protocolVersion = "1.0"
+
 // decision is the payload of a resumed interrupt.
 type decision struct {
 	Approved  *bool           `json:"approved"`
@@ -58,6 +62,13 @@ func decode(body []byte) (in runInput, err error) {
 		return in, gateway.BadRequest(mismatch.Field, "%s has the wrong type: %s", cmp.Or(mismatch.Field, "the body"), mismatch.Value)
 	case err != nil:
 		return in, gateway.BadRequest("", "the body is no RunAgentInput: %s", event.Redact(err.Error(), 200))
+	}
+	if name := unknownField(body); name != "" {
+		return in, gateway.BadRequest(name, "%s is no field of a RunAgentInput (leave it out, or put it into forwardedProps)", name)
+	}
+	switch major, _, _ := strings.Cut(in.ProtocolVersion, "."); {
+	case major != "" && major != "1":
+		return in, gateway.BadRequest("protocolVersion", "protocolVersion %q is not supported (want %s)", event.Redact(in.ProtocolVersion, 40), protocolVersion)
 	case in.ThreadID == "":
 		return in, gateway.BadRequest("threadId", "threadId is missing (want the name of a context)")
 	case in.RunID == "":
@@ -76,6 +87,21 @@ func decode(body []byte) (in runInput, err error) {
 		}
 	}
 	return in, nil
+}
+
+// unknownField returns the name of a field that a run does not have; "": there is none.
+func unknownField(body []byte) string {
+	var fields map[string]json.RawMessage
+	_ = json.Unmarshal(body, &fields) // it was decoded before
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[runInput]()) {
+		delete(fields, field.Tag.Get("json"))
+	}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if string(fields[name]) != "null" {
+			return event.Redact(name, 80)
+		}
+	}
+	return ""
 }
 
 func isEmpty(value json.RawMessage) bool {

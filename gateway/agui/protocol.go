@@ -81,7 +81,7 @@ func serveRun(x *gateway.Exchange) error {
 		return gateway.BadRequest("messages", "the context does not exist, and there is no message to begin it with")
 	}
 	r := newRun(in, now, thread.Offers(h))
-	r.add(frame{Type: "RUN_STARTED", ThreadID: in.ThreadID, RunID: in.RunID, ProtocolVersion: "1.0"})
+	r.add(frame{Type: "RUN_STARTED", ThreadID: in.ThreadID, RunID: in.RunID, ProtocolVersion: protocolVersion})
 	if !isSame {
 		r.add(snapshotOf(append(has, added...)))
 	}

@@ -12,7 +12,7 @@
 //
 // # Input
 //
-// One message of the body is the input: the one that messageId names, else the last. The context has the history, so all
+// One message of the body is the input: the one that messageId names, else the last, or the field message. The context has the history, so all
 // other messages are ignored.
 //
 //	a new user message      FileAttachmentEvents and a UserMessageEvent, whose client event id is the id of the message

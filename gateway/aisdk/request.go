@@ -19,6 +19,7 @@ type request struct {
 	Trigger   string            `json:"trigger"`
 	MessageID string            `json:"messageId"` // of the message to edit, to regenerate, or to continue; "": the last one
 	Messages  []json.RawMessage `json:"messages"`  // of which only one counts
+	Message   json.RawMessage   `json:"message"`   // instead of messages: the input
 
 	input message
 }
@@ -37,13 +38,19 @@ func decode(body []byte) (r request, err error) {
 		err = errors.New("more than one value")
 	}
 	if err != nil {
-		return r, gateway.BadRequest("", "the body is invalid: %s (want id, messages, trigger and messageId, as the SDK sends them)", plainError(err))
+		return r, gateway.BadRequest("", "the body is invalid: %s (want id, messages or message, trigger and messageId, as the SDK sends them)", plainError(err))
 	}
 	if r.Trigger = cmp.Or(r.Trigger, triggerSubmit); r.Trigger != triggerSubmit && r.Trigger != triggerRegenerate {
 		return r, gateway.BadRequest("trigger", "trigger: %q is not supported (want %s or %s)", r.Trigger, triggerSubmit, triggerRegenerate)
 	}
+	if len(r.Message) > 0 && string(r.Message) != "null" {
+		if len(r.Messages) > 0 {
+			return r, gateway.BadRequest("message", "message and messages exclude each other")
+		}
+		r.Messages = []json.RawMessage{r.Message}
+	}
 	if len(r.Messages) == 0 {
-		return r, gateway.BadRequest("messages", "messages: empty (want the input as the last message)")
+		return r, gateway.BadRequest("messages", "messages: empty (want the input as the last message, or as message)")
 	}
 	input := r.Messages[len(r.Messages)-1]
 	for _, m := range r.Messages {

@@ -25,6 +25,7 @@ type ask struct {
 	isOwn  bool // the context was made for the request
 	isSent bool // the context has the input
 	isFork bool
+	items  map[string][]item // those of contexts, for [ask.find]
 }
 
 // locate finds the context of a request: a conversation, that of the previous response, a fork of it, or a new one.
@@ -190,7 +191,7 @@ func (a *ask) send(in *script) (*turn, error) {
 		if a.isOwn && before.Last == "" {
 			discardRejected(a.x, a.h, err)
 		}
-		return nil, err
+		return nil, named(err, in.field, a.more)
 	}
 	t := newTurn(a.h.Name(), counter, r)
 	t.begins(a.h, events[len(events)-1].Body)

@@ -14,7 +14,6 @@ import (
 type chatRequest struct {
 	common
 	Messages         []inputItem     `json:"messages"`
-	StreamOptions    streamOptions   `json:"stream_options"`
 	MaxTokens        *int            `json:"max_tokens"`
 	MaxCompletion    *int            `json:"max_completion_tokens"`
 	Stop             json.RawMessage `json:"stop"`
@@ -46,7 +45,7 @@ func createChatCompletion(x *gateway.Exchange) error {
 		return err
 	}
 	var r chatRequest
-	if err := decode(body, &r); err != nil {
+	if err := decode("", body, &r); err != nil {
 		return err
 	}
 	switch {
@@ -120,17 +119,17 @@ func (r *chatRequest) extend(s *event.RequestSettings) error {
 // ones of the context.
 func (r *chatRequest) input(a *ask) (*script, error) {
 	if a.isOwn {
-		return readMessages(r.Messages)
+		return readMessages(r.Messages, 0)
 	}
 	n := len(r.Messages)
 	for n > 0 && (r.Messages[n-1].Role == "user" || r.Messages[n-1].Role == "tool") {
 		n--
 	}
-	history, err := readMessages(r.Messages[:n])
+	history, err := readMessages(r.Messages[:n], 0)
 	if err != nil {
 		return nil, err
 	}
-	in, err := readMessages(r.Messages[n:])
+	in, err := readMessages(r.Messages, n)
 	if err != nil {
 		return nil, err
 	}

@@ -88,7 +88,7 @@ func node(t *testing.T, url, name string, program []byte) string {
 func TestUnmodifiedClients(t *testing.T) {
 	url, other := serve(t)
 	t.Setenv("OTHER_URL", other)
-	for _, name := range []string{"responses.mjs", "tools.mjs", "chat.mjs", "agents.mjs"} {
+	for _, name := range []string{"responses.mjs", "tools.mjs", "chat.mjs", "agents.mjs", "aisdk.mjs"} {
 		t.Run(name, func(t *testing.T) {
 			program, err := os.ReadFile("../../test/clients/openai/" + name)
 			require.NoError(t, err)
@@ -152,24 +152,58 @@ func TestErrorsOfRequestsHaveTheStatusOfTheAPI(t *testing.T) {
 		code       string
 		param      string // empty: any
 	}{
-		"an invalid value":               {"/v1/responses", `{"input":"Hi","temperature":3}`, 400, "event", ""},
-		"a foreign result":               {"/v1/responses", `{"input":[{"type":"function_call_output","call_id":"c1","output":"x"}]}`, 400, "request", ""},
-		"a result without its use":       {"/v1/responses", `{"conversation":"demo","input":[{"type":"function_call_output","call_id":"c1","output":"x"}]}`, 400, "refused", ""},
-		"a foreign approval":             {"/v1/responses", `{"input":[{"type":"mcp_approval_response","approval_request_id":"mcpr_c1","approve":true}]}`, 400, "request", "input"},
-		"an approval without its call":   {"/v1/responses", `{"conversation":"demo","input":[{"type":"mcp_approval_response","approval_request_id":"mcpr_c1","approve":true}]}`, 400, "refused", ""},
-		"no approval":                    {"/v1/responses", `{"input":[{"type":"mcp_approval_response","approval_request_id":"c1","approve":true}]}`, 400, "request", ""},
+		"an invalid value":               {"/v1/responses", `{"input":"Hi","temperature":3}`, 400, "invalid_value", "temperature"},
+		"a foreign result":               {"/v1/responses", `{"input":[{"type":"function_call_output","call_id":"c1","output":"x"}]}`, 400, "invalid_value", "input"},
+		"a result without its use":       {"/v1/responses", `{"conversation":"demo","input":[{"type":"function_call_output","call_id":"c1","output":"x"}]}`, 400, "invalid_value", "input"},
+		"a foreign approval":             {"/v1/responses", `{"input":[{"type":"mcp_approval_response","approval_request_id":"mcpr_c1","approve":true}]}`, 400, "invalid_value", "input"},
+		"no approval":                    {"/v1/responses", `{"input":[{"type":"mcp_approval_response","approval_request_id":"c1","approve":true}]}`, 400, "invalid_value", "input"},
+		"an approval without its call":   {"/v1/responses", `{"conversation":"demo","input":[{"type":"mcp_approval_response","approval_request_id":"mcpr_c1","approve":true}]}`, 400, "invalid_value", "input"},
 		"an unknown provider":            {"/v1/responses", `{"input":"Hi","model":"nobody/model"}`, 404, "model_not_found", ""},
 		"an unknown provider, of a chat": {"/v1/chat/completions", `{"messages":[{"role":"user","content":"Hi"}],"model":"nobody/model"}`, 404, "model_not_found", ""},
-		"a wrong type":                   {"/v1/responses", `{"input":"Hi","model":5}`, 400, "request", "model"},
-		"a wrong type, of a chat":        {"/v1/chat/completions", `{"messages":[{"role":"user","content":"Hi"}],"stream":"yes"}`, 400, "request", "stream"},
-		"an unknown role":                {"/v1/responses", `{"input":[{"role":"king","content":"Hi"}]}`, 400, "request", "input"},
-		"an unknown role, of a chat":     {"/v1/chat/completions", `{"messages":[{"role":"king","content":"Hi"}]}`, 400, "request", "messages"},
-		"no messages":                    {"/v1/chat/completions", `{}`, 400, "request", "messages"},
-		"no question":                    {"/v1/chat/completions", `{"messages":[{"role":"assistant","content":"Hi"}]}`, 400, "request", "messages"},
-		"a foreign result, of a chat":    {"/v1/chat/completions", `{"messages":[{"role":"tool","tool_call_id":"c1","content":"x"}]}`, 400, "request", "messages"},
-		"items of a wrong type":          {"/v1/conversations", `{"items":7}`, 400, "request", "items"},
-		"a forced call without tools":    {"/v1/responses", `{"input":"Hi","tool_choice":"required"}`, 400, "request", "tool_choice"},
-		"the choice of no tool":          {"/v1/chat/completions", `{"messages":[{"role":"user","content":"Hi"}],"tool_choice":{"type":"function","function":{"name":"f"}}}`, 400, "request", "tool_choice"},
+		"a wrong type":                   {"/v1/responses", `{"input":"Hi","model":5}`, 400, "invalid_value", "model"},
+		"a wrong type, of a chat":        {"/v1/chat/completions", `{"messages":[{"role":"user","content":"Hi"}],"stream":"yes"}`, 400, "invalid_value", "stream"},
+		"an unknown role":                {"/v1/responses", `{"input":[{"role":"king","content":"Hi"}]}`, 400, "invalid_value", "input"},
+		"an unknown role, of a chat":     {"/v1/chat/completions", `{"messages":[{"role":"king","content":"Hi"}]}`, 400, "invalid_value", "messages"},
+		"no messages":                    {"/v1/chat/completions", `{}`, 400, "invalid_value", "messages"},
+		"no question":                    {"/v1/chat/completions", `{"messages":[{"role":"assistant","content":"Hi"}]}`, 400, "invalid_value", "messages"},
+		"a foreign result, of a chat":    {"/v1/chat/completions", `{"messages":[{"role":"tool","tool_call_id":"c1","content":"x"}]}`, 400, "invalid_value", "messages"},
+		"items of a wrong type":          {"/v1/conversations", `{"items":7}`, 400, "invalid_value", "items"},
+		"a forced call without tools":    {"/v1/responses", `{"input":"Hi","tool_choice":"required"}`, 400, "invalid_value", "tool_choice"},
+		"the choice of no tool":          {"/v1/chat/completions", `{"messages":[{"role":"user","content":"Hi"}],"tool_choice":{"type":"function","function":{"name":"f"}}}`, 400, "invalid_value", "tool_choice"},
+		"an invalid setting":             {"/v1/responses", `{"input":"Hi","top_p":2}`, 400, "invalid_value", "top_p"},
+		"a limit, of a chat":             {"/v1/chat/completions", `{"messages":[{"role":"user","content":"Hi"}],"max_tokens":0}`, 400, "invalid_value", "max_tokens"},
+		"a new limit, of a chat":         {"/v1/chat/completions", `{"messages":[{"role":"user","content":"Hi"}],"max_completion_tokens":0}`, 400, "invalid_value", "max_completion_tokens"},
+		"an effort":                      {"/v1/responses", `{"input":"Hi","reasoning":{"effort":"huge"}}`, 400, "invalid_value", "reasoning.effort"},
+		"a schema's name":                {"/v1/responses", `{"input":"Hi","text":{"format":{"type":"json_schema","name":"a b","schema":{}}}}`, 400, "invalid_value", "text.format.name"},
+		"an empty input":                 {"/v1/responses", `{"input":""}`, 400, "invalid_value", "input"},
+		"metadata":                       {"/v1/conversations", `{"metadata":{"":"x"}}`, 400, "invalid_value", "metadata"},
+		"a tool's name":                  {"/v1/responses", `{"input":"Hi","tools":[{"type":"function","name":"a b","parameters":{}}]}`, 400, "invalid_value", "tools"},
+		"an unknown field":               {"/v1/responses", `{"input":"Hi","prompt":{}}`, 400, "unsupported_parameter", "prompt"},
+		"a mode of reasoning":            {"/v1/responses", `{"input":"Hi","reasoning":{"mode":"pro"}}`, 400, "unsupported_parameter", "reasoning.mode"},
+		"a summary":                      {"/v1/responses", `{"input":"Hi","reasoning":{"summary":"long"}}`, 400, "invalid_value", "reasoning.summary"},
+		"a verbosity":                    {"/v1/responses", `{"input":"Hi","text":{"verbosity":"chatty"}}`, 400, "invalid_value", "text.verbosity"},
+		"a verbosity, of a chat":         {"/v1/chat/completions", `{"messages":[{"role":"user","content":"Hi"}],"verbosity":"chatty"}`, 400, "invalid_value", "verbosity"},
+		"a grammar":                      {"/v1/responses", `{"input":"Hi","text":{"format":{"type":"grammar","grammar":"x"}}}`, 400, "unsupported_parameter", "text.format.type"},
+		"a field of a text":              {"/v1/responses", `{"input":"Hi","text":{"length":1}}`, 400, "unsupported_parameter", "text.length"},
+		"an include":                     {"/v1/responses", `{"input":"Hi","include":["reasoning.encrypted_content","thoughts"]}`, 400, "invalid_value", "include[1]"},
+		"log probabilities":              {"/v1/responses", `{"input":"Hi","include":["message.output_text.logprobs"]}`, 400, "unsupported_parameter", "include"},
+		"a field of stream options":      {"/v1/chat/completions", `{"messages":[{"role":"user","content":"Hi"}],"stream_options":{"include_cost":true}}`, 400, "unsupported_parameter", "stream_options.include_cost"},
+		"a name of a message":            {"/v1/responses", `{"input":[{"role":"user","content":"Hi","name":"ann"}]}`, 400, "unsupported_parameter", "input[0].name"},
+		"a name of a message, of a chat": {"/v1/chat/completions", `{"messages":[{"role":"user","content":"Hi"},{"role":"user","content":"Hi","name":"ann"}]}`, 400, "unsupported_parameter", "messages[1].name"},
+		"a field of an item":             {"/v1/responses", `{"input":[{"role":"user","content":"Hi","weight":0}]}`, 400, "unsupported_parameter", "input[0].weight"},
+		"a type of an item":              {"/v1/responses", `{"input":[{"type":"computer_call","action":{}}]}`, 400, "unsupported_parameter", "input[0].type"},
+		"a field of a part":              {"/v1/responses", `{"input":[{"role":"user","content":[{"type":"input_text","text":"Hi","language":"en"}]}]}`, 400, "unsupported_parameter", "input[0].content[0].language"},
+		"a type of a part":               {"/v1/responses", `{"input":[{"role":"user","content":[{"type":"input_video","url":"x"}]}]}`, 400, "unsupported_parameter", "input[0].content[0].type"},
+		"a stored file":                  {"/v1/responses", `{"input":[{"role":"user","content":[{"type":"input_file","file_id":"file-1"}]}]}`, 400, "unsupported_parameter", "input[0].content[0].file_id"},
+		"a field of an image":            {"/v1/chat/completions", `{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"http://localhost/a.png","crop":1}}]}]}`, 400, "unsupported_parameter", "messages[0].content[0].image_url.crop"},
+		"a file in a result":             {"/v1/responses", `{"input":[{"type":"function_call","call_id":"c1","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"c1","output":[{"type":"input_text","text":"See"},{"type":"input_image","image_url":"http://localhost/a.png"}]}]}`, 400, "unsupported_parameter", "input[1].output"},
+		"a field of a tool":              {"/v1/responses", `{"input":"Hi","tools":[{"type":"function","name":"f","parameters":{},"defer_loading":true}]}`, 400, "unsupported_parameter", "tools[0].defer_loading"},
+		"a type of a tool":               {"/v1/responses", `{"input":"Hi","tools":[{"type":"web_search","search_context_size":"low"}]}`, 400, "unsupported_parameter", "tools[0].type"},
+		"a field of a choice":            {"/v1/responses", `{"input":"Hi","tool_choice":{"type":"function","name":"f","strength":1}}`, 400, "unsupported_parameter", "tool_choice.strength"},
+		"a type of a choice":             {"/v1/responses", `{"input":"Hi","tool_choice":{"type":"allowed_tools","mode":"auto","tools":[]}}`, 400, "unsupported_parameter", "tool_choice.type"},
+		"an unknown reference":           {"/v1/responses", `{"input":[{"type":"item_reference","id":"msg_nobody_0004"},{"role":"user","content":"Hi"}]}`, 404, "not_found", "input[0].id"},
+		"a malformed reference":          {"/v1/responses", `{"conversation":"demo","input":[{"role":"user","content":"Hi"},{"id":"msg_1"}]}`, 404, "not_found", "input[1].id"},
+		"a reference in a conversation":  {"/v1/conversations", `{"items":[{"type":"item_reference","id":"msg_nobody_0004"}]}`, 400, "unsupported_parameter", "items[0].id"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status, text := post(t, "", url+test.path, test.body)
@@ -190,6 +224,14 @@ func TestErrorsOfRequestsHaveTheStatusOfTheAPI(t *testing.T) {
 		status, text = get(t, url+"/contexts/"+name+"/deletion")
 		require.Equal(t, http.StatusOK, status, text)
 	})
+}
+
+func TestTheTextsOfAResultAreJoined(t *testing.T) {
+	url, _ := serve(t)
+	told := respond(t, url, `{"input":[{"role":"user","content":"Look"},{"type":"function_call","call_id":"c1","name":"f","arguments":"{}"},
+		{"type":"function_call_output","call_id":"c1","output":[{"type":"input_text","text":"a"},{"type":"input_text","text":"b"}]}]}`)
+	_, text := get(t, url+"/v1/responses/"+told.ID+"/input_items")
+	require.Contains(t, text, `"output":"a\nb"`)
 }
 
 func TestModelsHaveOneOwner(t *testing.T) {
@@ -251,7 +293,7 @@ func runDocumented(t *testing.T, url string) {
 	require.True(t, ok)
 	section, _, _ = strings.Cut(section, "\n## ")
 	programs := regexp.MustCompile("(?s)```(js|go)\n(.*?)```").FindAllStringSubmatch(section, -1)
-	require.Len(t, programs, 5)
+	require.Len(t, programs, 6)
 	for i, program := range programs {
 		t.Run(program[1]+" "+string(rune('1'+i)), func(t *testing.T) {
 			require.LessOrEqual(t, strings.Count(program[2], "\n"), 20)

@@ -60,7 +60,7 @@ func createConversation(x *gateway.Exchange) error {
 		if key, _ := x.IdempotencyKey(); key == "" { // else an earlier request has made it
 			discardRejected(x, h, err)
 		}
-		return err
+		return named(err, "items", nil)
 	}
 	return getConversation(x, h)
 }
@@ -68,7 +68,7 @@ func createConversation(x *gateway.Exchange) error {
 func readBody(x *gateway.Exchange) (body conversationBody, err error) {
 	data, err := x.Body()
 	if err == nil {
-		err = decode(data, &body)
+		err = decode("", data, &body)
 	}
 	return body, err
 }
@@ -94,7 +94,7 @@ func updateConversation(x *gateway.Exchange, h *gateway.Handle) error {
 		return fmt.Errorf("context %s: %w", h.Name(), client.ErrNoContext)
 	}
 	if _, err := put(h, labels(body.Metadata)); err != nil {
-		return err
+		return named(err, "metadata", nil)
 	}
 	return getConversation(x, h)
 }
@@ -110,7 +110,9 @@ func put(h *gateway.Handle, events ...event.Event) (newest int, err error) {
 
 // readItems reads items that request no answer.
 func readItems(raw json.RawMessage) ([]event.Event, error) {
-	in, err := readInput("items", raw)
+	in, err := readInput("items", raw, func(path, _ string) (*item, error) {
+		return nil, unsupported(path, "references to items are supported as input of a response only")
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -170,6 +172,10 @@ func getItem(x *gateway.Exchange, h *gateway.Handle) error {
 	return &gateway.Problem{Type: "urn:chronicle:problem:not-found", Status: http.StatusNotFound, Title: "Item not found", Field: "item_id"}
 }
 
+func deleteItem(*gateway.Exchange, *gateway.Handle) error {
+	return unsupported("item_id", "items cannot be deleted: the log of a context is append-only (continue an earlier response, or delete the conversation)")
+}
+
 func createItems(x *gateway.Exchange, h *gateway.Handle) error {
 	body, err := readBody(x)
 	if err != nil {
@@ -181,7 +187,7 @@ func createItems(x *gateway.Exchange, h *gateway.Handle) error {
 	}
 	last, err := put(h, events...)
 	if err != nil {
-		return err
+		return named(err, "items", nil)
 	}
 	all, err := itemsThrough(h, last)
 	if err != nil {

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -13,6 +14,7 @@ import (
 // script is a list of messages as events.
 type script struct {
 	field   string // of the request
+	at      string // path of the item that is read
 	system  []string
 	events  []event.Event
 	callIDs map[string]bool // of the calls among the events
@@ -21,6 +23,7 @@ type script struct {
 // inputItem is an item of the input of a response, or a message of a chat.
 type inputItem struct {
 	Type      string          `json:"type"`
+	ID        string          `json:"id"`
 	Role      string          `json:"role"`
 	Content   json.RawMessage `json:"content"`
 	CallID    string          `json:"call_id"`
@@ -31,19 +34,23 @@ type inputItem struct {
 	Approve   *bool           `json:"approve"`
 	Reason    string          `json:"reason"`
 	Encrypted string          `json:"encrypted_content"`
+	Server    string          `json:"server_label"`
+	Error     *string         `json:"error"`
 
 	ToolCallID string     `json:"tool_call_id"` // of chat completions, as below
 	ToolCalls  []chatCall `json:"tool_calls"`
 }
 
 type chatCall struct {
-	Index    *int   `json:"index,omitempty"`
-	ID       string `json:"id"`
-	Type     string `json:"type"`
-	Function struct {
-		Name      string `json:"name"`
-		Arguments string `json:"arguments"`
-	} `json:"function"`
+	Index    *int         `json:"index,omitempty"`
+	ID       string       `json:"id"`
+	Type     string       `json:"type"`
+	Function chatFunction `json:"function"`
+}
+
+type chatFunction struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
 }
 
 // inputPart is a part of a content.
@@ -63,18 +70,42 @@ type inputPart struct {
 	} `json:"input_audio"`
 }
 
+type imageURL struct {
+	URL string `json:"url"`
+}
+
+// finder returns an item of an earlier response or conversation; nil: the context that the input is for has it already.
+type finder func(path, id string) (*item, error)
+
 // readInput reads a field with a text, or a list of items.
-func readInput(field string, raw json.RawMessage) (*script, error) {
+func readInput(field string, raw json.RawMessage, find finder) (*script, error) {
 	s := &script{field: field, callIDs: map[string]bool{}}
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
 		return s, s.user(mustJSON(text))
 	}
-	var items []inputItem
-	if err := json.Unmarshal(raw, &items); err != nil || len(items) == 0 {
+	var list []json.RawMessage
+	if err := json.Unmarshal(raw, &list); err != nil || len(list) == 0 {
 		return nil, gateway.BadRequest(field, "%s: want a text or a list of items", field)
 	}
-	for _, i := range items {
+	var items []inputItem
+	if err := decode(field, raw, &items); err != nil {
+		return nil, err
+	}
+	for n, i := range items {
+		s.at = fmt.Sprintf("%s[%d]", field, n)
+		if i.isReference() {
+			referred, err := find(s.at+".id", i.ID)
+			if err != nil {
+				return nil, err
+			}
+			if referred == nil {
+				continue
+			}
+			data, _ := json.Marshal(referred) // an item always encodes
+			i = inputItem{}
+			_ = json.Unmarshal(data, &i) // it has the fields of an item of an input
+		}
 		if err := s.item(i); err != nil {
 			return nil, err
 		}
@@ -82,10 +113,16 @@ func readInput(field string, raw json.RawMessage) (*script, error) {
 	return s, nil
 }
 
-// readMessages reads the messages of a chat.
-func readMessages(messages []inputItem) (*script, error) {
+// isReference reports whether an item stands for another one. The type of such an item is optional.
+func (i inputItem) isReference() bool {
+	return i.Type == "item_reference" || i.Type == "" && i.Role == "" && i.ID != ""
+}
+
+// readMessages reads the messages of a chat from one to the end.
+func readMessages(messages []inputItem, first int) (*script, error) {
 	s := &script{field: "messages", callIDs: map[string]bool{}}
-	for _, m := range messages {
+	for n, m := range messages[first:] {
+		s.at = fmt.Sprintf("messages[%d]", first+n)
 		if err := s.message(m); err != nil {
 			return nil, err
 		}
@@ -115,27 +152,32 @@ func (s *script) item(i inputItem) error {
 		if i.Encrypted != "" {
 			return unsupported(s.field, "reasoning with encrypted_content is not supported: the context keeps it")
 		}
-	case "mcp_call", "mcp_approval_request", "mcp_list_tools": // the results of a worker's tools are in the context
-		return unsupported(s.field, "items of type %s are not supported as input (continue the response or the conversation)", i.Type)
-	default:
-		return unsupported(s.field, "items of type %q are not supported", event.Redact(i.Type, 50))
+	case "mcp_call":
+		s.call(i.ID, toolOf(i.Server, i.Name), i.Arguments)
+		if i.Error != nil {
+			i.Output = mustJSON(*i.Error)
+		}
+		return s.result(i.ID, i.Output)
 	}
 	return nil
 }
 
 func (s *script) message(i inputItem) error {
+	if i.Name != "" && i.Role != "tool" { // there, the call has it
+		return unsupported(s.at+".name", "%s.name is not supported (leave it out)", s.at)
+	}
 	switch i.Role {
 	case "user":
 		return s.user(i.Content)
 	case "system", "developer":
-		text, _, err := readContent(i.Content)
+		text, _, err := readContent(s.at+".content", i.Content)
 		s.system = append(s.system, text)
 		if err == nil && len(s.events) > 0 {
 			err = unsupported(s.field, "a message of the role %s is supported only before all others", i.Role)
 		}
 		return err
 	case "assistant":
-		text, _, err := readContent(i.Content)
+		text, _, err := readContent(s.at+".content", i.Content)
 		if err != nil {
 			return err
 		}
@@ -156,7 +198,7 @@ func (s *script) message(i inputItem) error {
 func (s *script) add(body event.Body) { s.events = append(s.events, event.New(body)) }
 
 func (s *script) user(content json.RawMessage) error {
-	text, files, err := readContent(content)
+	text, files, err := readContent(s.at+".content", content)
 	if err != nil {
 		return err
 	}
@@ -177,9 +219,9 @@ func (s *script) call(id, name, arguments string) {
 }
 
 func (s *script) result(id string, output json.RawMessage) error {
-	text, files, err := readContent(output)
+	text, files, err := readContent(s.at+".output", output)
 	if err == nil && len(files) > 0 {
-		err = unsupported(s.field, "files in the result of a function are not supported")
+		err = unsupported(s.at+".output", "files in the result of a function are not supported")
 	}
 	if err != nil {
 		return err
@@ -256,35 +298,39 @@ func (s *script) decidedCall() string {
 }
 
 // readContent reads a text or a list of parts. Texts are separated by line breaks.
-func readContent(raw json.RawMessage) (text string, files []event.FileAttachment, err error) {
+func readContent(path string, raw json.RawMessage) (text string, files []event.FileAttachment, err error) {
 	if len(raw) == 0 || string(raw) == "null" || json.Unmarshal(raw, &text) == nil {
 		return text, nil, nil
 	}
 	var parts []inputPart
-	if json.Unmarshal(raw, &parts) != nil {
-		return "", nil, gateway.BadRequest("content", "content: want a text or a list of parts")
+	if isObject(raw) {
+		return "", nil, gateway.BadRequest(path, "%s: want a text or a list of parts", path)
+	}
+	if err := decode(path, raw, &parts); err != nil {
+		return "", nil, err
 	}
 	var texts []string
-	for _, p := range parts {
+	for i, p := range parts {
+		at := fmt.Sprintf("%s[%d]", path, i)
 		switch p.Type {
 		case "text", "input_text", "output_text", "summary_text":
 			texts = append(texts, p.Text)
 		case "refusal":
 			texts = append(texts, p.Refusal)
-		case "image_url", "input_image", "file", "input_file", "input_audio":
-			file, err := p.attachment()
+		case "":
+			return "", nil, gateway.BadRequest(at+".type", "%s.type is missing", at)
+		default:
+			file, err := p.attachment(at)
 			if err != nil {
 				return "", nil, err
 			}
 			files = append(files, file)
-		default:
-			return "", nil, unsupported("content", "parts of type %q are not supported", event.Redact(p.Type, 50))
 		}
 	}
 	return strings.Join(texts, "\n"), files, nil
 }
 
-func (p inputPart) attachment() (event.FileAttachment, error) {
+func (p inputPart) attachment(at string) (event.FileAttachment, error) {
 	if p.File != nil {
 		p.File.Type, p = "file", *p.File
 	}
@@ -293,15 +339,17 @@ func (p inputPart) attachment() (event.FileAttachment, error) {
 	}
 	url, isImage := p.FileURL+p.FileData, len(p.ImageURL) > 0
 	if isImage && json.Unmarshal(p.ImageURL, &url) != nil {
-		var image struct{ URL string }
-		_ = json.Unmarshal(p.ImageURL, &image) // without a URL, the part is rejected
+		var image imageURL
+		if err := decode(at+".image_url", p.ImageURL, &image); err != nil {
+			return event.FileAttachment{}, err
+		}
 		url = image.URL
 	}
 	switch {
 	case p.FileID != "":
-		return event.FileAttachment{}, unsupported("file_id", "files by id are not supported (send the bytes or a URL)")
+		return event.FileAttachment{}, unsupported(at+".file_id", "files by id are not supported (send the bytes or a URL)")
 	case url == "":
-		return event.FileAttachment{}, gateway.BadRequest("content", "content: a part has no file")
+		return event.FileAttachment{}, gateway.BadRequest(at, "%s: the part has no file", at)
 	}
 	file, err := thread.Attach(p.FileName, "", url)
 	if file.MediaType == "" {

@@ -33,6 +33,7 @@ func Protocol() gateway.Protocol {
 		{Pattern: "GET /v1/conversations/{name}/items", Operation: "listItems", Roles: readers, Serve: ofConversation(listItems)},
 		{Pattern: "POST /v1/conversations/{name}/items", Operation: "createItems", Roles: writers, Serve: ofConversation(createItems)},
 		{Pattern: "GET /v1/conversations/{name}/items/{id}", Operation: "getItem", Roles: readers, Serve: ofConversation(getItem)},
+		{Pattern: "DELETE /v1/conversations/{name}/items/{id}", Operation: "deleteItem", Roles: admins, Serve: ofConversation(deleteItem)},
 		{Pattern: "POST /v1/chat/completions", Operation: "createChatCompletion", Roles: writers, Serve: createChatCompletion},
 		{Pattern: "GET /v1/models", Operation: "listModels", Roles: readers, Serve: listModels},
 		{Pattern: "GET /v1/models/{id...}", Operation: "getModel", Roles: readers, Serve: getModel},
@@ -43,7 +44,7 @@ func Protocol() gateway.Protocol {
 func fail(w http.ResponseWriter, p *gateway.Problem) {
 	w.Header().Set("Content-Type", "application/json")
 	status := p.Status
-	if c := code(p); c == "event" || c == "refused" { // invalid values, also those that only the context knows
+	if code(p) == "refused" { // an invalid value that only the context knows
 		status = http.StatusBadRequest
 	}
 	w.WriteHeader(status)
@@ -72,7 +73,11 @@ func errorOf(p *gateway.Problem) any {
 // code returns the code of an error: unsupported_parameter, no_context.
 func code(p *gateway.Problem) string {
 	kind := string(p.Type)
-	return strings.ReplaceAll(kind[strings.LastIndexByte(kind, ':')+1:], "-", "_")
+	kind = kind[strings.LastIndexByte(kind, ':')+1:]
+	if kind == "request" && p.Field != "" {
+		return "invalid_value"
+	}
+	return strings.ReplaceAll(kind, "-", "_")
 }
 
 type model struct {

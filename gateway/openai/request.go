@@ -2,9 +2,7 @@ package openai
 
 import (
 	"encoding/json"
-	"errors"
-	"maps"
-	"reflect"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -26,6 +24,7 @@ type common struct {
 	User              string            `json:"user"`
 	SafetyIdentifier  string            `json:"safety_identifier"`
 	TopLogprobs       int               `json:"top_logprobs"`
+	StreamOptions     streamOptions     `json:"stream_options"`
 }
 
 // request is the body of a request for a response.
@@ -42,11 +41,6 @@ type request struct {
 	Include         []string          `json:"include"`
 
 	more *chatRequest // nil: the request is not for a chat completion
-}
-
-// ignored are fields that change no answer, or choose what the operator of the worker chooses.
-var ignored = []string{
-	"stream_options", "service_tier", "truncation", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options",
 }
 
 // tool is a function of the client, or a server of the worker.
@@ -76,43 +70,6 @@ func (c *conversationParam) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-func unsupported(field, format string, args ...any) error {
-	p := gateway.BadRequest(field, format, args...)
-	p.Type = "urn:chronicle:problem:unsupported-parameter"
-	return p
-}
-
-// decode decodes the body of a request. It rejects fields that the type of into does not have, unless they are ignored or
-// null.
-func decode(body []byte, into any) error {
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(body, &fields); err != nil {
-		return gateway.BadRequest("", "the body is no JSON object")
-	}
-	known := map[string]bool{}
-	for _, name := range ignored {
-		known[name] = true
-	}
-	for _, field := range reflect.VisibleFields(reflect.TypeOf(into).Elem()) {
-		known[field.Tag.Get("json")] = true
-	}
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		if !known[name] && string(fields[name]) != "null" {
-			return unsupported(event.Redact(name, 100), "%s is not supported (leave it out)", event.Redact(name, 100))
-		}
-	}
-	err := json.Unmarshal(body, into)
-	var mismatch *json.UnmarshalTypeError
-	if errors.As(err, &mismatch) {
-		field := strings.TrimPrefix(mismatch.Field, "common.") // the embedded struct
-		return gateway.BadRequest(field, "%s has the wrong type: %s", field, mismatch.Value)
-	}
-	if err != nil {
-		return gateway.BadRequest("", "the body is invalid: %s", event.Redact(err.Error(), 200))
-	}
-	return nil
-}
-
 // settings returns the settings of the turn.
 func (r *request) settings() (event.RequestSettings, error) {
 	s := event.RequestSettings{
@@ -121,9 +78,12 @@ func (r *request) settings() (event.RequestSettings, error) {
 	if user := r.User + r.SafetyIdentifier; user != "" {
 		s.Labels = map[string]string{event.LabelUser: user}
 	}
-	for _, name := range r.Include {
-		if name == "message.output_text.logprobs" {
+	for i, name := range r.Include {
+		switch {
+		case name == "message.output_text.logprobs":
 			return s, unsupported("include", "%s is not supported", name)
+		case !slices.Contains(included, name):
+			return s, gateway.BadRequest(fmt.Sprintf("include[%d]", i), "include %q is invalid (want %s)", event.Redact(name, 100), strings.Join(included, ", "))
 		}
 	}
 	if r.TopLogprobs != 0 {
@@ -138,12 +98,19 @@ func (r *request) settings() (event.RequestSettings, error) {
 			s.ReasoningEffort = event.ReasoningEffort(*r.Reasoning.Effort)
 		}
 		if r.Reasoning.Summary != nil {
+			if !slices.Contains([]string{"auto", "concise", "detailed"}, *r.Reasoning.Summary) {
+				return s, gateway.BadRequest("reasoning.summary", "reasoning.summary %q is invalid (auto, concise or detailed)", event.Redact(*r.Reasoning.Summary, 50))
+			}
 			s.Reasoning = map[string]event.Reasoning{"detailed": event.ReasoningFull}[*r.Reasoning.Summary]
 		}
 	}
 	if r.Text != nil {
 		s.ResponseFormat = r.Text.Format.setting()
 		if r.Text.Verbosity != nil {
+			if !slices.Contains([]string{"low", "medium", "high"}, *r.Text.Verbosity) {
+				field := map[bool]string{true: "verbosity", false: "text.verbosity"}[r.more != nil]
+				return s, gateway.BadRequest(field, "verbosity %q is invalid (low, medium or high)", event.Redact(*r.Text.Verbosity, 50))
+			}
 			s.Extra, _ = json.Marshal(map[string]string{"verbosity": *r.Text.Verbosity}) // a string always encodes
 		}
 	}
@@ -157,7 +124,26 @@ func (f format) setting() *event.ResponseFormat {
 	if f.Type == "" || f.Type == event.FormatText {
 		return nil
 	}
-	return &event.ResponseFormat{Type: f.Type, Name: f.Name, Schema: f.Schema, Strict: f.Strict != nil && *f.Strict}
+	of := &event.ResponseFormat{Type: f.Type, Name: f.Name, Schema: f.Schema, Strict: f.Strict != nil && *f.Strict}
+	if fields := f.Schema.Fields(); f.Description != "" && fields != nil && fields["description"] == nil {
+		fields["description"] = mustJSON(f.Description)
+		of.Schema, _ = json.Marshal(fields) // they were JSON
+	}
+	return of
+}
+
+// included are the values of include that ask for what is there anyway, for results of tools that are not supported, and
+// for the encrypted reasoning, which the context keeps.
+var included = []string{
+	"reasoning.encrypted_content", "message.input_image.image_url", "file_search_call.results", "web_search_call.results",
+	"web_search_call.action.sources", "computer_call_output.output.image_url", "code_interpreter_call.outputs",
+}
+
+// namedTool is a choice of a tool.
+type namedTool struct {
+	Type     string     `json:"type"`
+	Name     string     `json:"name"`
+	Function *namedTool `json:"function"` // of chat completions
 }
 
 func toolChoice(raw json.RawMessage) (*event.ToolChoice, error) {
@@ -171,9 +157,9 @@ func toolChoice(raw json.RawMessage) (*event.ToolChoice, error) {
 		}
 		return &event.ToolChoice{Mode: mode}, nil
 	}
-	var named tool
-	if json.Unmarshal(raw, &named) != nil || named.Type != "function" {
-		return nil, unsupported("tool_choice", "only a mode or a function is supported as tool_choice")
+	var named namedTool
+	if err := decode("tool_choice", raw, &named); err != nil {
+		return nil, err
 	}
 	if named.Function != nil {
 		named = *named.Function
@@ -241,8 +227,7 @@ func tools(declared []tool) (functions, servers event.ToolList, rules event.Appr
 				}
 			}
 		default:
-			return nil, nil, nil, unsupported("tools", "tools of type %q are not supported here (function, or mcp with the label of a server of the worker)",
-				event.Redact(t.Type, 50))
+			return nil, nil, nil, unsupported("tools", "want tools of the type function, or mcp with the server_label of a server of the worker and without a server_url")
 		}
 	}
 	return functions, servers, rules, nil

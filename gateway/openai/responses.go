@@ -16,8 +16,8 @@ func createResponse(x *gateway.Exchange) error {
 	if err != nil {
 		return err
 	}
-	a := &ask{request: new(request), x: x, body: body}
-	if err := decode(body, a.request); err != nil {
+	a := &ask{request: new(request), x: x, body: body, items: map[string][]item{}}
+	if err := decode("", body, a.request); err != nil {
 		return err
 	}
 	isKept := a.Store == nil || *a.Store
@@ -32,7 +32,7 @@ func createResponse(x *gateway.Exchange) error {
 	if err := a.locate(); err != nil {
 		return err
 	}
-	in, err := readInput("input", a.Input)
+	in, err := readInput("input", a.Input, a.find)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func wantsStream(x *gateway.Exchange) (bool, error) {
 	}
 	if x.Request.ContentLength > 0 {
 		body, err := io.ReadAll(io.LimitReader(x.Request.Body, 1<<10)) // it has no Content-Type
-		if err != nil || decode(body, &in) != nil {
+		if err != nil || decode("", body, &in) != nil {
 			return false, gateway.BadRequest("", "the body is invalid (want none)")
 		}
 	}

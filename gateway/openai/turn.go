@@ -433,6 +433,14 @@ func (t *turn) end(status string) {
 	t.sendResponse(kind)
 }
 
+// toolOf is the inverse of serverOf.
+func toolOf(server, name string) string {
+	if server == "worker" {
+		return name
+	}
+	return "mcp:" + server + "/" + name
+}
+
 // serverOf splits the name of a tool of the worker: mcp:files/read, or a tool of the worker itself.
 func serverOf(tool string) (server, name string) {
 	if rest, ok := strings.CutPrefix(tool, "mcp:"); ok {

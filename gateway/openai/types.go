@@ -68,10 +68,11 @@ type (
 		Verbosity *string `json:"verbosity,omitempty"`
 	}
 	format struct {
-		Type   string       `json:"type"`
-		Name   string       `json:"name,omitempty"`
-		Schema event.Object `json:"schema,omitempty"`
-		Strict *bool        `json:"strict,omitempty"`
+		Type        string       `json:"type"`
+		Name        string       `json:"name,omitempty"`
+		Description string       `json:"description,omitempty"`
+		Schema      event.Object `json:"schema,omitempty"`
+		Strict      *bool        `json:"strict,omitempty"`
 	}
 	tokens struct {
 		InputTokens        int `json:"input_tokens"`

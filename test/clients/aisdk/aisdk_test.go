@@ -530,7 +530,7 @@ var stories = []struct {
 			want   string
 		}{
 			"no JSON":           {`{`, 400, "the body is invalid: unexpected EOF"},
-			"an unknown field":  {`{"id":"bad","messages":[` + user + `],"tools":[]}`, 400, `unknown field "tools" (want id, messages, trigger and messageId`},
+			"an unknown field":  {`{"id":"bad","messages":[` + user + `],"tools":[]}`, 400, `unknown field "tools" (want id, messages or message, trigger and messageId`},
 			"a wrong type":      {`{"id":7}`, 400, "the body is invalid: id has the wrong type, number"},
 			"an invalid name":   {`{"id":"a b","messages":[` + user + `]}`, 400, "a name has 1-128 of A-Z"},
 			"a foreign trigger": {`{"id":"bad","messages":[` + user + `],"trigger":"resume"}`, 400, `trigger: "resume" is not supported`},
@@ -564,6 +564,14 @@ var stories = []struct {
 		p.say("After")
 		p.awaitText("1: After", "ready")
 		require.Len(t, p.messages(), 4)
+	}},
+	{"the newest message suffices", func(t *testing.T, s *stack) {
+		const message = `{"id":"m1","role":"user","parts":[{"type":"text","text":"Alone"}]}`
+		_, answer := s.post(t, `{"id":"alone","message":`+message+`}`)
+		require.Contains(t, answer, `"delta":"1: Alone"`)
+		status, problem := s.post(t, `{"id":"alone","message":`+message+`,"messages":[`+message+`]}`)
+		require.Equal(t, 400, status, problem)
+		require.Contains(t, problem, "message and messages exclude each other")
 	}},
 	{"a repeated request is recorded once", func(t *testing.T, s *stack) {
 		const body = `{"id":"repeated","messages":[{"id":"m1","role":"user","parts":[{"type":"text","text":"Repeat"}]}]}`
