@@ -93,7 +93,7 @@ func (a *Activities) staysUnopened(ctx context.Context, run *workflowpb.Workflow
 		if hasOpened, err := a.hasOpened(ctx, run); hasOpened || err != nil {
 			return false, err
 		}
-		if !pause.For(ctx, goneInterval) {
+		if !pause.For(ctx, openingTime/3) { // a history of unprocessed signals may be long
 			return false, ctx.Err()
 		}
 	}

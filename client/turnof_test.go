@@ -182,7 +182,7 @@ func TestATurnIsAwaited(t *testing.T) {
 				l := turnLogOf(event.SetTools{Tools: event.ToolList{{Name: "ask"}}}, says("Hi"))
 				go func() {
 					for _, bodies := range test.then {
-						time.Sleep(time.Second)
+						time.Sleep(time.Second) // bubble time
 						record(l, bodies...)
 					}
 				}()

@@ -120,7 +120,7 @@ func TestAResponseToSomeResultsOfAConversationEnds(t *testing.T) {
 	require.Contains(t, answer, `"status":"completed"`)
 }
 
-// The call of a task may have got another result meanwhile.
+// Another client may have sent the result of the call.
 func TestAReplyThatTheContextRejectsIsNoLongerAwaited(t *testing.T) {
 	const requestID = "demo:r0001"
 	log := newLog(event.SetTools{Tools: event.ToolList{{Name: "ask", Parameters: event.Object(`{}`)}}}, event.UserMessage{Content: "Hi"},

@@ -47,7 +47,7 @@ func TestAShareLinkIsACredentialUntilItExpires(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, *record.Expires, long.ExpiresAt, "with its token")
 
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour) // bubble time: the link expires
 		_, err = service.Authenticate(r)
 		require.EqualError(t, err, "unauthenticated: expired share link")
 		r.Header.Set("Authorization", "Bearer "+credential+"A")

@@ -31,7 +31,7 @@ type turn struct {
 
 	step            *thread.Step // whose items are streamed; nil: none
 	reasoning, text stretch
-	isRestarted     bool // what was streamed is not what the step says: that comes with its record
+	isRestarted     bool // the streamed text differs from that of the step, which is sent when it is recorded
 }
 
 // stretch is a text that is streamed as an item.

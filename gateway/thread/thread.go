@@ -121,7 +121,7 @@ func Clients(tools event.SetTools) (names []string) {
 	return names
 }
 
-// Running returns the newest request, if it runs; nil: none does. What clients record meanwhile does not end it.
+// Running returns the request that runs; nil: none does. Events that clients record do not end it.
 func (t *Thread) Running() *Request { return t.running }
 
 // Request returns a request by its id; nil: there is none.
