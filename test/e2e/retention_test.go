@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
 	sdkclient "go.temporal.io/sdk/client"
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
@@ -181,43 +182,60 @@ func TestInputBeforeADeletionPreventsIt(t *testing.T) {
 // The run whose session the deletion ends takes no more input. That of later input waits until the deletion has ended.
 func TestInputDuringADeletionBeginsAnotherContext(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, llmtest.Func(func(llmtest.Request) llmtest.Step { return llmtest.Answer("Hello.") }))
-	w.worker()
-	for _, isIdle := range []bool{false, true} {
-		c := w.open(fmt.Sprintf("deleted-%t", isIdle))
-		w.say(c, "First")
-		if isIdle {
-			require.NoError(t, c.Close(w.ctx, ""))
-			require.NoError(t, w.temporal.GetWorkflow(w.ctx, wire.WorkflowID(c.Name()), "").Get(w.ctx, nil))
-		}
-		before, err := w.temporal.DescribeWorkflowExecution(w.ctx, wire.WorkflowID(c.Name()), "")
-		require.NoError(t, err)
-		require.NoError(t, c.StartDeletion(w.ctx, client.DeleteOptions{}))
-		deleted := before.GetWorkflowExecutionInfo().GetExecution().GetRunId()
-		var later []string
-		var receipt client.Deletion
-		for pace := time.NewTicker(50 * time.Millisecond); receipt.EndedAt.IsZero(); <-pace.C {
-			note := event.New(event.Note{Kind: event.NoteSystem, Content: "later"})
-			note.ClientEventID = fmt.Sprintf("note-%d", len(later))
-			run, err := w.temporal.SignalWithStartWorkflow(w.ctx, wire.WorkflowID(c.Name()), wire.SignalEvent, note,
-				sdkclient.StartWorkflowOptions{ID: wire.WorkflowID(c.Name()), TaskQueue: w.queue}, wire.WorkflowType)
-			require.NoError(t, err)
-			if run.GetRunID() != deleted {
-				later = append(later, note.ClientEventID)
+	for _, name := range []string{"active", "idle"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, llmtest.Answer("Hello."))
+			w.worker()
+			c := w.open(name)
+			w.say(c, "First")
+			if name == "idle" {
+				require.NoError(t, c.Close(w.ctx, ""))
+				require.NoError(t, w.temporal.GetWorkflow(w.ctx, wire.WorkflowID(c.Name()), "").Get(w.ctx, nil))
 			}
-			receipt, err = c.Deletion(w.ctx)
+			before, err := w.temporal.DescribeWorkflowExecution(w.ctx, wire.WorkflowID(c.Name()), "")
 			require.NoError(t, err)
-		}
-		require.Empty(t, receipt.Error)
-		require.Less(t, receipt.EndedAt.Sub(receipt.StartedAt), activities.StrayWrites, "no run was terminated")
-		require.NotEmpty(t, later)
-		w.await(c, func(e event.Event) bool { return e.ClientEventID == later[len(later)-1] })
-		var recorded []string
-		for _, e := range w.from(c, "") {
-			if e.ClientEventID != "" {
-				recorded = append(recorded, e.ClientEventID)
+			require.NoError(t, c.StartDeletion(w.ctx, client.DeleteOptions{}))
+			deleted := before.GetWorkflowExecutionInfo().GetExecution().GetRunId()
+			var later []string
+			var receipt client.Deletion
+			for pace := time.NewTicker(50 * time.Millisecond); receipt.EndedAt.IsZero(); <-pace.C {
+				note := event.New(event.Note{Kind: event.NoteSystem, Content: "later"})
+				note.ClientEventID = fmt.Sprintf("note-%d", len(later))
+				run, err := w.temporal.SignalWithStartWorkflow(w.ctx, wire.WorkflowID(c.Name()), wire.SignalEvent, note,
+					sdkclient.StartWorkflowOptions{ID: wire.WorkflowID(c.Name()), TaskQueue: w.queue}, wire.WorkflowType)
+				require.NoError(t, err)
+				if run.GetRunID() != deleted {
+					later = append(later, note.ClientEventID)
+				}
+				receipt, err = c.Deletion(w.ctx)
+				require.NoError(t, err)
 			}
-		}
-		require.Equal(t, later, recorded)
+			require.Empty(t, receipt.Error)
+			require.False(t, w.awaitedStrayWrites(c), "no run was terminated")
+			require.NotEmpty(t, later)
+			w.await(c, func(e event.Event) bool { return e.ClientEventID == later[len(later)-1] })
+			var recorded []string
+			for _, e := range w.from(c, "") {
+				if e.ClientEventID != "" {
+					recorded = append(recorded, e.ClientEventID)
+				}
+			}
+			require.Equal(t, later, recorded)
+		})
 	}
+}
+
+// awaitedStrayWrites reports whether the deletion of a context has waited for a terminated run.
+func (w *world) awaitedStrayWrites(c *client.Context) bool {
+	w.t.Helper()
+	history := w.temporal.GetWorkflowHistory(w.ctx, wire.DeletionID(c.Name()), "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for history.HasNext() {
+		e, err := history.Next()
+		require.NoError(w.t, err)
+		if e.GetTimerStartedEventAttributes().GetStartToFireTimeout().AsDuration() == activities.StrayWrites {
+			return true
+		}
+	}
+	return false
 }
