@@ -41,8 +41,8 @@ type Config struct {
 	// this machine: the token in .chronicle/nats.token, of a worker --dev that was started in the working directory, if
 	// the file exists.
 	NATSAuth NATSAuth
-	// BlobURL of the workers' store: file:///folder, or a bucket like s3://bucket if the program imports its driver, such
-	// as gocloud.dev/blob/s3blob. Empty: BLOB_URL, else "none". A folder must exist for Dial; Connect creates it. With
+	// BlobURL of the workers' store: file:///folder, or a bucket like s3://bucket if the program is built with -tags clouds
+	// or imports its driver, such as gocloud.dev/blob/s3blob. Empty: BLOB_URL, else "none". A folder must exist for Dial; Connect creates it. With
 	// "none", input is limited to 60 KiB, and operations on archived events or large payloads fail; workers require a
 	// store.
 	BlobURL   string

@@ -185,7 +185,7 @@ func (a *app) runServe(ctx context.Context, proxies []netip.Prefix) error {
 	if err := a.announceGateway(c, listener, exported); err != nil {
 		return err
 	}
-	a.grace.Store(int64(gateway.DrainTimeout + grace))
+	a.grace.Store(int64(2 * gateway.DrainTimeout)) // Shutdown waits 5 s for connections that browsers open in advance
 	return gateway.New(c, options).Serve(ctx, served)
 }
 

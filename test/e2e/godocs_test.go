@@ -28,7 +28,7 @@ func TestTheGoExampleOfTheDocumentationShowsTheOutcome(t *testing.T) {
 	source := filepath.Join(t.TempDir(), "main.go")
 	require.NoError(t, os.WriteFile(source, []byte(strings.Replace(string(block[1]), `"demo"`, `"`+c.Name()+`"`, 1)), 0o600))
 	program := filepath.Join(t.TempDir(), "example")
-	out, err := exec.CommandContext(w.ctx, "go", "build", "-o", program, source).CombinedOutput()
+	out, err := exec.CommandContext(w.ctx, "go", "build", "-tags", buildTags, "-o", program, source).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	run := func() (string, error) {
 		cmd := exec.CommandContext(w.ctx, program)

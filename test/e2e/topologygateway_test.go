@@ -95,6 +95,7 @@ var seldom = map[string]string{
 	"chronicle_deltas_coalesced_total":            "a slow viewer",
 	"chronicle_hook_call_duration_seconds_bucket": "a hook",
 	"chronicle_hook_calls_total":                  "a hook",
+	"chronicle_quirks_total":                      "a server that deviates",
 	"chronicle_recovered_answers_total":           "the death of a worker",
 	"chronicle_requests_too_long_total":           "a long conversation",
 	"chronicle_snapshot_misses_total":             "a worker that did not run the workflow",

@@ -16,8 +16,7 @@
 //	azblob://container           Azure Blob Storage
 //	mem://                       memory, for tests
 //
-// The cloud schemes require package internal/eventlog/blobs/clouds, which worker and starter import when
-// built with -tags clouds. The parameter prefix=chronicle/ shares a bucket with other programs;
+// The cloud schemes require the build tag clouds. The parameter prefix=chronicle/ shares a bucket with other programs;
 // gocloud.dev/blob documents the others. Credentials come from the environment, never from the URL.
 // They must permit reading, writing and listing, and deleting for the cursors of hooks.
 // [ExternalStorage] makes a Temporal client keep large payloads in a store.

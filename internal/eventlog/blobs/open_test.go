@@ -6,9 +6,11 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	_ "gocloud.dev/blob/azureblob"
+	_ "gocloud.dev/blob/gcsblob"
+	_ "gocloud.dev/blob/s3blob"
 
 	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/blobs"
-	_ "github.com/seed-9ed7edd4/chronicle/internal/eventlog/blobs/clouds"
 )
 
 func TestOpenCreatesTheFolderOfTheURL(t *testing.T) {
