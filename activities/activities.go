@@ -98,8 +98,12 @@ type StopInput struct {
 	Stop        reducer.StopAttempt `json:"stop"`
 }
 
-// Stop sends a stop message, and reports whether the worker that runs the attempt acknowledged it.
+const stopTimeout = 500 * time.Millisecond
+
+// Stop sends a stop message, and reports whether the worker that runs the attempt acknowledged it within half a second.
 // It is false before the attempt begins, after its end and without NATS. The error is always nil.
 func (a *Activities) Stop(ctx context.Context, in StopInput) (acknowledged bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
+	defer cancel()
 	return a.options.Stream.Stop(ctx, in.ContextName, stream.Stop(in.Stop)) == nil, nil
 }

@@ -258,7 +258,7 @@ func (s clusterSchedule) Delete(context.Context) error {
 func deleteRuns(t *testing.T, c *cluster, logs *archive.Archive) activities.DeletedRuns {
 	t.Helper()
 	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
-	env.SetTestTimeout(30 * time.Second)
+	env.SetTestTimeout(time.Minute)
 	env.RegisterActivity(activities.New(activities.Options{Temporal: c, Archive: logs}))
 	value, err := env.ExecuteActivity((*activities.Activities)(nil).DeleteRuns, activities.DeleteInput{ContextName: "demo"})
 	require.NoError(t, err)
@@ -369,7 +369,7 @@ func endSession(t *testing.T, c *cluster, logs *archive.Archive, inactiveSince t
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
-		env.SetTestTimeout(30 * time.Second)
+		env.SetTestTimeout(time.Minute)
 		env.RegisterActivity(activities.New(activities.Options{Temporal: c, Archive: logs}))
 		began := time.Now()
 		var value converter.EncodedValue

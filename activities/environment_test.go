@@ -216,7 +216,7 @@ func (w *environment) generate() (activities.AttemptResult, error) {
 
 // awaitDelta waits for a delta with a text.
 func awaitDelta(t *testing.T, sub *stream.Subscription, text string) {
-	waited := time.After(10 * time.Second)
+	waited := time.After(time.Minute)
 	for {
 		select {
 		case m := <-sub.Messages():

@@ -1,6 +1,7 @@
 package activities_test
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -49,7 +50,7 @@ func TestEveryAttemptOfAStepBeginsWithAResetDelta(t *testing.T) {
 					if d, ok := streamtest.Delta(sub, m); ok {
 						deltas = append(deltas, d)
 					}
-				case <-time.After(10 * time.Second):
+				case <-time.After(time.Minute):
 					t.Fatal("a delta is missing")
 				}
 			}
@@ -140,7 +141,12 @@ func TestOtherStopMessagesDoNotStopAnAttempt(t *testing.T) {
 			stopped := make(chan error, 1)
 			go func() {
 				awaitDelta(t, sub, "One")
-				stopped <- w.stream.Stop(t.Context(), "demo", test.stop)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				if !test.isAcknowledged {
+					time.AfterFunc(20*time.Millisecond, cancel)
+				}
+				stopped <- w.stream.Stop(ctx, "demo", test.stop)
 				gate.Open()
 			}()
 			result := w.generated()
@@ -164,7 +170,7 @@ func TestReasoningIsStreamedAndKept(t *testing.T) {
 
 // deltas returns the next n deltas, those of reasoning with a dash before the text.
 func deltas(t *testing.T, sub *stream.Subscription, n int) (texts []string) {
-	waited := time.After(10 * time.Second)
+	waited := time.After(time.Minute)
 	for len(texts) < n {
 		select {
 		case m := <-sub.Messages():

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -43,7 +44,7 @@ func (w *environment) use(hooks ...hook.Hook) {
 func (w *environment) published(sub *stream.Subscription) (text string) {
 	w.t.Helper()
 	w.stream.PublishProgress("demo", event.ToolProgress{RequestID: "demo:r0001", ToolCallID: "end"})
-	waited := time.After(10 * time.Second)
+	waited := time.After(time.Minute)
 	for {
 		select {
 		case m := <-sub.Messages():
@@ -228,16 +229,18 @@ func TestARefusedAnswerIsNotRecorded(t *testing.T) {
 
 // An answer can complete just before the timeout, and a hook refuse it just after.
 func TestARefusalAfterTheTimeoutIsFinal(t *testing.T) {
-	model := &caller{answer: activities.Answer{Text: "One", FinishReason: "stop"}}
-	guard := hook.Hook{Name: "guard", After: func(context.Context, hook.Request, hook.Response) (hook.Verdict, error) {
-		deadline, _ := model.ctx.Deadline()
-		<-time.After(time.Until(deadline))
-		return hook.Refuse("no"), nil
-	}}
-	result, err := answeredWith(t, activities.Options{Models: model, Hooks: []hook.Hook{guard}}, event.SetTimeout{TimeoutMs: 1000})
-	require.NoError(t, err)
-	require.Equal(t, "hook guard: no", result.Error)
-	require.False(t, result.Retryable)
+	synctest.Test(t, func(t *testing.T) {
+		model := &caller{answer: activities.Answer{Text: "One", FinishReason: "stop"}}
+		guard := hook.Hook{Name: "guard", After: func(context.Context, hook.Request, hook.Response) (hook.Verdict, error) {
+			deadline, _ := model.ctx.Deadline()
+			<-time.After(time.Until(deadline))
+			return hook.Refuse("no"), nil
+		}}
+		result, err := answeredWith(t, activities.Options{Models: model, Hooks: []hook.Hook{guard}}, event.SetTimeout{TimeoutMs: 1000})
+		require.NoError(t, err)
+		require.Equal(t, "hook guard: no", result.Error)
+		require.False(t, result.Retryable)
+	})
 }
 
 // The log contains the beginning of invalid arguments.

@@ -328,7 +328,7 @@ func TestHeartbeatsNameTheReservation(t *testing.T) {
 	beat := b.beats[0]
 	require.True(t, beat.Sent)
 	require.Equal(t, "demo:r0001/1.1@"+runID, beat.Reservation)
-	require.WithinDuration(t, began.Add(30*time.Second), beat.Deadline, 5*time.Second)
+	require.True(t, beat.Deadline.After(began.Add(30*time.Second)) && beat.Deadline.Before(time.Now().Add(30*time.Second)), beat.Deadline)
 }
 
 func TestAnAttemptWaitsForTheReservationOfALostOne(t *testing.T) {
@@ -422,7 +422,7 @@ func TestReservationsThatWaitShareAnUpdate(t *testing.T) {
 			}
 		})
 	}
-	require.Eventually(t, func() bool { return l.Waiting("budget:x=y") == n }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return l.Waiting("budget:x=y") == n }, time.Minute, time.Millisecond)
 	close(b.gate)
 	all.Wait()
 	require.Equal(t, int64(9), granted.Load())
@@ -437,7 +437,7 @@ func TestAReservationThatIsNotAwaitedIsReleased(t *testing.T) {
 		_, err := l.Reserve(ctx, "budget:x=y", "second", 10)
 		ended <- err
 	}()
-	require.Eventually(t, func() bool { return l.Waiting("budget:x=y") == 1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return l.Waiting("budget:x=y") == 1 }, time.Minute, time.Millisecond)
 	cancel()
 	require.ErrorIs(t, <-ended, context.Canceled)
 	close(b.gate)

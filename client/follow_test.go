@@ -24,7 +24,7 @@ type merging struct {
 	done     chan struct{}
 }
 
-const testTimeout = 10 * time.Second
+const testTimeout = time.Minute
 
 func startMerge(t *testing.T, from string) *merging {
 	m := &merging{

@@ -82,7 +82,7 @@ func startNATS(t *testing.T, dir string, env ...string) *natsServer {
 	cmd.Stdout, cmd.Stderr = log, log
 	server, err := child.Start(cmd, child.Options{OwnGroup: true})
 	require.NoError(t, err)
-	n.stop = sync.OnceFunc(func() { _ = server.Stop(10 * time.Second) })
+	n.stop = sync.OnceFunc(func() { _ = server.Stop(time.Minute) })
 	t.Cleanup(n.stop)
 	require.Eventually(t, func() bool {
 		files, err := filepath.Glob(filepath.Join(ports, "*.ports"))
@@ -96,7 +96,7 @@ func startNATS(t *testing.T, dir string, env ...string) *natsServer {
 		}
 		n.url = found.Nats[0]
 		return true
-	}, 10*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 	return n
 }
 
@@ -142,7 +142,7 @@ func connect(t *testing.T, n *natsServer, user, namespace string) *stream.Conn {
 
 func within(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -274,7 +274,7 @@ func isAllowed(t *testing.T, n *natsServer, user string, do func(*nats.Conn) err
 	require.NoError(t, err)
 	defer conn.Close()
 	require.NoError(t, do(conn))
-	require.NoError(t, conn.FlushTimeout(10*time.Second))
+	require.NoError(t, conn.FlushTimeout(time.Minute))
 	err = conn.LastError()
 	if err != nil {
 		require.ErrorIs(t, err, nats.ErrPermissionViolation)

@@ -347,7 +347,7 @@ func TestASlowViewerDelaysNoOther(t *testing.T) {
 			}
 			require.Less(t, seen, pieces, "unread deltas must be coalesced")
 			// The gateway counts an update after it has sent it.
-			require.Eventually(t, func() bool { return counter(t, exported, "chronicle_deltas_coalesced") > 0 }, 10*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return counter(t, exported, "chronicle_deltas_coalesced") > 0 }, testTimeout, time.Millisecond)
 			sent, coalesced := counter(t, exported, "chronicle_deltas_sent"), counter(t, exported, "chronicle_deltas_coalesced")
 			require.GreaterOrEqual(t, sent, float64(pieces), "the other viewer reads each delta")
 			require.LessOrEqual(t, sent+coalesced, 2.*(pieces+1), "each viewer receives each delta once")

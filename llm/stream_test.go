@@ -63,7 +63,7 @@ func requireKind(t testing.TB, kind llm.Kind, err error) *llm.Error {
 
 // within returns a context with a generous limit for fast operations.
 func within(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }

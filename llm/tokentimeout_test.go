@@ -32,7 +32,7 @@ func TestTimeoutsBetweenTokensNameTheLimit(t *testing.T) {
 			says: "did not begin within 20ms (firstTokenMs)",
 		},
 		"in the middle of the text": {
-			step: llmtest.Answer("one", "two").HoldAfter(1, llmtest.NewGate()), stall: short,
+			step: llmtest.Raw("text/event-stream", text, text).HoldAfter(1, llmtest.NewGate()), stall: short,
 			text: "one", says: "the answer stalled: no token for 20ms (stallMs)",
 		},
 		"in the middle of the reasoning": {

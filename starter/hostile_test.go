@@ -330,7 +330,7 @@ func hostileFindings() (findings []doctor.Finding) {
 
 func runHostile(t *testing.T, c *fakeClient, isTerminal, color bool, stdin string, args []string) outcome {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if args[0] == "chat" {
 		c.context.Rename("chat")

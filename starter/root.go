@@ -10,7 +10,6 @@ import (
 	"os"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/otel/trace"
@@ -42,8 +41,6 @@ type app struct {
 	examine func(ctx context.Context, config client.Config, call bool) (iter.Seq[doctor.Finding], error)
 	// self is the name that the program was called by. Empty: "starter".
 	self string
-	// noticeAfter replaces the constant [noticeAfter] unless 0.
-	noticeAfter time.Duration
 	// grace is the time that the command has to end after a signal, if longer than [grace]. It
 	// holds a time.Duration.
 	grace atomic.Int64

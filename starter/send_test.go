@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -251,18 +252,20 @@ func TestWaitingForAWorkerPrintsANotice(t *testing.T) {
 		{"send", "-m", "Hi"}, {"send", "-m", "Hi", "--json"}, {"set", "timeout", "1s"}, {"chat"},
 	} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
-			f := newFake(t, answered("demo:r0001", 1, "Hello"))
-			f.taskQueue = "others"
-			told := make(chan struct{})
-			f.slow = func() { <-told }
-			errOut := &cancelAfter{lines: 1, cancel: func() { close(told) }}
-			a := &app{
-				streams: streams{in: strings.NewReader("Hi\n"), out: &strings.Builder{}, err: errOut},
-				dial:    dialFake(f), noticeAfter: time.Nanosecond,
-			}
-			require.Zero(t, execute(t.Context(), a, append(args, "-n", "demo", "--task-queue", "theirs")))
-			require.True(t, strings.HasPrefix(errOut.String(),
-				"stored in Temporal; waiting for a worker on task queue others (Ctrl-C stops waiting)\n"), errOut)
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake(t, answered("demo:r0001", 1, "Hello"))
+				f.taskQueue = "others"
+				told := make(chan struct{})
+				f.slow = func() { <-told }
+				errOut := &cancelAfter{lines: 1, cancel: func() { close(told) }}
+				a := &app{
+					streams: streams{in: strings.NewReader("Hi\n"), out: &strings.Builder{}, err: errOut},
+					dial:    dialFake(f),
+				}
+				require.Zero(t, execute(t.Context(), a, append(args, "-n", "demo", "--task-queue", "theirs")))
+				require.True(t, strings.HasPrefix(errOut.String(),
+					"stored in Temporal; waiting for a worker on task queue others (Ctrl-C stops waiting)\n"), errOut)
+			})
 		})
 	}
 }
@@ -301,26 +304,28 @@ func TestAnAnswerWithoutAWorkerPrintsANotice(t *testing.T) {
 		"a worker answers, though slowly": {[]time.Time{{}, {}, {}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFake(t, answered("demo:r0001", 1, "Hello"))
-			goOn := make(chan struct{})
-			errOut := &cancelAfter{lines: 1, cancel: func() { close(goOn) }}
-			probes := 0
-			f.unattended = func() time.Time {
-				select {
-				case <-goOn:
-					return time.Time{}
-				default:
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake(t, answered("demo:r0001", 1, "Hello"))
+				goOn := make(chan struct{})
+				errOut := &cancelAfter{lines: 1, cancel: func() { close(goOn) }}
+				probes := 0
+				f.unattended = func() time.Time {
+					select {
+					case <-goOn:
+						return time.Time{}
+					default:
+					}
+					probes++
+					if test.want == "" && probes == len(test.probes) {
+						close(goOn)
+					}
+					return test.probes[min(probes, len(test.probes))-1]
 				}
-				probes++
-				if test.want == "" && probes == len(test.probes) {
-					close(goOn)
-				}
-				return test.probes[min(probes, len(test.probes))-1]
-			}
-			f.slowAfter = map[int]func(){2: func() { <-goOn }}
-			a := &app{streams: streams{out: &strings.Builder{}, err: errOut}, dial: dialFake(f), noticeAfter: time.Millisecond}
-			require.Zero(t, execute(t.Context(), a, []string{"send", "-n", "demo", "-m", "Hi"}))
-			require.Equal(t, test.want, errOut.String())
+				f.slowAfter = map[int]func(){2: func() { <-goOn }}
+				a := &app{streams: streams{out: &strings.Builder{}, err: errOut}, dial: dialFake(f)}
+				require.Zero(t, execute(t.Context(), a, []string{"send", "-n", "demo", "-m", "Hi"}))
+				require.Equal(t, test.want, errOut.String())
+			})
 		})
 	}
 }
@@ -356,24 +361,26 @@ func TestALogSaysThatInputWaitsForAWorker(t *testing.T) {
 }
 
 func TestAFollowedLogSaysThatInputWaitsForAWorker(t *testing.T) {
-	f := newFake(t)
-	f.recordBodies(event.SessionStarted{})
-	f.Wait(storedInput())
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	said := make(chan struct{})
-	errOut := &cancelAfter{lines: 1, cancel: func() { close(said) }}
-	a := &app{streams: streams{out: &strings.Builder{}, err: errOut}, dial: dialFake(f), noticeAfter: time.Millisecond}
-	go func() {
-		select {
-		case <-said:
-		case <-time.After(10 * time.Second):
-		}
-		f.Wait(client.Waiting{})
-		cancel()
-	}()
-	require.Equal(t, exit.Interrupted, execute(ctx, a, []string{"events", "-n", "demo", "--follow"}))
-	require.Equal(t, "the newest input of context demo is stored in Temporal; waiting for a worker on task queue contexts\n", errOut.String())
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t)
+		f.recordBodies(event.SessionStarted{})
+		f.Wait(storedInput())
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		said := make(chan struct{})
+		errOut := &cancelAfter{lines: 1, cancel: func() { close(said) }}
+		a := &app{streams: streams{out: &strings.Builder{}, err: errOut}, dial: dialFake(f)}
+		go func() {
+			select {
+			case <-said:
+			case <-time.After(time.Minute):
+			}
+			f.Wait(client.Waiting{})
+			cancel()
+		}()
+		require.Equal(t, exit.Interrupted, execute(ctx, a, []string{"events", "-n", "demo", "--follow"}))
+		require.Equal(t, "the newest input of context demo is stored in Temporal; waiting for a worker on task queue contexts\n", errOut.String())
+	})
 }
 
 func TestExitCodes(t *testing.T) {

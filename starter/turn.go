@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -56,7 +55,7 @@ const maxProbeInterval = time.Minute
 // next one waits for a moment, too. The longer a worker takes, the rarer the probes.
 func (a *app) noticeUnattended(to conversation) (stop func()) {
 	return a.later(func(ctx context.Context) {
-		shortest := cmp.Or(a.noticeAfter, noticeAfter) / 2
+		const shortest = noticeAfter / 2
 		interval, probed := shortest, time.Time{}
 		for ctx.Err() == nil {
 			since, err := to.UnattendedSince(ctx)
@@ -84,7 +83,7 @@ func (a *app) noticeUnattended(to conversation) (stop func()) {
 func (a *app) later(notice func(ctx context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	printed := make(chan struct{})
-	timer := time.AfterFunc(cmp.Or(a.noticeAfter, noticeAfter), func() {
+	timer := time.AfterFunc(noticeAfter, func() {
 		defer close(printed)
 		notice(ctx)
 	})

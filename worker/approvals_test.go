@@ -33,8 +33,13 @@ func TestApprovalsThatTheOperatorRequires(t *testing.T) {
 	require.NoError(t, err)
 	_, err = demo.Send(t.Context(), event.New(event.SetTools{Tools: event.ToolList{{Pattern: "*"}}, Approve: event.ApprovalRules{{Tool: "list_files"}}}))
 	require.NoError(t, err)
-	begun, err := demo.Send(t.Context(), event.New(event.SetTools{Tools: event.ToolList{{Pattern: "*"}}}))
-	require.NoError(t, err)
+	later := event.New(event.SetTools{Tools: event.ToolList{{Pattern: "*"}}})
+	later.ClientEventID = "later"
+	var begun client.Receipt
+	for begun.EventIDs == nil { // the worker has not responded in time
+		begun, err = demo.Send(t.Context(), later)
+		require.NoError(t, err)
+	}
 	forked, err := demo.Branch(t.Context(), client.BranchOptions{Before: begun.EventIDs[0]})
 	require.NoError(t, err)
 	fork, err := c.Open(forked.ContextName)

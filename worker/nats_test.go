@@ -23,7 +23,7 @@ func TestWorkerAuthenticatesAtNATSWithoutLoggingSecrets(t *testing.T) {
 	require.NoError(t, err)
 	nats.Start()
 	t.Cleanup(nats.Shutdown)
-	require.True(t, nats.ReadyForConnections(10*time.Second))
+	require.True(t, nats.ReadyForConnections(time.Minute))
 	host := nats.Addr().String()
 	backend := dev(t, t.TempDir())
 	facts := backend.ready()

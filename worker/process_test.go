@@ -73,7 +73,7 @@ func prepare(t *testing.T, args ...string) *running {
 		r.cmd.Dir = t.TempDir() // for the default store; --dev needs the current directory to find its server
 	}
 	r.cmd.Stderr = &r.stderr
-	r.cmd.WaitDelay = 10 * time.Second
+	r.cmd.WaitDelay = time.Minute
 	stdout, err := r.cmd.StdoutPipe()
 	require.NoError(t, err)
 	r.stdout = bufio.NewScanner(stdout)
@@ -146,7 +146,7 @@ func requireSilence(t *testing.T, facts map[string]string) {
 				_ = conn.Close()
 			}
 			return errors.Is(err, syscall.ECONNREFUSED)
-		}, 10*time.Second, 10*time.Millisecond, "%s still listens at %s", key, address)
+		}, time.Minute, 10*time.Millisecond, "%s still listens at %s", key, address)
 	}
 }
 

@@ -72,7 +72,7 @@ func requireNoWorkflows(t *testing.T, facts map[string]string) {
 			left = append(left, x.GetExecution().GetWorkflowId()+" "+x.GetStatus().String())
 		}
 		return err == nil && len(left) == 0
-	}, 10*time.Second, 10*time.Millisecond, "%v", &left)
+	}, time.Minute, 10*time.Millisecond, "%v", &left)
 }
 
 func TestNothingOutlivesAKilledWorker(t *testing.T) {

@@ -79,6 +79,9 @@ func (r *run) attemptOptions(start reducer.StartAttempt, maxAttempts int) workfl
 		StartToCloseTimeout: max(0, start.SendAt.Sub(r.now())) + milliseconds(2*start.TimeoutMs) + 30*time.Second,
 		HeartbeatTimeout:    r.failover(),
 		WaitForCancellation: true,
+		// The worker that completes this workflow task may be the one that stops. The SDK loses an activity that the server
+		// starts with the completion while the worker stops.
+		DisableEagerExecution: r.isHandedBack,
 		RetryPolicy: &temporal.RetryPolicy{
 			InitialInterval:        milliseconds(start.Retry.InitialDelayMs),
 			BackoffCoefficient:     start.Retry.BackoffFactor,
@@ -134,6 +137,7 @@ func (r *run) endAttempt() reducer.AttemptEnded {
 	r.attempt.drop()
 	r.attempt = attempt{}
 	r.trace.end(result.Outcome, result.Trace)
+	r.isHandedBack = result.Outcome == reducer.HandedBack
 	if result.Outcome == reducer.Failed || result.Outcome == reducer.Lost {
 		r.ended = &endedAttempt{start.RequestID, activities.PreviousAttempt{
 			Outcome: result.Outcome, Fallback: start.Fallback, Heartbeat: heartbeat,

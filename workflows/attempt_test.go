@@ -13,11 +13,13 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
+	"github.com/seed-9ed7edd4/chronicle/workflows"
 )
 
 func (w *testRun) withoutRetries() {
@@ -118,6 +120,30 @@ func TestTheNextRequestDoesNotReceiveTheFailedAttemptOfThePreviousOne(t *testing
 	w.at(time.Hour, w.close)
 	w.run("SessionStarted", "UserMessage Hello", "LLMRequestStarted attempt 1", "LLMRequestFailed openai: unauthorized (401)",
 		"UserMessage Again", "LLMRequestStarted attempt 1", "AssistantMessage Hi", "LLMRequestCompleted", "SessionEnded done")
+}
+
+// The worker that handed it back completes this workflow task.
+func TestTheAttemptAfterAHandBackIsNotEager(t *testing.T) {
+	kept := &keeper{contexts: map[string][]workflow.Context{}}
+	w := bareRun(t, "context:demo", kept, workflows.Interceptor())
+	w.OnActivity(acts.Archive, mock.Anything, mock.Anything).Return(nil).Maybe()
+	w.opens()
+	w.generates(func(context.Context, activities.AttemptInput) (activities.AttemptResult, error) {
+		return activities.AttemptResult{Outcome: reducer.HandedBack}, nil
+	})
+	w.generates(answers("Hi"))
+	w.generates(answers("Hello"))
+	w.at(time.Minute, func() { w.says("Hello") })
+	w.at(time.Hour/2, func() { w.says("Again") })
+	w.at(time.Hour, w.close)
+	w.ExecuteWorkflow(wire.WorkflowType)
+	require.NoError(t, w.GetWorkflowError())
+	w.AssertExpectations(t)
+	var isEager []bool
+	for _, ctx := range kept.contexts["Generate"] {
+		isEager = append(isEager, !workflow.GetActivityOptions(ctx).DisableEagerExecution)
+	}
+	require.Equal(t, []bool{true, false, true}, isEager)
 }
 
 // Later input of the same workflow task does not change the input of an attempt.

@@ -32,7 +32,7 @@ func newBudgetWorld(t *testing.T) *budgetWorld {
 	suite := &testsuite.WorkflowTestSuite{}
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	w := &budgetWorld{TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment(), t: t}
-	w.SetTestTimeout(30 * time.Second)
+	w.SetTestTimeout(time.Minute)
 	w.SetStartTime(time.Date(2026, 1, 2, 23, 0, 0, 0, time.UTC))
 	w.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: wire.BudgetID("", "team", "support")})
 	w.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{workflows.Interceptor()}})

@@ -97,6 +97,7 @@ type run struct {
 	taken        taken
 	attempt      attempt
 	ended        *endedAttempt // nil: none
+	isHandedBack bool          // a stopping worker has handed back the newest attempt
 	calls        toolCalls
 	wake         wake
 	archived     archived

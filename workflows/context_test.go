@@ -58,7 +58,7 @@ func runOf(t testing.TB, workflowID string, sessions *activities.Sessions, inter
 	suite := &testsuite.WorkflowTestSuite{}
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	w := &testRun{t: t, TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment()}
-	w.SetTestTimeout(10 * time.Second)
+	w.SetTestTimeout(time.Minute)
 	w.SetWorkerOptions(worker.Options{Interceptors: interceptors, DeadlockDetectionTimeout: 30 * time.Second})
 	w.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: workflowID})
 	w.RegisterActivity(activities.New(activities.Options{}))

@@ -54,7 +54,7 @@ func (d *deleting) start(t *testing.T, in wire.Delete) *testsuite.TestWorkflowEn
 	suite := &testsuite.WorkflowTestSuite{}
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := suite.NewTestWorkflowEnvironment()
-	env.SetTestTimeout(10 * time.Second)
+	env.SetTestTimeout(time.Minute)
 	env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: wire.DeletionID(in.ContextName)})
 	env.RegisterActivity(activities.New(activities.Options{}))
 	env.RegisterWorkflowWithOptions(workflows.Delete, workflow.RegisterOptions{Name: wire.WorkflowDelete})

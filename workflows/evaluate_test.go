@@ -22,7 +22,7 @@ func TestAnEvaluationIsRepeatedAfterARateLimit(t *testing.T) {
 	suite := &testsuite.WorkflowTestSuite{}
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := suite.NewTestWorkflowEnvironment()
-	env.SetTestTimeout(10 * time.Second)
+	env.SetTestTimeout(time.Minute)
 	env.RegisterActivity(activities.New(activities.Options{}))
 	env.RegisterWorkflowWithOptions(workflows.Evaluate, workflow.RegisterOptions{Name: wire.WorkflowEvaluate})
 	in := wire.Evaluation{ContextName: "demo", Through: "demo:0002", Answer: "demo:0003"}

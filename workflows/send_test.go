@@ -27,7 +27,7 @@ func runSend(t *testing.T, send func(attempt int) error) (inputs []activities.Se
 	suite := &testsuite.WorkflowTestSuite{}
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := suite.NewTestWorkflowEnvironment()
-	env.SetTestTimeout(10 * time.Second)
+	env.SetTestTimeout(time.Minute)
 	env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: "send:demo/daily-2026-01-02T09:00:00Z"})
 	env.RegisterActivity(activities.New(activities.Options{}))
 	env.RegisterWorkflowWithOptions(workflows.Send, workflow.RegisterOptions{Name: wire.WorkflowSend})

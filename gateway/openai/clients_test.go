@@ -65,7 +65,7 @@ func serve(t *testing.T) (url, other string) {
 // run runs a client, which prints ok at the end.
 func run(t *testing.T, url, dir, name string, arguments ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	command := exec.CommandContext(ctx, name, arguments...)
 	command.Dir = dir

@@ -129,7 +129,7 @@ func (f *fixture) close(name string) {
 	require.Eventually(f.t, func() bool {
 		s, err := f.Summary(f.t.Context(), name)
 		return err == nil && !s.ClosedAt.IsZero()
-	}, 10*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 }
 
 func TestTitles(t *testing.T) {

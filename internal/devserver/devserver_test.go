@@ -232,5 +232,5 @@ func requireSilence(t *testing.T, address string) {
 			_ = conn.Close()
 		}
 		return errors.Is(err, syscall.ECONNREFUSED)
-	}, 10*time.Second, 10*time.Millisecond, "something still listens at %s", address)
+	}, time.Minute, 10*time.Millisecond, "something still listens at %s", address)
 }

@@ -24,7 +24,7 @@ const (
 
 const (
 	startTimeout = time.Minute // the first start creates the schema
-	stopTimeout  = 10 * time.Second
+	stopTimeout  = 30 * time.Second
 	// attempts bounds the starts while other processes take the server's internal ports.
 	attempts = 3
 )

@@ -273,7 +273,7 @@ func session(previous string) event.Body { return event.SessionStarted{PreviousR
 // followed formats the first n events of a follower.
 func followed(t testing.TB, log *eventlog.Log, from string, n int) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var lines []string
 	for e, err := range log.Follow(ctx, "demo", from, eventlog.FollowOptions{}) {

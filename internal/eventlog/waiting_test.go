@@ -85,7 +85,7 @@ func describe(t testing.TB, w eventlog.Waiting) string {
 // awaits is the waiting work of a history at its end.
 func awaits(t testing.TB, log *eventlog.Log, s *server, from string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	seen := "not reported"
 	s.runs[len(s.runs)-1].onEnd = cancel

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/gc"
 )
 
-const hang = 10 * time.Second
+const hang = time.Minute
 
 func percent() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/gogc:percent"}}

@@ -43,7 +43,7 @@ func Start(options Options) (*Server, error) {
 		return nil, fmt.Errorf("nats server on %s: %w", address, err)
 	}
 	s.Start()
-	if !s.ReadyForConnections(5 * time.Second) {
+	if !s.ReadyForConnections(time.Minute) {
 		s.Shutdown()
 		return nil, fmt.Errorf("nats server on %s accepts no connections (is the port in use?)", address)
 	}

@@ -11,12 +11,15 @@ import (
 // Script is a program in Node that takes commands and writes results, as lines of JSON.
 type Script struct {
 	tb      testing.TB
+	kill    func()
 	in      *json.Encoder
 	results *json.Decoder
 }
 
-// Start starts a program in a folder. It ends with the test, at the latest after the timeout.
-func Start(tb testing.TB, timeout time.Duration, dir, program string, args ...string) *Script {
+const timeout = time.Minute // for each result; it only detects hangs
+
+// Start starts a program in a folder. It ends with the test.
+func Start(tb testing.TB, dir, program string, args ...string) *Script {
 	tb.Helper()
 	cmd := exec.Command("node", append([]string{program}, args...)...)
 	cmd.Dir, cmd.Stderr = dir, os.Stderr
@@ -31,13 +34,13 @@ func Start(tb testing.TB, timeout time.Duration, dir, program string, args ...st
 	if err := cmd.Start(); err != nil {
 		tb.Fatal(err)
 	}
-	hangs := time.AfterFunc(timeout, func() { _ = cmd.Process.Kill() })
+	kill := func() { _ = cmd.Process.Kill() }
 	tb.Cleanup(func() {
+		defer time.AfterFunc(timeout, kill).Stop()
 		_ = in.Close() // it ends at the end of its input
 		_ = cmd.Wait()
-		hangs.Stop()
 	})
-	return &Script{tb, json.NewEncoder(in), json.NewDecoder(out)}
+	return &Script{tb, kill, json.NewEncoder(in), json.NewDecoder(out)}
 }
 
 // Send sends a command.
@@ -51,6 +54,7 @@ func (s *Script) Send(command any) {
 // Receive decodes the next result.
 func (s *Script) Receive(result any) {
 	s.tb.Helper()
+	defer time.AfterFunc(timeout, s.kill).Stop()
 	if err := s.results.Decode(result); err != nil {
 		s.tb.Fatal("the script ended: ", err)
 	}

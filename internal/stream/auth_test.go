@@ -33,7 +33,7 @@ func guardedServer(t *testing.T, options *server.Options) (address string) {
 	require.NoError(t, err)
 	s.Start()
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	require.True(t, s.ReadyForConnections(10*time.Second))
+	require.True(t, s.ReadyForConnections(time.Minute))
 	return s.Addr().String()
 }
 

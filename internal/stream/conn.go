@@ -234,10 +234,8 @@ type Stop struct {
 	Unsent    bool         `json:"unsent,omitempty"` // only if the attempt has not been sent yet
 }
 
-const askTimeout = 500 * time.Millisecond
-
 // Stop sends a stop message and waits for a worker to acknowledge it. If none does, it returns
-// [ErrNoWorker]: at once if NATS has no subscriber, and after half a second at the latest.
+// [ErrNoWorker]: at once if NATS has no subscriber, else when ctx ends.
 func (c *Conn) Stop(ctx context.Context, contextName string, stop Stop) error {
 	if !c.Connected() {
 		return ErrNoWorker
@@ -246,8 +244,6 @@ func (c *Conn) Stop(ctx context.Context, contextName string, stop Stop) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
 	if _, err := c.nats.RequestWithContext(ctx, c.stopSubject(contextName), message); err != nil {
 		return fmt.Errorf("%w in context %s: %w", ErrNoWorker, contextName, err)
 	}

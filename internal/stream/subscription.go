@@ -84,8 +84,10 @@ func (s *Subscription) Pass(d Delta) (out Delta, ok bool) {
 	return d, ok
 }
 
+const askInterval = 500 * time.Millisecond
+
 func (s *Subscription) ask() {
-	if time.Since(s.asked) < askTimeout || !s.conn.Connected() {
+	if time.Since(s.asked) < askInterval || !s.conn.Connected() {
 		return
 	}
 	// An error means that the connection has just been lost.

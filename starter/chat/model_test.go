@@ -18,7 +18,7 @@ import (
 
 // timeout is a generous hang bound; recordTimeout is short.
 const (
-	timeout       = 10 * time.Second
+	timeout       = time.Minute
 	recordTimeout = time.Millisecond
 )
 

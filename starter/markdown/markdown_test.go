@@ -154,6 +154,6 @@ func TestLinesOfMarkersTakeLinearTime(t *testing.T) {
 			r.Tail()
 		}
 		r.End()
-		require.Less(t, time.Since(began), 10*time.Second, piece)
+		require.Less(t, time.Since(began), time.Minute, piece)
 	}
 }

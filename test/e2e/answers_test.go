@@ -32,8 +32,7 @@ func (b *browser) accepts(body, key string) {
 func TestApprovalsAreDecidedOnTheCommandLineAndOverHTTP(t *testing.T) {
 	t.Parallel()
 	p := newProbe(t, echoed)
-	w := newWorldOn(t, environment{timeout: buildTimeout},
-		llmtest.Calls(p.call("probe", "a"), p.call("probe", "b"), p.call("probe", "c"), p.call("probe", "d")), llmtest.Answer("Done."))
+	w := newWorld(t, llmtest.Calls(p.call("probe", "a"), p.call("probe", "b"), p.call("probe", "c"), p.call("probe", "d")), llmtest.Answer("Done."))
 	w.worker()
 	c := w.open("decided")
 	w.requireApproval(c, time.Hour)
@@ -67,8 +66,7 @@ func TestAClientsToolIsAnsweredOnTheCommandLineAndOverHTTP(t *testing.T) {
 	question := func(id string) llmtest.Call {
 		return llmtest.Call{ID: id, Name: askUser.Name, Arguments: `{"question":"` + id + `?"}`}
 	}
-	w := newWorldOn(t, environment{timeout: buildTimeout},
-		llmtest.Calls(question("colour"), question("size"), question("price")), llmtest.Answer("Done."))
+	w := newWorld(t, llmtest.Calls(question("colour"), question("size"), question("price")), llmtest.Answer("Done."))
 	w.worker()
 	c := w.open("answered")
 	w.send(c, event.New(event.SetTools{Tools: event.ToolList{askUser}}))

@@ -53,46 +53,58 @@ func (w *world) deleteRuns(c *client.Context, runs ...string) {
 // The runs continued as new, were terminated, and were closed.
 func TestAContextSurvivesTheDeletionOfItsRuns(t *testing.T) {
 	t.Parallel()
-	w := newWorldOn(t, environment{timeout: 5 * time.Minute}, llmtest.Func(echo))
-	w.worker(shortRuns)
-	c := w.open("forgotten")
-	for w.say(c, "Hello"); len(w.runs(c)) < 2; {
-		w.say(c, "Hello again")
+	for name, isClosed := range map[string]bool{"in a session": false, "after the last session": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, llmtest.Func(echo))
+			w.worker(shortRuns)
+			c := w.open("forgotten")
+			for w.say(c, "Hello"); len(w.runs(c)) < 2; {
+				w.say(c, "Hello again")
+			}
+			ended := w.runs(c)
+			w.terminate(c)
+			w.say(c, "And now?")
+			current := w.runs(c)[0]
+			require.NotContains(t, ended, current)
+			if isClosed {
+				w.close(c, "for good")
+				ended = append(ended, current)
+			}
+			before := w.log(c)
+			w.deleteRuns(c, ended...)
+			require.Equal(t, before, w.log(c))
+			if isClosed {
+				w.continueFromArchive(c)
+			}
+		})
 	}
-	ended := w.runs(c)
-	w.terminate(c)
-	w.say(c, "And now?")
-	before := w.log(c)
-	current := w.runs(c)[0]
-	require.NotContains(t, ended, current)
-	w.deleteRuns(c, ended...)
-	require.Equal(t, before, w.log(c))
+}
 
-	// The archive alone is enough to continue the context.
-	w.close(c, "for good")
-	before = w.log(c)
-	w.deleteRuns(c, current)
-	require.Equal(t, before, w.log(c))
+// continueFromArchive continues a closed context of two sessions, of which only the archive remains.
+func (w *world) continueFromArchive(c *client.Context) {
+	w.t.Helper()
+	before := w.log(c)
 	x, err := index.Open(w.client, index.Options{})
-	require.NoError(t, err)
+	require.NoError(w.t, err)
 	defer x.Close()
 	w.eventually(func() bool {
 		hits, _, err := x.Search(w.ctx, index.Query{Text: `"And now"`, ContextName: c.Name(), Limit: 10})
-		require.NoError(t, err)
+		require.NoError(w.t, err)
 		return len(hits) == 2 // the question and its echo
 	})
 	found, _, err := x.List(w.ctx, index.Filter{Part: c.Name(), Limit: 1})
-	require.NoError(t, err)
-	require.Len(t, found, 1)
-	require.Equal(t, client.Status("closed"), found[0].Status)
-	require.Equal(t, len(w.users(c)), found[0].Turns)
+	require.NoError(w.t, err)
+	require.Len(w.t, found, 1)
+	require.Equal(w.t, client.Status("closed"), found[0].Status)
+	require.Equal(w.t, len(w.users(c)), found[0].Turns)
 	said := w.say(c, "Goodbye")
-	require.Equal(t, event.TagLLMRequestCompleted, said[len(said)-1].Tag())
-	require.Equal(t, before, w.log(c)[:len(before)])
+	require.Equal(w.t, event.TagLLMRequestCompleted, said[len(said)-1].Tag())
+	require.Equal(w.t, before, w.log(c)[:len(before)])
 	state, err := c.State(w.ctx)
-	require.NoError(t, err)
-	require.Equal(t, 2*len(w.users(c)), state.MessageCount)
-	require.Equal(t, 3, countOf(w, c, event.TagSessionStarted))
+	require.NoError(w.t, err)
+	require.Equal(w.t, 2*len(w.users(c)), state.MessageCount)
+	require.Equal(w.t, 3, countOf(w, c, event.TagSessionStarted))
 }
 
 func archivedThrough(w *world, a *archive.Archive, c *client.Context) (last int) {
@@ -111,7 +123,7 @@ func archivedThrough(w *world, a *archive.Archive, c *client.Context) (last int)
 // the registration of the run, and kills the worker that reads the pipe.
 func TestAnotherWorkerRetriesTheArchiveOfAKilledWorker_Alone(t *testing.T) {
 	needsTimelyHeartbeats(t)
-	w := newWorldOn(t, environment{timeout: faultTimeout})
+	w := newWorld(t)
 	folder, ok := strings.CutPrefix(w.blobURL, "file://")
 	if !ok {
 		t.Skip("blob folder tests, not run on a bucket")

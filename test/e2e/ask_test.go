@@ -91,7 +91,7 @@ func TestAskReturnsWhenTheRunIsReset(t *testing.T) {
 			gate := llmtest.NewGate()
 			t.Cleanup(gate.Open)
 			var isHeld atomic.Bool
-			w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Func(func(r llmtest.Request) llmtest.Step {
+			w := newWorld(t, llmtest.Func(func(r llmtest.Request) llmtest.Step {
 				if r.LastUser() == "Listen" && isHeld.CompareAndSwap(false, true) {
 					return llmtest.Answer("I", " listen").HoldAfter(1, gate)
 				}

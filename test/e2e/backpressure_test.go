@@ -79,7 +79,7 @@ func TestBackpressureBeginsAtNineThousandSignals_Long(t *testing.T) {
 
 // backpressure fills a run with signals before a worker runs.
 func backpressure(t *testing.T, signals, bytes int, full string) {
-	w := newWorldOn(t, environment{timeout: largeTimeout})
+	w := newWorld(t)
 	c := w.open("full")
 	var notes []event.Event
 	for i := range signals {

@@ -145,15 +145,14 @@ func TestConcurrentContextsStayWithinTheBudgetOfTheirLabel_Alone(t *testing.T) {
 // The budget allows one attempt at a time, so the next one waits for the deadline of the lost one.
 func TestTheUsageOfAKilledWorkerReplacesItsReservation_Alone(t *testing.T) {
 	needsTimelyHeartbeats(t)
-	w := newWorldOn(t, environment{timeout: faultTimeout},
-		llmtest.Answer("I was", " saying").HoldAfter(1, llmtest.NewGate()),
+	w := newWorld(t, llmtest.Answer("I was", " saying").HoldAfter(1, llmtest.NewGate()),
 		llmtest.Answer("I was", " saying: hello.").Usage(12, 3),
 	)
 	const limit = 150
 	settings := workerSettings{Budgets: []activities.LabelBudget{w.labelBudget(limit)}}
 	first := w.processWith(settings)
 	c := w.open("budget-killed")
-	w.send(c, w.labelled(100), event.New(event.SetTimeout{TimeoutMs: 8000}))
+	w.send(c, w.labelled(100), event.New(event.SetTimeout{TimeoutMs: 20_000}))
 	turn := w.ask(c, "Hello")
 	turn.underWay()
 	last := w.awaitHeartbeat(c, func(l activities.Heartbeat) bool { return l.OutputTokens > 0 })

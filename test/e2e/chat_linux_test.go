@@ -53,7 +53,7 @@ func (w *world) chat(c *client.Context, user string) *chat {
 		s.read()
 	}()
 	w.t.Cleanup(func() {
-		require.NoError(w.t, started.Stop(30*time.Second))
+		require.NoError(w.t, started.Stop(testTimeout))
 		<-read
 		_ = terminal.Close() // the test may have closed it
 		if w.t.Failed() {
@@ -149,8 +149,7 @@ func TestCallsAreApprovedDeniedAndEditedInTheChat(t *testing.T) {
 	const explained = "y approves, n denies"
 	p := newProbe(t, echoed)
 	second, third := llmtest.NewGate(), llmtest.NewGate() // of the next prompt
-	w := newWorldOn(t, environment{timeout: buildTimeout},
-		llmtest.Calls(p.call("probe", "a")), llmtest.Calls(p.call("probe", "b")).HoldAfter(0, second),
+	w := newWorld(t, llmtest.Calls(p.call("probe", "a")), llmtest.Calls(p.call("probe", "b")).HoldAfter(0, second),
 		llmtest.Calls(p.call("probe", "c")).HoldAfter(0, third), llmtest.Answer("Done."))
 	w.worker()
 	c := w.open("chat")
@@ -203,7 +202,7 @@ func TestCallsAreApprovedDeniedAndEditedInTheChat(t *testing.T) {
 func TestAChatEndsWithItsTerminal(t *testing.T) {
 	t.Parallel()
 	gate := llmtest.NewGate()
-	w := newWorldOn(t, environment{timeout: buildTimeout}, llmtest.Answer("One", ", two.").HoldAfter(1, gate))
+	w := newWorld(t, llmtest.Answer("One", ", two.").HoldAfter(1, gate))
 	w.worker()
 	c := w.open("chat-gone")
 	s := w.chat(c, "ann")

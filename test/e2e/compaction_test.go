@@ -89,7 +89,7 @@ func growForever(t *testing.T, turns int) {
 			p := newProbe(t, func(_ context.Context, q string) string { return q + " " + longText })
 			var mu sync.Mutex
 			rejected, summaries, calls := 0, 0, 0
-			w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Func(func(r llmtest.Request) llmtest.Step {
+			w := newWorld(t, llmtest.Func(func(r llmtest.Request) llmtest.Step {
 				mu.Lock()
 				defer mu.Unlock()
 				rejected++

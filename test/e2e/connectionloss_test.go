@@ -169,7 +169,7 @@ func TestAMessageIsRecordedOnceAfterAConnectionLoss(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			const text = "record this message once"
-			w := newWorldOn(t, environment{timeout: buildTimeout}, llmtest.Answer("Once."))
+			w := newWorld(t, llmtest.Answer("Once."))
 			w.worker()
 			c := w.open("cut")
 			w.send(c, note("before", "Nothing yet"))

@@ -293,8 +293,7 @@ func TestAThousandTurnsAreOneLogOverManyRuns_Long(t *testing.T) {
 func TestARunWaitsForItsAnswerBeforeItContinuesAsNew(t *testing.T) {
 	t.Parallel()
 	gate := llmtest.NewGate()
-	w := newWorldOn(t, environment{timeout: largeTimeout},
-		llmtest.Answer("Once", " upon", " a time").HoldAfter(1, gate),
+	w := newWorld(t, llmtest.Answer("Once", " upon", " a time").HoldAfter(1, gate),
 		llmtest.Answer("Fine."),
 	)
 	w.worker(shortRuns)

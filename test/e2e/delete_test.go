@@ -128,7 +128,7 @@ func TestADeletedContextIsNowhere_Alone(t *testing.T) {
 	}
 	own := startOwnServer(t)
 	p := newProbe(t, func(context.Context, string) string { return strings.Repeat("result "+canary, 10_000) })
-	w := newWorldOn(t, environment{temporal: own.Address(), timeout: buildTimeout}, canarySteps(p))
+	w := newWorldOn(t, environment{temporal: own.Address()}, canarySteps(p))
 	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})) // of the hook, which has a cursor
 	defer receiver.Close()
 	settings := workerSettings{HooksFile: hooksFile(t, receiver.URL, "stages = [\"event\"]\n")}
@@ -200,7 +200,7 @@ func TestADeletedContextIsNowhere_Alone(t *testing.T) {
 	_, text = get(http.MethodGet, "/contexts")
 	require.NotContains(t, text, c.Name())
 	require.Contains(t, text, kept.Name())
-	require.NoError(t, second.Stop(30*time.Second))
+	require.NoError(t, second.Stop(testTimeout))
 	for _, output := range []string{first.output.String(), second.output.String(), log.String()} {
 		require.NotEmpty(t, output)
 		require.NotContains(t, output, canary)

@@ -20,7 +20,7 @@ func TestARollingDeploymentCompletesRunningAnswers_Long(t *testing.T) {
 	long(t)
 	onlyHeavy(t)
 	gates := map[string]*llmtest.Gate{"first": llmtest.NewGate(), "second": llmtest.NewGate()}
-	w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Func(func(r llmtest.Request) llmtest.Step {
+	w := newWorld(t, llmtest.Func(func(r llmtest.Request) llmtest.Step {
 		return llmtest.Answer("An", " answer", " to", " the "+r.LastUser()).HoldAfter(2, gates[r.LastUser()])
 	}))
 	old := []*process{w.drainingProcess(), w.drainingProcess()}

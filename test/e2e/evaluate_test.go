@@ -20,7 +20,7 @@ func TestRecordedAnswersAreComparedWithThoseOfAnotherModel(t *testing.T) {
 	t.Parallel()
 	p := newProbe(t, echoed)
 	var isLimited atomic.Bool
-	w := newWorldOn(t, environment{timeout: buildTimeout}, llmtest.Func(func(r llmtest.Request) llmtest.Step {
+	w := newWorld(t, llmtest.Func(func(r llmtest.Request) llmtest.Step {
 		isOther := r.Model == "other"
 		switch {
 		case isOther && !isLimited.Swap(true):

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
@@ -17,9 +16,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
-
-// faultTimeout is the timeout of tests with faults, which wait for several other timeouts.
-const faultTimeout = 5 * time.Minute
 
 func isTag(tag event.Tag) func(event.Event) bool {
 	return func(e event.Event) bool { return e.Tag() == tag }
@@ -74,8 +70,7 @@ func (w *world) requireConsistentLog(c *client.Context, messages ...string) (ans
 // A lost attempt does not count as a retry. `make bench` measures the time.
 func TestTheAnswerOfAKilledWorkerIsRestarted_Alone(t *testing.T) {
 	needsTimelyHeartbeats(t)
-	w := newWorldOn(t, environment{timeout: faultTimeout},
-		llmtest.Answer("I was", " saying").HoldAfter(1, llmtest.NewGate()),
+	w := newWorld(t, llmtest.Answer("I was", " saying").HoldAfter(1, llmtest.NewGate()),
 		llmtest.Answer("I was", " saying: hello."),
 	)
 	first := w.process(contexts.Both)
@@ -113,8 +108,7 @@ func TestTheAnswerOfAKilledWorkerIsRestarted_Alone(t *testing.T) {
 
 func TestAMessageInterruptsTheAnswerOfAKilledWorker_Alone(t *testing.T) {
 	needsTimelyHeartbeats(t)
-	w := newWorldOn(t, environment{timeout: faultTimeout},
-		llmtest.Answer("I was", " saying").HoldAfter(1, llmtest.NewGate()),
+	w := newWorld(t, llmtest.Answer("I was", " saying").HoldAfter(1, llmtest.NewGate()),
 		llmtest.Answer("Yes."),
 	)
 	first := w.process(contexts.Both)
@@ -157,7 +151,7 @@ func TestAnswersCompleteWithoutAWorkingNATS(t *testing.T) {
 		t.Parallel()
 		own := startNATS(t, "")
 		found := make(chan struct{}, 10)
-		on := environment{nats: own.URL(), natsConnected: func() { found <- struct{}{} }, timeout: faultTimeout}
+		on := environment{nats: own.URL(), natsConnected: func() { found <- struct{}{} }}
 		isUp := true
 		answersCompleteWithoutNATS(t, on, func(w *world) {
 			if !isUp {
@@ -173,7 +167,7 @@ func TestAnswersCompleteWithoutAWorkingNATS(t *testing.T) {
 	t.Run("silent", func(t *testing.T) {
 		t.Parallel()
 		tunnel := streamtest.Start(t, nats.URL())
-		answersCompleteWithoutNATS(t, environment{nats: tunnel.URL(), timeout: faultTimeout}, func(*world) {}, tunnel.Silence)
+		answersCompleteWithoutNATS(t, environment{nats: tunnel.URL()}, func(*world) {}, tunnel.Silence)
 	})
 }
 

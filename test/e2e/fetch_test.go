@@ -27,7 +27,7 @@ func TestTheFetchToolOfTheWorkerDoesNotReachThisMachine(t *testing.T) {
 	for i, url := range []string{page.URL + "/prices", "http://127.0.0.1/", "http://localhost/", "http://[::ffff:127.0.0.1]/"} {
 		calls = append(calls, llmtest.Call{ID: fmt.Sprint("fetch_", i+1), Name: "fetch", Arguments: fmt.Sprintf(`{"url":%q}`, url)})
 	}
-	w := newWorldOn(t, environment{temporal: startOwnServer(t).Address(), timeout: buildTimeout},
+	w := newWorldOn(t, environment{temporal: startOwnServer(t).Address()},
 		llmtest.Calls(calls...).Offered("fetch", "read_result"), llmtest.Answer("I cannot."))
 	w.start(exec.Command(file, w.withAddresses([]string{"--tool-fetch"})...), "OPENAI_BASE_URL="+w.model.URL, "OPENAI_MODEL=scripted")
 	c := w.open("fetch-worker")

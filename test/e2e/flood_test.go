@@ -37,7 +37,7 @@ func TestAFloodOfSignalsDuringAnAnswer_Alone(t *testing.T) {
 func TestAFloodOfMoreThanAHistoryHoldsIsRecordedOnce_Long(t *testing.T) {
 	long(t)
 	onlyHeavy(t)
-	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Func(func(llmtest.Request) llmtest.Step { return llmtest.Answer("Done.") }))
+	w := newWorld(t, llmtest.Func(func(llmtest.Request) llmtest.Step { return llmtest.Answer("Done.") }))
 	w.worker()
 	c := w.open("flood")
 	require.Equal(t, "Done.", deltaText(w.say(c, "Hello?")))
@@ -86,7 +86,7 @@ func TestAFloodOfMoreSignalsThanARunMayHave_Long(t *testing.T) {
 // continues as new hands the answer back, and viewers see a reset.
 func floodDuringAnAnswer(t *testing.T, f flood) {
 	gate := llmtest.NewGate()
-	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Func(func(r llmtest.Request) llmtest.Step {
+	w := newWorld(t, llmtest.Func(func(r llmtest.Request) llmtest.Step {
 		if r.LastUser() == "And now?" {
 			return llmtest.Answer("Done.")
 		}
@@ -176,7 +176,7 @@ func (w *world) requireFlood(c *client.Context, f flood) {
 func TestAnUpdateOfARunThatContinuesAsNewIsRecordedOnce_Long(t *testing.T) {
 	long(t)
 	onlyHeavy(t)
-	w := newWorldOn(t, environment{timeout: largeTimeout})
+	w := newWorld(t)
 	c := w.open("update")
 	id := wire.WorkflowID(c.Name())
 	_, err := c.Send(w.ctx, note("first", "One")) // no worker: starts the run with a signal
@@ -233,7 +233,7 @@ func (w *world) awaitAdmitted(c *client.Context, updateID string) {
 func TestAFloodOfSignalsWithoutAWorkerIsRecordedByTheNextRun_Long(t *testing.T) {
 	long(t)
 	onlyHeavy(t)
-	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Answer("Hello"), llmtest.Answer("Again"))
+	w := newWorld(t, llmtest.Answer("Hello"), llmtest.Answer("Again"))
 	stop := w.worker()
 	c := w.open("unattended")
 	require.Equal(t, "Hello", deltaText(w.say(c, "Hello?")))

@@ -15,7 +15,7 @@ import (
 
 func TestAForkIsIndependentOfItsOrigin(t *testing.T) {
 	t.Parallel()
-	w := newWorldOn(t, environment{timeout: buildTimeout}, llmtest.Func(echo))
+	w := newWorld(t, llmtest.Func(echo))
 	w.worker(shortRuns)
 	c := w.open("origin")
 	for w.say(c, "Hello"); len(w.runs(c)) < 2; {
@@ -84,7 +84,7 @@ func TestABranchRepeatsNoSideEffect(t *testing.T) {
 		}
 		return "found"
 	})
-	w := newWorldOn(t, environment{timeout: buildTimeout}, llmtest.Func(func(r llmtest.Request) llmtest.Step {
+	w := newWorld(t, llmtest.Func(func(r llmtest.Request) llmtest.Step {
 		last := r.Messages[len(r.Messages)-1]
 		if last.Role == "user" && (last.Content == "Look" || last.Content == "Hold") {
 			return llmtest.Calls(p.call("probe", last.Content))

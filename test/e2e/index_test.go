@@ -35,7 +35,7 @@ func (w *world) found(gateway, text string) (ids []string) {
 
 // A gateway that is killed while it indexes goes on where it was, and finds every message once.
 func TestAKilledGatewayFindsEveryMessageOnce_Alone(t *testing.T) {
-	w := newWorldOn(t, environment{timeout: buildTimeout}, llmtest.Func(echo))
+	w := newWorld(t, llmtest.Func(echo))
 	w.worker()
 	dir, mark := t.TempDir(), strings.ReplaceAll(w.queue, "-", "") // a word that only this test says
 	var contexts []*client.Context

@@ -20,7 +20,7 @@ import (
 func TestAgentOutputIsIngestedLive(t *testing.T) {
 	t.Parallel()
 	const format = "claude"
-	w := newWorldOn(t, environment{timeout: buildTimeout})
+	w := newWorld(t)
 	w.worker()
 	file := "../../internal/formats/agent/testdata/" + format + ".jsonl"
 	printed, err := os.ReadFile(file)
@@ -56,7 +56,7 @@ func TestAgentOutputIsIngestedLive(t *testing.T) {
 func TestALongAgentLogIsIngestedOnce_Alone(t *testing.T) {
 	large(t)
 	const calls, megabytes = 600, 3
-	w := newWorldOn(t, environment{timeout: buildTimeout})
+	w := newWorld(t)
 	w.worker()
 	c := w.open("long")
 	var log strings.Builder

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
@@ -18,10 +17,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
-
-// largeTimeout is the timeout of tests with megabytes of text, which the race detector
-// slows down.
-const largeTimeout = 5 * time.Minute
 
 // noise returns incompressible text.
 func noise(random *rand.Rand, bytes int) string {
@@ -34,7 +29,7 @@ func noise(random *rand.Rand, bytes int) string {
 
 func TestAnActivityWorkerAnswersALargeConversation_Alone(t *testing.T) {
 	large(t)
-	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Answer("I have read it all."))
+	w := newWorld(t, llmtest.Answer("I have read it all."))
 	w.worker(func(o *contexts.Options) { o.Part = contexts.OnlyWorkflows })
 	w.worker(func(o *contexts.Options) { o.Part = contexts.OnlyActivities })
 	c := w.open("large-split")
@@ -76,7 +71,7 @@ func byteCount(r llmtest.Request) llmtest.Step {
 
 func TestAMessageOfThreeMegabytesIsAnsweredAndRecorded_Alone(t *testing.T) {
 	large(t)
-	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Func(byteCount))
+	w := newWorld(t, llmtest.Func(byteCount))
 	stop := w.worker(shortRuns)
 	c := w.open("three-megabytes")
 	large := strings.Repeat("<3 ", 1<<20)
@@ -128,7 +123,7 @@ func TestATenMegabyteContextContinuesAsNewReopensAndExports_Long(t *testing.T) {
 
 // largeContext has a context with some inputs of messages, which continues as new, is exported, and reopens.
 func largeContext(t *testing.T, inputs, messages, bytes int) {
-	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Func(byteCount))
+	w := newWorld(t, llmtest.Func(byteCount))
 	w.worker(func(o *contexts.Options) { o.ContinueAfter = contexts.MinContinueAfter })
 	c := w.open("large")
 	random := rand.New(rand.NewPCG(3, 4))
@@ -205,7 +200,7 @@ func TestLargeInputIsAReferenceInTheHistory_Alone(t *testing.T) {
 		return notes
 	}
 	t.Run("without a worker", func(t *testing.T) {
-		w := newWorldOn(t, environment{timeout: largeTimeout})
+		w := newWorld(t)
 		c := w.open("large-waiting")
 		notes := sendAll(w, c)
 		requireReferences(w, c)
@@ -215,7 +210,7 @@ func TestLargeInputIsAReferenceInTheHistory_Alone(t *testing.T) {
 	})
 	t.Run("during an answer", func(t *testing.T) {
 		gate := llmtest.NewGate()
-		w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Answer("I", " listen").HoldAfter(1, gate), llmtest.Answer("Done."))
+		w := newWorld(t, llmtest.Answer("I", " listen").HoldAfter(1, gate), llmtest.Answer("Done."))
 		w.worker()
 		c := w.open("large-queue")
 		w.send(c, event.New(event.SetDeliveryPolicy{Policy: event.PolicyQueue}), event.New(event.SetTimeout{TimeoutMs: 600_000}))
@@ -230,7 +225,7 @@ func TestLargeInputIsAReferenceInTheHistory_Alone(t *testing.T) {
 		requireReferences(w, c)
 	})
 	t.Run("attachments of a script", func(t *testing.T) {
-		w := newWorldOn(t, environment{timeout: largeTimeout})
+		w := newWorld(t)
 		w.worker()
 		c := w.open("attachments")
 		var lines []string

@@ -69,7 +69,7 @@ var malformed = []struct {
 
 func TestMalformedSignalsAreRejected_Alone(t *testing.T) {
 	large(t)
-	w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Answer("Still here."))
+	w := newWorld(t, llmtest.Answer("Still here."))
 	running := w.process(contexts.Both) // a process, to read its log
 	c := w.open("bad")
 	id := wire.WorkflowID(c.Name())
@@ -99,7 +99,7 @@ func TestMalformedSignalsAreRejected_Alone(t *testing.T) {
 		require.NoError(t, err)
 		require.Less(t, len(text), 4000, "%s must be truncated", bad.name)
 	}
-	require.NoError(t, running.Stop(faultTimeout))
+	require.NoError(t, running.Stop(testTimeout))
 	requireNoRawKey(t, w, c, running.output.String())
 	w.replay(c, "")
 }

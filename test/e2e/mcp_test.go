@@ -84,7 +84,7 @@ func TestATurnWithAnMCPServerSurvivesAKilledWorkerAndContinueAsNew_Alone(t *test
 	require.NoError(t, err)
 	files := reference(t, "filesystem", dir)
 	const steps, killed = 12, 7
-	w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Func(func(r llmtest.Request) llmtest.Step {
+	w := newWorld(t, llmtest.Func(func(r llmtest.Request) llmtest.Step {
 		if r.LastUser() != "Read" || len(r.Results()) == 1 && strings.Contains(r.Results()[0], fmt.Sprintf("text %d", steps)) {
 			return llmtest.Answer("Done.")
 		}

@@ -67,7 +67,7 @@ func TestCopiedReferencesDoNotFillTheMemoryOfAWorker_Long(t *testing.T) {
 	devServerOnly(t)
 	file, err := builtWorker()
 	require.NoError(t, err)
-	w := newWorldOn(t, environment{temporal: startOwnServer(t).Address(), timeout: largeTimeout}, llmtest.Func(echo))
+	w := newWorldOn(t, environment{temporal: startOwnServer(t).Address()}, llmtest.Func(echo))
 	p := w.start(exec.Command(file, w.withAddresses([]string{"--cached-contexts", "8"})...),
 		"OPENAI_BASE_URL="+w.model.URL, "OPENAI_MODEL=scripted", memoryLimit, frequentGC)
 	note := event.Note{Kind: event.NoteSystem, Content: strings.Repeat("n", largeText)}

@@ -177,7 +177,7 @@ func TestADeadHookReceivesAllEventsWhenItIsBack(t *testing.T) {
 
 func TestEventsOfATerminatedRunAreDelivered(t *testing.T) {
 	t.Parallel()
-	w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Func(echo))
+	w := newWorld(t, llmtest.Func(echo))
 	crm := newObserver()
 	crm.fail(errors.New("down"))
 	w.worker(withHooks(crm.hook("crm")))
@@ -193,12 +193,12 @@ func TestEventsOfATerminatedRunAreDelivered(t *testing.T) {
 // A delivery of the abandoned branch is under way during the reset, and arrives last.
 func TestALateDeliveryOfAnAbandonedBranchIsIgnored(t *testing.T) {
 	t.Parallel()
-	w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Func(echo))
+	w := newWorld(t, llmtest.Func(echo))
 	crm := newObserver()
 	onTheWay, arrive, arrived := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	delayed := crm.hook("crm")
-	delayed.Timeout = faultTimeout
+	delayed.Timeout = testTimeout
 	delayed.OnEvent = func(ctx context.Context, events hook.Events) error {
 		isLate := false
 		if slices.ContainsFunc(events.Events, isMessage("m1")) {

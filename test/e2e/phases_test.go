@@ -54,7 +54,7 @@ func TestAWorkerIsKilledInEachPhaseOfACall_Alone(t *testing.T) {
 			if phase == "recorded" {
 				steps = append(steps, llmtest.Answer("Do", "ne.").HoldAfter(1, llmtest.NewGate()))
 			}
-			w := newWorldOn(t, environment{timeout: faultTimeout}, append(steps, llmtest.Answer("Done."))...)
+			w := newWorld(t, append(steps, llmtest.Answer("Done."))...)
 			settings := workerSettings{ContinueAfter: shortRun}
 			if strings.HasPrefix(phase, "ended") {
 				settings.HoldResults, settings.Holds = w.notified(reported), "CallTool"
@@ -157,7 +157,7 @@ func TestAWorkerIsKilledInEachPhaseOfAnAttempt_Alone(t *testing.T) {
 		t.Run(phase, func(t *testing.T) {
 			t.Parallel()
 			gate, reported := llmtest.NewGate(), make(chan struct{}, 10)
-			w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Func(func(llmtest.Request) llmtest.Step {
+			w := newWorld(t, llmtest.Func(func(llmtest.Request) llmtest.Step {
 				return llmtest.Answer("I was", " saying: hello.").HoldAfter(1, gate)
 			}))
 			settings := workerSettings{}
@@ -170,7 +170,7 @@ func TestAWorkerIsKilledInEachPhaseOfAnAttempt_Alone(t *testing.T) {
 			c := w.open("attempt")
 			quiet := int64(0)
 			if phase == "quiet" {
-				quiet = 8_000
+				quiet = 20_000
 			}
 			w.send(c, event.New(event.SetDeliveryPolicy{QuietPeriodMs: &quiet, MaxWaitMs: &quiet}))
 			if phase == "scheduled" {
@@ -222,7 +222,7 @@ func (w *world) awaitStarted(c *client.Context, activityType string) {
 		return slices.ContainsFunc(d.GetPendingActivities(), func(p *workflowpb.PendingActivityInfo) bool {
 			return p.GetActivityType().GetName() == activityType && p.GetState() == enumspb.PENDING_ACTIVITY_STATE_STARTED
 		})
-	}, time.Minute, 20*time.Millisecond)
+	}, testTimeout, 20*time.Millisecond)
 }
 
 // continueAsNew sends notes until the run continues as new.

@@ -203,7 +203,7 @@ func (w *world) start(cmd *exec.Cmd, environment ...string) *process {
 	p.Process, err = child.Start(cmd, child.Options{OwnGroup: true})
 	require.NoError(w.t, err)
 	w.t.Cleanup(func() {
-		require.NoError(w.t, p.Stop(30*time.Second))
+		require.NoError(w.t, p.Stop(testTimeout))
 		require.NotContains(w.t, p.output.String(), "WARNING: DATA RACE")
 		if w.t.Failed() {
 			w.t.Logf("log of worker process %d:\n%s", p.PID(), p.logErrors())

@@ -15,8 +15,7 @@ import (
 // Generate must query the session, because no activity process has it in memory.
 func TestWorkflowsAndActivitiesRunInSeparateProcesses(t *testing.T) {
 	t.Parallel()
-	w := newWorldOn(t, environment{timeout: faultTimeout},
-		llmtest.Answer("Hello", " there"),
+	w := newWorld(t, llmtest.Answer("Hello", " there"),
 		llmtest.Answer("Once upon", " a time").HoldAfter(1, llmtest.NewGate()),
 		llmtest.Answer("Fine."),
 		llmtest.Answer("One", " two").HoldAfter(1, llmtest.NewGate()),
@@ -42,7 +41,7 @@ func TestWorkflowsAndActivitiesRunInSeparateProcesses(t *testing.T) {
 
 	quiet, wait := int64(60_000), int64(500)
 	w.send(c, event.New(event.SetDeliveryPolicy{QuietPeriodMs: &quiet, MaxWaitMs: &wait}))
-	require.NoError(t, activities.Stop(faultTimeout))
+	require.NoError(t, activities.Stop(testTimeout))
 	w.send(c, event.New(event.UserMessage{Content: "A."}))
 	w.send(c, event.New(event.UserMessage{Content: "B."}))
 	turn = w.ask(c, "C.")
@@ -90,7 +89,7 @@ func TestFiftyContextsSurviveAKilledWorker_Alone(t *testing.T) {
 	needsTimelyHeartbeats(t)
 	const each = 25 // contexts before and after the second worker starts
 	gate := llmtest.NewGate()
-	w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Func(func(r llmtest.Request) llmtest.Step {
+	w := newWorld(t, llmtest.Func(func(r llmtest.Request) llmtest.Step {
 		answer := llmtest.Answer("Answer", " to "+r.LastUser())
 		if r.LastUser() == "Hello" {
 			return answer.HoldAfter(1, gate)

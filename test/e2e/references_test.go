@@ -69,7 +69,7 @@ func hostileReferences(w *world, name string) map[string]struct {
 
 func TestReferencesThatCannotBeReadAreRejected(t *testing.T) {
 	t.Parallel()
-	w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Answer("Still here."))
+	w := newWorld(t, llmtest.Answer("Still here."))
 	stop := w.worker()
 	c := w.open("references")
 	id := wire.WorkflowID(c.Name())
@@ -103,7 +103,7 @@ func TestReferencesThatCannotBeReadAreRejected(t *testing.T) {
 
 func TestABudgetIgnoresAReferenceThatCannotBeRead(t *testing.T) {
 	t.Parallel()
-	w := newWorldOn(t, environment{timeout: faultTimeout})
+	w := newWorld(t)
 	w.worker()
 	id := wire.BudgetID("", "team", w.queue)
 	_, err := w.temporal.SignalWithStartWorkflow(w.ctx, id, wire.SignalSettle, claim("other", missing, "nope"),
@@ -121,7 +121,7 @@ func TestABudgetIgnoresAReferenceThatCannotBeRead(t *testing.T) {
 
 func TestALargeInputIsLoadedInItsPlace(t *testing.T) {
 	t.Parallel()
-	w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Answer("Read."))
+	w := newWorld(t, llmtest.Answer("Read."))
 	w.worker()
 	c := w.open("large-input")
 	text := strings.Repeat("long ", 40_000)
@@ -146,7 +146,7 @@ func TestAContextStartedWithTheMemoOfAnotherStoreOpens(t *testing.T) {
 	own, err := devserver.Start(t.Context(), devserver.Options{Command: command, DataDir: t.TempDir(), Unsynced: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, own.Stop()) })
-	w := newWorldOn(t, environment{temporal: own.Address(), timeout: faultTimeout}, llmtest.Answer("Open."))
+	w := newWorldOn(t, environment{temporal: own.Address()}, llmtest.Answer("Open."))
 	require.NoError(t, connect.BindStore(w.ctx, w.temporal, "default", w.storeID))
 	conn := w.connection()
 	conn.SearchAttributes = false

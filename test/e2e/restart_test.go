@@ -108,7 +108,7 @@ func TestContextsSurviveAKilledServerOnPostgreSQL(t *testing.T) {
 func testContextSurvivesAKilledServer(t *testing.T, own killableServer) {
 	t.Helper()
 	gates := map[string]*llmtest.Gate{"Two": llmtest.NewGate(), "Three": llmtest.NewGate(), "Four": llmtest.NewGate()}
-	w := newWorldOn(t, environment{temporal: own.Address(), timeout: faultTimeout},
+	w := newWorldOn(t, environment{temporal: own.Address()},
 		// A worker may repeat a request after a long outage.
 		llmtest.Func(func(r llmtest.Request) llmtest.Step {
 			answer := llmtest.Answer("Answer", " to "+r.LastUser())

@@ -13,7 +13,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
 	sdkclient "go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/client"
@@ -198,8 +200,7 @@ func TestInputDuringADeletionBeginsAnotherContext(t *testing.T) {
 			require.NoError(t, c.StartDeletion(w.ctx, client.DeleteOptions{}))
 			deleted := before.GetWorkflowExecutionInfo().GetExecution().GetRunId()
 			var later []string
-			var receipt client.Deletion
-			for pace := time.NewTicker(50 * time.Millisecond); receipt.EndedAt.IsZero(); <-pace.C {
+			w.awaitHistoryOf(wire.DeletionID(c.Name()), func(h *historypb.HistoryEvent) bool {
 				note := event.New(event.Note{Kind: event.NoteSystem, Content: "later"})
 				note.ClientEventID = fmt.Sprintf("note-%d", len(later))
 				run, err := w.temporal.SignalWithStartWorkflow(w.ctx, wire.WorkflowID(c.Name()), wire.SignalEvent, note,
@@ -208,11 +209,10 @@ func TestInputDuringADeletionBeginsAnotherContext(t *testing.T) {
 				if run.GetRunID() != deleted {
 					later = append(later, note.ClientEventID)
 				}
-				receipt, err = c.Deletion(w.ctx)
-				require.NoError(t, err)
-			}
-			require.Empty(t, receipt.Error)
-			require.False(t, w.awaitedStrayWrites(c), "no run was terminated")
+				return h.GetEventType() == enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED
+			})
+			require.Empty(t, w.awaitDeletion(c).Error)
+			require.False(t, w.endedSession(c).WasTerminated)
 			require.NotEmpty(t, later)
 			w.await(c, func(e event.Event) bool { return e.ClientEventID == later[len(later)-1] })
 			var recorded []string
@@ -226,16 +226,15 @@ func TestInputDuringADeletionBeginsAnotherContext(t *testing.T) {
 	}
 }
 
-// awaitedStrayWrites reports whether the deletion of a context has waited for a terminated run.
-func (w *world) awaitedStrayWrites(c *client.Context) bool {
+// endedSession returns how the deletion of a context ended its session.
+func (w *world) endedSession(c *client.Context) (ended activities.EndedSession) {
 	w.t.Helper()
-	history := w.temporal.GetWorkflowHistory(w.ctx, wire.DeletionID(c.Name()), "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
-	for history.HasNext() {
-		e, err := history.Next()
-		require.NoError(w.t, err)
-		if e.GetTimerStartedEventAttributes().GetStartToFireTimeout().AsDuration() == activities.StrayWrites {
-			return true
+	w.awaitHistoryOf(wire.DeletionID(c.Name()), func(h *historypb.HistoryEvent) bool { // the result of its first activity
+		completed := h.GetActivityTaskCompletedEventAttributes()
+		if completed != nil {
+			require.NoError(w.t, converter.GetDefaultDataConverter().FromPayloads(completed.GetResult(), &ended))
 		}
-	}
-	return false
+		return completed != nil
+	})
+	return ended
 }

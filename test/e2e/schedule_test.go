@@ -80,7 +80,7 @@ func (w *world) awaitAllScheduled(c *client.Context, id string) (clientEventIDs 
 
 func TestAScheduleSendsMessagesUntilItIsPausedAndDeleted(t *testing.T) {
 	t.Parallel()
-	w := newWorldOn(t, environment{timeout: buildTimeout}, llmtest.Func(echo))
+	w := newWorld(t, llmtest.Func(echo))
 	w.worker()
 	c, control := w.open("scheduled"), w.open("control")
 	w.deleteSchedules(c, "tick")
@@ -159,7 +159,7 @@ func TestTheTemporalCLIAloneSchedulesMessages(t *testing.T) {
 
 func TestAScheduledMessageIsSentOnceIfItsWorkerIsKilled_Alone(t *testing.T) {
 	needsTimelyHeartbeats(t)
-	w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Func(echo))
+	w := newWorld(t, llmtest.Func(echo))
 	c := w.open("killed")
 	w.deleteSchedules(c, "default")
 	// Without an activity worker, the message waits; without a workflow worker, the context cannot

@@ -41,7 +41,7 @@ type measured struct {
 }
 
 func newMeasured(t *testing.T) *measured {
-	m := &measured{world: newWorldOn(t, environment{timeout: faultTimeout}), exported: exportMetrics(t), values: map[string]map[float64]bool{}}
+	m := &measured{world: newWorld(t), exported: exportMetrics(t), values: map[string]map[float64]bool{}}
 	m.on.meters = m.exported.Meters()
 	m.archive.Store().Measure(m.exported.Meters())
 	m.temporal = m.dial(m.archive.Store(), func(o *sdkclient.Options) { o.MetricsHandler = m.exported.TemporalMetrics() })

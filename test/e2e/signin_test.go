@@ -67,7 +67,7 @@ func (w *world) serveProcess(flags ...string) (url string, kill func()) {
 func TestPeopleOfTwoTenantsSignInAtAProviderOverTLS(t *testing.T) {
 	t.Parallel()
 	browser := browsertest.Start(t)
-	w := newWorldOn(t, environment{timeout: buildTimeout}, llmtest.Func(echo))
+	w := newWorld(t, llmtest.Func(echo))
 	w.worker()
 	dir := t.TempDir()
 	cert, key, secret := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), filepath.Join(dir, "secret")

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -39,9 +38,6 @@ func builds(program string) func() (file string, err error) {
 		return file, err
 	})
 }
-
-// buildTimeout is the timeout of a test that may build a program.
-const buildTimeout = 5 * time.Minute
 
 func (w *world) starter(stdin string, args ...string) string {
 	w.t.Helper()
@@ -90,7 +86,7 @@ func printed(events []event.Event) []string {
 
 func TestAnExportCarriesFilesAndResultsToAnotherStore(t *testing.T) {
 	t.Parallel()
-	w := newWorldOn(t, environment{timeout: buildTimeout}, llmtest.Calls(llmtest.Call{ID: "log", Name: "read_log", Arguments: `{"name":"nightly"}`}), llmtest.Answer("Read."))
+	w := newWorld(t, llmtest.Calls(llmtest.Call{ID: "log", Name: "read_log", Arguments: `{"name":"nightly"}`}), llmtest.Answer("Read."))
 	readLog := func(context.Context, namedLog) (string, error) {
 		return strings.Repeat("all quiet at the quay\n", 5000), nil
 	}
@@ -105,7 +101,7 @@ func TestAnExportCarriesFilesAndResultsToAnotherStore(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "left out the bytes of 2 references\n", errOut)
 
-	elsewhere := newWorldOn(t, environment{timeout: buildTimeout}, llmtest.Answer("Still there."))
+	elsewhere := newWorld(t, llmtest.Answer("Still there."))
 	elsewhere.worker()
 	copied := elsewhere.open("copied")
 	_, errOut, err = elsewhere.tryStarter(references, "import", "-n", copied.Name(), "-")
@@ -135,7 +131,7 @@ func TestAnExportCarriesFilesAndResultsToAnotherStore(t *testing.T) {
 
 func TestStarterSaysWhichToolsNoWorkerHas(t *testing.T) {
 	t.Parallel()
-	w := newWorldOn(t, environment{timeout: buildTimeout})
+	w := newWorld(t)
 	c := w.open("lacking")
 	args := []string{"tools", "-n", c.Name(), "probe", "nothing_*"}
 	w.worker()

@@ -68,7 +68,7 @@ func TestAWorkerWithAnotherBlobStoreIsRejected(t *testing.T) {
 	for name, isClosed := range map[string]bool{"in a session": false, "in the next session": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Func(echo))
+			w := newWorld(t, llmtest.Func(echo))
 			stop := w.worker()
 			c := w.open("other-store")
 			w.say(c, "m0")
@@ -94,7 +94,7 @@ func TestAWorkerWithAnotherBlobStoreIsRejected(t *testing.T) {
 
 func TestAClientWithAnotherBlobStoreIsRejected(t *testing.T) {
 	t.Parallel()
-	w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Func(echo))
+	w := newWorld(t, llmtest.Func(echo))
 	w.worker()
 	c := w.open("other-client")
 	w.say(c, "m0")
@@ -160,7 +160,7 @@ var large70K = strings.Repeat("x", 70_000)
 
 func TestAClientWithoutABlobStoreReadsItsTurnAfterALargeMessage(t *testing.T) {
 	t.Parallel()
-	w := newWorldOn(t, environment{timeout: buildTimeout, waitForUpdate: true}, llmtest.Func(byteCount))
+	w := newWorldOn(t, environment{waitForUpdate: true}, llmtest.Func(byteCount))
 	w.worker()
 	c := w.open("storeless")
 	require.Equal(t, "70000 bytes.", deltaText(w.say(c, large70K)))
@@ -179,7 +179,7 @@ func TestAClientWithoutABlobStoreReadsItsTurnAfterALargeMessage(t *testing.T) {
 
 func TestAClientWithoutABlobStoreReportsAnAnswerThatItCannotRead(t *testing.T) {
 	t.Parallel()
-	w := newWorldOn(t, environment{timeout: buildTimeout}, llmtest.Answer(large70K), llmtest.Answer(large70K))
+	w := newWorld(t, llmtest.Answer(large70K), llmtest.Answer(large70K))
 	w.worker()
 	c := w.open("unreadable")
 	const problem = "the input was accepted, but its turn cannot be read: "

@@ -140,7 +140,7 @@ func newCrowdWorld(t *testing.T) (*world, *stages) {
 		"result of b":  {s.hold("Quite", " empty.")},
 		"Sum it up":    {s.hold("A door,", " and an empty room.")},
 	}
-	w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Func(s.answer))
+	w := newWorld(t, llmtest.Func(s.answer))
 	t.Cleanup(func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -83,7 +83,7 @@ func TestEachToolCallAddsTheSameToTheHistory_Alone(t *testing.T) {
 	large(t)
 	const steps = 60
 	p := newProbe(t, echoed)
-	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Func(func(r llmtest.Request) llmtest.Step {
+	w := newWorld(t, llmtest.Func(func(r llmtest.Request) llmtest.Step {
 		calls := 0
 		for _, m := range r.Messages {
 			calls += len(m.ToolCalls)
@@ -134,7 +134,7 @@ func TestCallsOfARunThatMustEndAreLost_Alone(t *testing.T) {
 	large(t)
 	gate := make(chan struct{})
 	p := newProbe(t, held(gate))
-	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Calls(p.call("probe", "a"), p.call("probe_again", "b")), llmtest.Answer("Done."))
+	w := newWorld(t, llmtest.Calls(p.call("probe", "a"), p.call("probe_again", "b")), llmtest.Answer("Done."))
 	w.worker()
 	c := w.open("must-end")
 	w.setTools(c, "*")

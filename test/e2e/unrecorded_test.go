@@ -100,7 +100,7 @@ func TestTheNextRunRecordsWhatUnopenedRunsAccepted(t *testing.T) {
 // Recovering 8 MB takes several activities and workflow tasks. It is cut off by a termination, and by the death of a worker.
 func TestRecoveringInputOfATerminatedRunIsCutOff_Alone(t *testing.T) {
 	needsTimelyHeartbeats(t)
-	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Func(func(llmtest.Request) llmtest.Step { return llmtest.Answer("Done.") }))
+	w := newWorld(t, llmtest.Func(func(llmtest.Request) llmtest.Step { return llmtest.Answer("Done.") }))
 	c := w.open("cut-off")
 	var want []string
 	text := noise(rand.New(rand.NewPCG(5, 6)), 60_000)

@@ -25,7 +25,7 @@ func TestCallsWaitWithoutAWorker_Alone(t *testing.T) {
 	wait, err := time.ParseDuration(cmp.Or(os.Getenv(waitVariable), "2s"))
 	require.NoError(t, err)
 	p := newProbe(t, echoed)
-	w := newWorldOn(t, environment{timeout: faultTimeout + wait}, llmtest.Func(func(r llmtest.Request) llmtest.Step {
+	w := newWorldOn(t, environment{timeout: testTimeout + wait}, llmtest.Func(func(r llmtest.Request) llmtest.Step {
 		switch last := r.Messages[len(r.Messages)-1]; {
 		case last.Role == "tool":
 			return llmtest.Answer("Read: ", last.Content)

@@ -86,7 +86,7 @@ func newEventEndpoint(t *testing.T, hold func(hook.Events) bool) *eventEndpoint 
 // The endpoint has accepted a delivery whose worker is killed before it stores the cursor.
 func TestADeliveryOfAKilledWorkerIsRepeated_Alone(t *testing.T) {
 	needsTimelyHeartbeats(t)
-	w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Func(echo))
+	w := newWorld(t, llmtest.Func(echo))
 	endpoint := newEventEndpoint(t, func(e hook.Events) bool { return e.Events[len(e.Events)-1].Tag() == event.TagLLMRequestCompleted })
 	settings := workerSettings{HooksFile: hooksFile(t, endpoint.url, "stages = [\"event\"]\ntimeout = \"1m\"\n")}
 	first := w.processWith(settings)

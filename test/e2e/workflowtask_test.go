@@ -19,7 +19,7 @@ import (
 func TestAnOutageAndAKilledWorkerDelayAContextBriefly_Long(t *testing.T) {
 	long(t)
 	t.Parallel()
-	w := newWorldOn(t, environment{}, llmtest.Func(echo))
+	w := newWorld(t, llmtest.Func(echo))
 	c := w.open("held-task")
 	sent, err := c.Send(w.ctx, event.New(event.UserMessage{Content: "m0"}))
 	require.NoError(t, err)

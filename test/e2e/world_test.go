@@ -96,7 +96,7 @@ func reportError(err error) int {
 }
 
 // testTimeout is the default timeout of a test. It only catches hangs.
-const testTimeout = 3 * time.Minute
+const testTimeout = 5 * time.Minute
 
 // environment configures a world. Zero fields mean the shared servers and testTimeout.
 type environment struct {

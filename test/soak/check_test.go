@@ -309,7 +309,11 @@ func TestTheHostileServerOffersItsTool(t *testing.T) {
 	require.NoError(t, err)
 	for _, hostile := range results {
 		arguments := json.RawMessage(fmt.Sprintf(`{"how":%q}`, hostile.name))
-		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		timeout := 200 * time.Millisecond
+		if hostile.name == "fine" {
+			timeout = time.Minute
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), timeout)
 		got := set.Call(ctx, activities.ToolCallRequest{Name: "mcp__evil__act", Arguments: arguments})
 		cancel()
 		require.Equal(t, hostile.name == "fine", string(got.Value) == `"fine"`, "%s: %.100s %.100s", hostile.name, got.Value, got.Error)

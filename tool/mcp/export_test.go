@@ -25,13 +25,16 @@ func (s *Servers) Dial(name string, pipe func() (io.ReadWriteCloser, error)) {
 	}
 }
 
-// Hurry shortens the delays and timeouts of servers, but not the timeouts for starting and for
-// waiting for a start, because tests must not depend on their speed.
+// Hurry shortens the delays of servers, and the time in which they stop. The other timeouts only end hangs, because
+// tests must not depend on the speed of a server.
 func (s *Servers) Hurry() {
 	for _, server := range s.servers {
-		server.timing = timing{backoff: time.Millisecond, connect: defaultTiming.connect, ping: 10 * time.Millisecond, stop: 10 * time.Millisecond, wait: time.Minute}
+		server.timing = timing{backoff: time.Millisecond, connect: time.Minute, ping: time.Minute, stop: 10 * time.Millisecond, wait: time.Minute}
 	}
 }
+
+// GiveUpPings shortens the time in which a server responds to a ping.
+func (s *Servers) GiveUpPings(name string) { s.find(name).timing.ping = 10 * time.Millisecond }
 
 // GiveUp shortens the time for a connection to a server.
 func (s *Servers) GiveUp(name string) { s.find(name).timing.connect = 50 * time.Millisecond }

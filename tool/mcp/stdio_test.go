@@ -176,6 +176,7 @@ func TestATimeoutAffectsOnlyItsCall(t *testing.T) {
 func TestAServerThatHangsIsStartedAgain(t *testing.T) {
 	t.Parallel()
 	w := stdio(t, "quiet", nil)
+	w.GiveUpPings("a")
 	before := w.value(t, "mcp__a__pid", `{}`)
 	requireTimeout(t, w, "mcp__a__freeze")
 	w.log.await(deadline(t), t, `msg="an MCP server does not respond" server=a`)

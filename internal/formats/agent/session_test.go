@@ -187,7 +187,7 @@ func TestLongTextsAreReadInLinearTime(t *testing.T) {
 	} {
 		started := time.Now()
 		saidAndNoted(t, agent.Codex, text)
-		require.Less(t, time.Since(started), 20*time.Second, text[:30]) // quadratic: minutes
+		require.Less(t, time.Since(started), time.Minute, text[:30]) // quadratic: minutes
 	}
 }
 

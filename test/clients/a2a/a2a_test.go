@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -31,8 +30,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/worker/chronicletest"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
-
-const testTimeout = time.Minute // only detects hangs
 
 // stack is what agents talk to.
 type stack struct {
@@ -164,7 +161,7 @@ func start(t *testing.T, tools *tool.Set, answer func(llmtest.Request) llmtest.S
 		clients = append(clients, closed+"#"+token)
 	}
 
-	s.script = npmtest.Start(t, testTimeout, source, "drive.mjs", clients...)
+	s.script = npmtest.Start(t, source, "drive.mjs", clients...)
 	return s
 }
 

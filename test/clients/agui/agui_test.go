@@ -15,7 +15,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -30,8 +29,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/worker/chronicletest"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
-
-const testTimeout = time.Minute // only detects hangs
 
 // stack is what agents talk to.
 type stack struct {
@@ -127,7 +124,7 @@ func start(t *testing.T, tools *tool.Set, answer func(llmtest.Request) llmtest.S
 	t.Cleanup(web.Close)
 	t.Cleanup(g.Close)
 
-	return &stack{t, source, web.URL, conn.Client(), npmtest.Start(t, testTimeout, source, "drive.mjs", web.URL)}
+	return &stack{t, source, web.URL, conn.Client(), npmtest.Start(t, source, "drive.mjs", web.URL)}
 }
 
 func (s *stack) begin(c command) { s.script.Send(c) }

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-const testTimeout = 8 * time.Second // only detects hangs
+const testTimeout = time.Minute // only detects hangs
 
 // stack is what a page talks to.
 type stack struct {

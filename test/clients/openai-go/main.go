@@ -25,7 +25,7 @@ func main() {
 		}
 	}()
 	client := openai.NewClient(option.WithBaseURL(os.Getenv("URL")+"/v1"), option.WithAPIKey(cmpOr(os.Getenv("KEY"), "none")), option.WithMaxRetries(0))
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	useResponses(ctx, client)
 	useConversations(ctx, client)

@@ -28,7 +28,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
-const testTimeout = 2 * time.Minute // only detects hangs
+const testTimeout = 5 * time.Minute // only detects hangs
 
 // compile compiles the programs in a folder: that of this one, and that of the documentation.
 func compile(t *testing.T, dir, url string) {
