@@ -12,6 +12,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
@@ -53,6 +54,7 @@ func (*fullError) Unwrap() error { return ErrFull }
 type backpressure struct {
 	mu     sync.Mutex
 	quotas *lru.Cache // of *quota by context name
+	checks singleflight.Group
 }
 
 func newBackpressure() backpressure { return backpressure{quotas: lru.New(maxQuotas)} }
@@ -101,18 +103,34 @@ func (b *backpressure) takeUnchecked(contextName string) bool {
 	return true
 }
 
+// checkHistory admits a signal. Concurrent signals to a context share a check.
 func (c *Context) checkHistory(ctx context.Context, bytes int) error {
-	if c.client.backpressure.take(c.name, bytes) {
-		return nil
+	b, isChecked := &c.client.backpressure, false
+	for !isChecked && !b.take(c.name, bytes) {
+		_, err, _ := b.checks.Do(c.name, func() (any, error) {
+			isChecked = true
+			return nil, c.describeHistory(ctx, bytes)
+		})
+		switch {
+		case err == nil:
+		case ctx.Err() == nil && (isTimeout(err) || outage(err) == ErrUnreachable) && b.takeUnchecked(c.name):
+			return nil
+		default:
+			return err
+		}
 	}
-	describe, cancel := context.WithTimeout(ctx, checkTimeout)
+	return nil
+}
+
+func (c *Context) describeHistory(ctx context.Context, bytes int) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkTimeout) // others share it
 	defer cancel()
-	d, err := c.client.options.Temporal.DescribeWorkflowExecution(describe, wire.WorkflowID(c.name), "")
+	d, err := c.client.options.Temporal.DescribeWorkflowExecution(ctx, wire.WorkflowID(c.name), "")
 	var length, size int
 	switch {
 	case errors.As(err, new(*serviceerror.NotFound)):
-	case err != nil && ctx.Err() == nil && isTimeout(describe, err) && c.client.backpressure.takeUnchecked(c.name):
-		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
 	case err != nil:
 		return err
 	case d.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
@@ -124,10 +142,6 @@ func (c *Context) checkHistory(ctx context.Context, bytes int) error {
 	}
 	c.client.backpressure.grant(c.name, maxWaiting-length, maxWaitingBytes-size-bytes)
 	return nil
-}
-
-func isTimeout(ctx context.Context, err error) bool {
-	return ctx.Err() != nil || errors.As(err, new(*serviceerror.DeadlineExceeded)) || errors.As(err, new(*serviceerror.Unavailable))
 }
 
 // Every signal is a history event, so the length is an upper bound of the number of signals.

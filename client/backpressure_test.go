@@ -5,7 +5,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
@@ -126,6 +129,40 @@ func (f *silent) SignalWithStartWorkflow(context.Context, string, string, any, s
 	defer f.mu.Unlock()
 	f.signals++
 	return signaled{}, nil
+}
+
+// slow responds late, and never to updates.
+type slow struct {
+	silent
+	checks int
+}
+
+func (f *slow) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	f.mu.Lock()
+	f.checks++
+	f.mu.Unlock()
+	time.Sleep(100 * time.Millisecond)
+	return running(3, 1000, true), nil
+}
+
+// Otherwise a crowd that sends to one context would keep Temporal busy with checks.
+func TestConcurrentSignalsShareAHistoryCheck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &slow{}
+		c, err := client.New(client.Options{Temporal: f}).Open("demo")
+		require.NoError(t, err)
+		const sends = 300
+		var wg sync.WaitGroup
+		for range sends {
+			wg.Go(func() {
+				_, err := c.Send(t.Context(), event.New(event.UserMessage{Content: "Hello"}))
+				assert.NoError(t, err)
+			})
+		}
+		wg.Wait()
+		require.Equal(t, sends, f.signals)
+		require.Less(t, f.checks, 10)
+	})
 }
 
 func TestAFewSignalsAreSentUncheckedOnASilentConnection(t *testing.T) {

@@ -85,7 +85,7 @@ func (c *Context) checkExists(ctx context.Context, operation string) error {
 		return err
 	}
 	_, err = c.client.options.Temporal.DescribeWorkflowExecution(ctx, wire.WorkflowID(c.name), "")
-	return c.explain(ctx, operation, err, ErrUnreachable)
+	return c.explain(ctx, operation, err, ErrBusy)
 }
 
 // family is a tree of forks.

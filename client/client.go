@@ -99,13 +99,13 @@ func (c *Client) LiveError() error {
 	return cmp.Or(err, conn.ConnectError())
 }
 
-// Ping checks the health of Temporal. The error is ErrUnreachable or that of ctx.
+// Ping checks the health of Temporal. The error is ErrUnreachable, ErrBusy, or that of ctx.
 func (c *Client) Ping(ctx context.Context) error {
 	if _, err := c.options.Temporal.CheckHealth(ctx, &sdkclient.CheckHealthRequest{}); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return fmt.Errorf("%w: %w", ErrUnreachable, err)
+		return fmt.Errorf("%w: %w", cmp.Or(outage(err), ErrUnreachable), err)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -119,6 +120,32 @@ func TestSendReturnsTheOutcomeOfTheUpdate(t *testing.T) {
 			require.Empty(t, sent.EventIDs)
 			require.Len(t, f.signals, 1)
 			require.Contains(t, f.signals[0].input, sent.ClientEventIDs[0], "deduplicates it if the update completes, too")
+		})
+	}
+}
+
+// A signal to the run would be deleted with it.
+func TestSendWaitsForTheRunThatADeletionEnds(t *testing.T) {
+	for name, refusals := range map[string]int{"the next run takes the input": 3, "the run does not end": 1000} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &temporal{}
+				f.update = func(sdkclient.UpdateWorkflowOptions) (wire.Appended, error) {
+					if len(f.updates) <= refusals {
+						return wire.Appended{}, sdktemporal.NewNonRetryableApplicationError("", wire.ErrorDeleting, nil)
+					}
+					return wire.Appended{EventIDs: []string{"demo:0002"}}, nil
+				}
+				sent, err := open(t, f).Send(t.Context(), event.New(event.UserMessage{Content: "Hello"}))
+				require.Empty(t, f.signals)
+				if len(sent.EventIDs) == 0 {
+					require.EqualError(t, err, "send to context demo: a deletion runs")
+					require.Greater(t, len(f.updates), 100)
+					return
+				}
+				require.NoError(t, err)
+				require.Len(t, f.updates, 4)
+			})
 		})
 	}
 }
@@ -319,8 +346,10 @@ func TestErrorsOfTemporalAreMapped(t *testing.T) {
 		"no such workflow":                                {state, serviceerror.NewNotFound("gone"), client.ErrNoContext, "get the state of context demo: no such context"},
 		"nothing to close":                                {closing, serviceerror.NewNotFound("gone"), client.ErrNoContext, "close context demo: no such context"},
 		"the server is unavailable":                       {send, serviceerror.NewUnavailable("refused"), client.ErrUnreachable, "send to context demo: temporal is unreachable: refused"},
-		"the server does not respond":                     {send, serviceerror.NewDeadlineExceeded("too late"), client.ErrUnreachable, "send to context demo: temporal is unreachable: too late"},
-		"a deadline of the SDK":                           {closing, context.DeadlineExceeded, client.ErrUnreachable, "close context demo: temporal is unreachable: context deadline exceeded"},
+		"the server does not respond":                     {send, serviceerror.NewDeadlineExceeded("too late"), client.ErrBusy, "send to context demo: temporal is busy or does not respond (retry later): too late"},
+		"the server has too many requests":                {send, serviceerror.NewResourceExhausted(enumspb.RESOURCE_EXHAUSTED_CAUSE_BUSY_WORKFLOW, "busy"), client.ErrBusy, "send to context demo: temporal is busy or does not respond (retry later): busy"},
+		"a busy server is no other one":                   {send, serviceerror.NewDeadlineExceeded("too late"), client.ErrUnreachable, "send to context demo: temporal is busy or does not respond (retry later): too late"},
+		"a deadline of the SDK":                           {closing, context.DeadlineExceeded, client.ErrBusy, "close context demo: temporal is busy or does not respond (retry later): context deadline exceeded"},
 		"a query that times out":                          {state, serviceerror.NewDeadlineExceeded("too late"), client.ErrNoWorker, "get the state of context demo: no worker responds (start one, or retry later if they are busy)"},
 		"a query that the server cancels at its deadline": {state, serviceerror.NewCanceled("stream terminated by RST_STREAM with error code: CANCEL"), client.ErrNoWorker, "get the state of context demo: no worker responds (start one, or retry later if they are busy)"},
 		"a query without a worker":                        {state, serviceerror.NewFailedPrecondition("no poller"), client.ErrNoWorker, "get the state of context demo: no worker responds (start one, or retry later if they are busy): no poller"},

@@ -116,7 +116,7 @@ func (c *Context) signal(ctx context.Context, operation, name string, input any)
 			return nil
 		}
 	}
-	return c.explain(ctx, operation, err, ErrUnreachable)
+	return c.explain(ctx, operation, err, ErrBusy)
 }
 
 // TaskQueue returns the task queue whose workers record the next input: that of the open run, which may have been
@@ -124,7 +124,7 @@ func (c *Context) signal(ctx context.Context, operation, name string, input any)
 func (c *Context) TaskQueue(ctx context.Context) (string, error) {
 	d, err := c.client.options.Temporal.DescribeWorkflowExecution(ctx, wire.WorkflowID(c.name), "")
 	if err != nil && !errors.As(err, new(*serviceerror.NotFound)) {
-		return "", c.explain(ctx, "find the task queue of", err, ErrUnreachable)
+		return "", c.explain(ctx, "find the task queue of", err, ErrBusy)
 	}
 	if d.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
 		return d.GetExecutionConfig().GetTaskQueue().GetName(), nil

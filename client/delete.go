@@ -59,47 +59,57 @@ const (
 // ErrOtherStore, ErrUnreachable, ErrDeleting if a deletion with other options runs, ErrNoWorker if no worker starts
 // within 10 s, or that of a deletion which failed, with what it removed.
 func (c *Context) Delete(ctx context.Context, o DeleteOptions) (Deletion, error) {
-	run, err := c.delete(ctx, o)
+	_, run, err := c.delete(ctx, o)
 	if err != nil {
 		return Deletion{}, err
 	}
 	return c.awaitDeletion(ctx, run, o.Progress)
 }
 
-// StartDeletion is [Context.Delete] without the wait. [Context.Deletion] reports the outcome.
+// StartDeletion is [Context.Delete] without the wait. [Context.Deletion] reports the outcome. Without
+// DeleteOptions.InactiveSince, it returns when the session has ended, or after 10 s, so that later input begins a new
+// context.
 func (c *Context) StartDeletion(ctx context.Context, o DeleteOptions) error {
-	_, err := c.delete(ctx, o)
+	session, _, err := c.delete(ctx, o)
+	if err == nil && session != "" && o.InactiveSince.IsZero() {
+		ctx, cancel := context.WithTimeout(ctx, startTimeout)
+		defer cancel()
+		_ = c.client.options.Temporal.GetWorkflow(ctx, wire.WorkflowID(c.name), session).Get(ctx, nil)
+	}
 	return err
 }
 
-func (c *Context) delete(ctx context.Context, o DeleteOptions) (sdkclient.WorkflowRun, error) {
+// delete starts a deletion, or finds the one that runs. Session is the id of the run that the deletion ends; "": unknown,
+// or none.
+func (c *Context) delete(ctx context.Context, o DeleteOptions) (session string, run sdkclient.WorkflowRun, err error) {
 	const operation = "delete"
 	if c.client.options.Archive == nil {
-		return nil, fmt.Errorf("%s context %s: %w", operation, c.Name(), errStoreRequired)
+		return "", nil, fmt.Errorf("%s context %s: %w", operation, c.Name(), errStoreRequired)
 	}
 	if o.Forks != "" && !slices.Contains(o.Forks.Values(), o.Forks) {
-		return nil, &event.FieldError{Field: "forks", Problem: fmt.Sprintf("%q is invalid (want keep or delete)", event.Redact(string(o.Forks), 40))}
+		return "", nil, &event.FieldError{Field: "forks", Problem: fmt.Sprintf("%q is invalid (want keep or delete)", event.Redact(string(o.Forks), 40))}
 	}
 	if err := c.checkStore(ctx, operation); err != nil {
-		return nil, err
+		return "", nil, err
 	}
-	if err := c.checkIsLeft(ctx, operation); err != nil {
-		return nil, err
+	if session, err = c.checkIsLeft(ctx, operation); err != nil {
+		return "", nil, err
 	}
 	queue, err := c.TaskQueue(ctx)
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
 	in := wire.Delete{ContextName: c.name, Forks: cmp.Or(o.Forks, KeepForks), InactiveSince: o.InactiveSince}
 	options := sdkclient.StartWorkflowOptions{
 		ID: wire.DeletionID(c.name), TaskQueue: queue, WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
 		WorkflowExecutionErrorWhenAlreadyStarted: true, Memo: in.Memo(),
 	}
-	run, err := c.client.options.Temporal.ExecuteWorkflow(ctx, options, wire.WorkflowDelete, in)
+	run, err = c.client.options.Temporal.ExecuteWorkflow(ctx, options, wire.WorkflowDelete, in)
 	if running := new(serviceerror.WorkflowExecutionAlreadyStarted); errors.As(err, &running) {
+		session = ""
 		run, err = c.runningDeletion(ctx, running.RunId, in)
 	}
-	return run, c.explain(ctx, operation, err, ErrUnreachable)
+	return session, run, c.explain(ctx, operation, err, ErrBusy)
 }
 
 // runningDeletion returns the deletion that runs. The error is ErrDeleting if it does something else than in says.
@@ -163,7 +173,7 @@ func (c *Context) endedDeletion(ctx context.Context, done Deletion, err error) (
 	case errors.As(err, &ended):
 		done.Error, err = "it was stopped (delete the context again)", nil
 	}
-	return c.client.localNames(done), c.explain(ctx, "delete", err, ErrUnreachable)
+	return c.client.localNames(done), c.explain(ctx, "delete", err, ErrBusy)
 }
 
 // localNames returns a receipt with the names that the users of the client know.
@@ -177,20 +187,24 @@ func (c *Client) localNames(d Deletion) Deletion {
 	return d
 }
 
-// checkIsLeft returns ErrNoContext if nothing of the context is left to delete.
-func (c *Context) checkIsLeft(ctx context.Context, operation string) error {
-	_, err := c.client.options.Temporal.DescribeWorkflowExecution(ctx, wire.WorkflowID(c.name), "")
+// checkIsLeft returns the id of the run that is open; "": none. The error is ErrNoContext if nothing of the context is left
+// to delete.
+func (c *Context) checkIsLeft(ctx context.Context, operation string) (openRun string, err error) {
+	d, err := c.client.options.Temporal.DescribeWorkflowExecution(ctx, wire.WorkflowID(c.name), "")
+	if info := d.GetWorkflowExecutionInfo(); info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		openRun = info.GetExecution().GetRunId()
+	}
 	if !errors.As(err, new(*serviceerror.NotFound)) {
-		return c.explain(ctx, operation, err, ErrUnreachable)
+		return openRun, c.explain(ctx, operation, err, ErrBusy)
 	}
 	isStored, storeErr := c.client.options.Archive.IsStored(ctx, c.name)
 	if isStored || storeErr != nil {
-		return storeErr
+		return "", storeErr
 	}
 	if isDeleting, err := c.client.log.IsDeleting(ctx, c.name); isDeleting || err != nil {
-		return err
+		return "", err
 	}
-	return c.explain(ctx, operation, err, ErrUnreachable)
+	return "", c.explain(ctx, operation, err, ErrBusy)
 }
 
 // Deletion returns the receipt of the newest deletion of the context: what was removed so far while it runs. The error
@@ -199,7 +213,7 @@ func (c *Context) Deletion(ctx context.Context) (Deletion, error) {
 	const operation = "get the deletion of"
 	d, err := c.client.options.Temporal.DescribeWorkflowExecution(ctx, wire.DeletionID(c.name), "")
 	if err != nil {
-		return Deletion{}, c.explain(ctx, operation, err, ErrUnreachable)
+		return Deletion{}, c.explain(ctx, operation, err, ErrBusy)
 	}
 	info := d.GetWorkflowExecutionInfo()
 	id, runID := wire.DeletionID(c.name), info.GetExecution().GetRunId()

@@ -22,13 +22,15 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/archive"
 	"github.com/seed-9ed7edd4/chronicle/internal/eventlog/blobs/blobstest"
+	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 )
 
 // deletions is a Temporal client without contexts that runs deletions.
 type deletions struct {
 	temporal
-	isRunning bool // a deletion of demo
+	isRunning bool   // a deletion of demo
+	session   string // the open run of demo, which ends after a second with a worker; "": none
 	hasWorker bool
 	started   []sdkclient.StartWorkflowOptions
 	inputs    []any
@@ -48,11 +50,19 @@ func (d *deletions) ExecuteWorkflow(_ context.Context, options sdkclient.StartWo
 	return d.GetWorkflow(context.Background(), options.ID, ""), nil
 }
 
-func (d *deletions) GetWorkflow(_ context.Context, workflowID, _ string) sdkclient.WorkflowRun {
+func (d *deletions) GetWorkflow(_ context.Context, workflowID, runID string) sdkclient.WorkflowRun {
+	if workflowID == wire.WorkflowID("demo") && runID == d.session {
+		return sessionRun{of: d}
+	}
 	return deletionRun{of: d, id: workflowID}
 }
 
 func (d *deletions) DescribeWorkflowExecution(_ context.Context, workflowID, _ string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	if workflowID == wire.WorkflowID("demo") && d.session != "" {
+		return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
+			Status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, Execution: &commonpb.WorkflowExecution{RunId: d.session},
+		}}, nil
+	}
 	if workflowID != wire.DeletionID("demo") || !d.isRunning && d.status == 0 {
 		return nil, serviceerror.NewNotFound("no such workflow")
 	}
@@ -90,6 +100,23 @@ func (d *deletions) QueryWorkflow(ctx context.Context, workflowID, _, query stri
 		ContextName: "demo", StartedAt: time.Unix(1, 0), Removed: []wire.Removed{{Place: wire.PlaceRuns, Count: 3}},
 	})
 	return sdkclient.NewValue(payloads), err
+}
+
+type sessionRun struct {
+	sdkclient.WorkflowRun
+	of *deletions
+}
+
+func (r sessionRun) Get(ctx context.Context, _ any) error {
+	wait := 24 * time.Hour
+	if r.of.hasWorker && r.of.isRunning {
+		wait = time.Second
+	}
+	if !pause.For(ctx, wait) {
+		return ctx.Err()
+	}
+	r.of.session = ""
+	return nil
 }
 
 type deletionRun struct {
@@ -151,6 +178,26 @@ func TestDeleteWithoutAWorkerSaysSo(t *testing.T) {
 		_, err := deleting(t, &deletions{}, logs, "demo").Delete(t.Context(), client.DeleteOptions{})
 		require.ErrorIs(t, err, client.ErrNoWorker)
 		require.EqualError(t, err, "delete context demo: no worker responds (start one, or retry later if they are busy): the deletion begins when one runs")
+	})
+}
+
+func TestInputAfterTheStartOfADeletionMeetsNoSessionThatItEnds(t *testing.T) {
+	logs := archive.New(blobstest.New(t).Store)
+	put(t, logs, "demo", numbered(1))
+	synctest.Test(t, func(t *testing.T) {
+		d := &deletions{hasWorker: true, session: "open"}
+		require.NoError(t, deleting(t, d, logs, "demo").StartDeletion(t.Context(), client.DeleteOptions{}))
+		require.Empty(t, d.session)
+
+		begun := time.Now()
+		d.session = "waits" // with input, for the end of the deletion
+		require.NoError(t, deleting(t, d, logs, "demo").StartDeletion(t.Context(), client.DeleteOptions{}))
+		d = &deletions{hasWorker: true, session: "inactive"} // input ends this deletion
+		require.NoError(t, deleting(t, d, logs, "demo").StartDeletion(t.Context(), client.DeleteOptions{InactiveSince: begun}))
+		require.Zero(t, time.Since(begun))
+
+		require.NoError(t, deleting(t, &deletions{session: "no worker"}, logs, "demo").StartDeletion(t.Context(), client.DeleteOptions{}))
+		require.Equal(t, 10*time.Second, time.Since(begun))
 	})
 }
 

@@ -25,7 +25,7 @@ func (c *Context) Delivery(ctx context.Context, clientEventIDs ...string) (Deliv
 	defer cancel()
 	d, err := c.client.options.Temporal.DescribeWorkflowExecution(query, wire.WorkflowID(c.name), "")
 	if err != nil {
-		return Delivery{}, c.explain(ctx, operation, err, ErrUnreachable)
+		return Delivery{}, c.explain(ctx, operation, err, ErrBusy)
 	}
 	if d.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
 		return c.deliveryFromLog(ctx, clientEventIDs)

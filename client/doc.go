@@ -26,5 +26,5 @@
 // # Errors
 //
 // Test errors for the Err variables, [*TurnError], [*event.FieldError], [*ScheduleError] and [*GapError].
-// After ErrUnreachable, ErrNoWorker and ErrFull, the same call can be repeated.
+// After ErrUnreachable, ErrBusy, ErrNoWorker and ErrFull, the same call can be repeated.
 package client

@@ -25,7 +25,9 @@ var (
 	// ErrDeleting: a deletion of the context runs that does something else, or would delete the stored part of an input.
 	ErrDeleting    = errors.New("a deletion runs")
 	ErrUnreachable = connect.ErrUnreachable
-	ErrNoWorker    = errors.New("no worker responds (start one, or retry later if they are busy)")
+	// ErrBusy is an ErrUnreachable: Temporal has too many requests, or does not respond in time.
+	ErrBusy     error = busyError{}
+	ErrNoWorker       = errors.New("no worker responds (start one, or retry later if they are busy)")
 	// ErrFull: the history has no room until a worker processes it. Sending again later is safe.
 	ErrFull = errors.New("full until a worker runs")
 	// ErrRefused: the context rejected the events and recorded why in an InputRejectedEvent.
@@ -52,6 +54,11 @@ type GapError = eventlog.GapError
 // StoreAdvice is the advice in errors of a client without a blob store.
 const StoreAdvice = eventlog.StoreAdvice
 
+type busyError struct{}
+
+func (busyError) Error() string        { return "temporal is busy or does not respond (retry later)" }
+func (busyError) Is(target error) bool { return target == ErrUnreachable }
+
 // nameError is an ErrName whose text is that of the validation.
 type nameError struct{ error }
 
@@ -75,14 +82,11 @@ func (c *Context) explain(ctx context.Context, operation string, err, onTimeout 
 		return nil
 	}
 	var (
-		notFound    *serviceerror.NotFound
-		unavailable *serviceerror.Unavailable
-		noWorker    *serviceerror.FailedPrecondition
-		deadline    *serviceerror.DeadlineExceeded
-		canceled    *serviceerror.Canceled // by the server, at the deadline of the call
-		failed      *serviceerror.QueryFailed
+		notFound *serviceerror.NotFound
+		noWorker *serviceerror.FailedPrecondition
+		failed   *serviceerror.QueryFailed
 	)
-	kind := error(nil)
+	kind := outage(err)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -90,15 +94,13 @@ func (c *Context) explain(ctx context.Context, operation string, err, onTimeout 
 		return fmt.Errorf("%s context %s: %w", operation, c.Name(), err)
 	case errors.As(err, &notFound):
 		return fmt.Errorf("%s context %s: %w", operation, c.Name(), eventlog.NoContext(err))
-	case errors.As(err, &unavailable):
-		kind = ErrUnreachable
-	case errors.As(err, &deadline), errors.As(err, &canceled), errors.Is(err, context.DeadlineExceeded):
+	case isTimeout(err):
 		if kind = onTimeout; kind == ErrNoWorker {
 			return fmt.Errorf("%s context %s: %w", operation, c.Name(), noResponse{err})
 		}
 	case errors.As(err, &noWorker), errors.As(err, &failed):
 		kind = ErrNoWorker
-	default:
+	case kind == nil:
 		return fmt.Errorf("%s context %s: %w", operation, c.Name(), err)
 	}
 	return fmt.Errorf("%s context %s: %w: %w", operation, c.Name(), kind, err)
@@ -110,14 +112,30 @@ type noResponse struct{ cause error }
 func (noResponse) Error() string     { return ErrNoWorker.Error() }
 func (e noResponse) Unwrap() []error { return []error{ErrNoWorker, e.cause} }
 
-// unreachable adds ErrUnreachable or ctx.Err(), which Temporal reports with types of its own.
+// isTimeout reports whether a call had no response in time. The server cancels calls at their deadline.
+func isTimeout(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, new(*serviceerror.DeadlineExceeded)) || errors.As(err, new(*serviceerror.Canceled))
+}
+
+// outage returns ErrUnreachable, ErrBusy, or nil for other errors of Temporal.
+func outage(err error) error {
+	switch {
+	case errors.As(err, new(*serviceerror.Unavailable)):
+		return ErrUnreachable
+	case errors.As(err, new(*serviceerror.ResourceExhausted)), errors.As(err, new(*serviceerror.DeadlineExceeded)):
+		return ErrBusy
+	default:
+		return nil
+	}
+}
+
+// unreachable adds ErrUnreachable, ErrBusy or ctx.Err(), which Temporal reports with types of its own.
 func unreachable(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
 		return fmt.Errorf("%w: %w", ctx.Err(), err)
 	}
-	if ctx.Err() == nil && (errors.As(err, new(*serviceerror.Unavailable)) ||
-		errors.As(err, new(*serviceerror.DeadlineExceeded)) || errors.As(err, new(*serviceerror.ResourceExhausted))) {
-		return fmt.Errorf("%w: %w", ErrUnreachable, err)
+	if kind := outage(err); ctx.Err() == nil && kind != nil {
+		return fmt.Errorf("%w: %w", kind, err)
 	}
 	return err
 }

@@ -44,9 +44,9 @@ func (c *Context) Evaluate(ctx context.Context, id string, e Evaluation) (Evalua
 		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY,
 	}, wire.WorkflowEvaluate, e)
 	if err != nil {
-		return Evaluated{}, c.explain(ctx, operation, err, ErrUnreachable)
+		return Evaluated{}, c.explain(ctx, operation, err, ErrBusy)
 	}
 	var out Evaluated
 	err = run.Get(ctx, &out)
-	return out, c.explain(ctx, operation, err, ErrUnreachable)
+	return out, c.explain(ctx, operation, err, ErrBusy)
 }

@@ -155,10 +155,10 @@ func (c *Context) checkNotExists(ctx context.Context, operation string) error {
 		if isDeleting {
 			return fmt.Errorf("%s context %s: %w: its deletion has not ended", operation, c.Name(), ErrExists)
 		}
-		return c.explain(ctx, operation, err, ErrUnreachable)
+		return c.explain(ctx, operation, err, ErrBusy)
 	}
 	if err != nil {
-		return c.explain(ctx, operation, err, ErrUnreachable)
+		return c.explain(ctx, operation, err, ErrBusy)
 	}
 	if err := c.compareStore(ctx, operation, d.GetWorkflowExecutionInfo()); err != nil {
 		return err
@@ -193,5 +193,5 @@ func (c *Context) start(ctx context.Context) error {
 	options := c.startOptions(id)
 	options.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING
 	_, err = c.client.options.Temporal.ExecuteWorkflow(ctx, options, wire.WorkflowType)
-	return c.explain(ctx, "start", err, ErrUnreachable)
+	return c.explain(ctx, "start", err, ErrBusy)
 }

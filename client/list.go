@@ -130,7 +130,7 @@ func (c *Client) Summary(ctx context.Context, name string) (Summary, error) {
 	}
 	d, err := c.options.Temporal.DescribeWorkflowExecution(ctx, wire.WorkflowID(opened.name), "")
 	if err != nil {
-		return Summary{}, opened.explain(ctx, "look for", err, ErrUnreachable)
+		return Summary{}, opened.explain(ctx, "look for", err, ErrBusy)
 	}
 	return c.summaryOf(name, d.GetWorkflowExecutionInfo()), nil
 }

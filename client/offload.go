@@ -83,7 +83,7 @@ func (c *Context) checkIsNotDeleting(ctx context.Context) error {
 	if err == nil && isDeleting {
 		err = ErrDeleting
 	}
-	return c.explain(ctx, "send to", err, ErrUnreachable)
+	return c.explain(ctx, "send to", err, ErrBusy)
 }
 
 // storeFile stores the bytes of a FileAttachment and returns the event with their reference. The error is a

@@ -106,7 +106,7 @@ func (c *Context) Schedule(ctx context.Context, s Schedule) (Schedule, error) {
 	}
 	described, err := handle.Describe(ctx)
 	if err != nil {
-		return s, fmt.Errorf("%w: %w", ErrNextUnknown, c.explain(ctx, "get the schedule of", err, ErrUnreachable))
+		return s, fmt.Errorf("%w: %w", ErrNextUnknown, c.explain(ctx, "get the schedule of", err, ErrBusy))
 	}
 	s.IsPaused, s.Next = described.Schedule.State.Paused, nextTime(described.Info)
 	return s, nil
@@ -208,7 +208,7 @@ func (c *Context) scheduleError(ctx context.Context, operation string, s Schedul
 		return &ScheduleError{"cron", fmt.Sprintf(
 			"%q is invalid: %s (want MINUTE HOUR DAY MONTH WEEKDAY, like \"0 9 * * MON-FRI\", or @daily)", s.Cron, cronProblem(s.Cron, problem))}
 	}
-	return c.explain(ctx, operation, err, ErrUnreachable)
+	return c.explain(ctx, operation, err, ErrBusy)
 }
 
 // cronProblem rewords a problem of the server, such as "Minute is not in range [0-59]".

@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 )
 
@@ -21,6 +22,9 @@ const (
 	// updateExpiry is when the update expires. If the clock of this process differs from that of the server by more than
 	// the difference to updateTimeout, Send repeats input that is recorded, or always sends signals.
 	updateExpiry = 10 * time.Second
+	// A run that a deletion ends takes no more input. It ends soon, or is terminated after ten seconds.
+	endingTimeout  = 12 * time.Second
+	endingInterval = 100 * time.Millisecond
 )
 
 // Receipt reports the outcome of a Send, in the order of the events.
@@ -51,8 +55,8 @@ func (r Receipt) First(n int) Receipt {
 // in [event.MediaTypes] are replaced by references to it.
 //
 // The error is a *event.FieldError for invalid events, ErrRefused if the context rejects them,
-// ErrDeleting if a deletion runs and the input is larger than 64 KiB or has a stored file, or
-// ErrFull if no worker runs and the history has no room. After ErrFull, use the same ids again: a
+// ErrDeleting if a deletion runs and the input is larger than 64 KiB or has a stored file, or the
+// session does not end within 12 s, or ErrFull if no worker runs and the history has no room. After ErrFull, use the same ids again: a
 // worker may still record the events.
 func (c *Context) Send(ctx context.Context, events ...event.Event) (Receipt, error) {
 	defer c.client.notifier.notify(c.name)
@@ -79,11 +83,14 @@ func (c *Context) Send(ctx context.Context, events ...event.Event) (Receipt, err
 			return Receipt{}, err
 		}
 		err = c.sendSignal(ctx, input)
-		return sent, c.explain(ctx, "send to", err, ErrUnreachable)
+		return sent, c.explain(ctx, "send to", err, ErrBusy)
 	}
-	update, cancel := context.WithTimeout(ctx, updateTimeout)
+	ending, cancel := context.WithTimeout(ctx, endingTimeout)
 	defer cancel()
-	sent.EventIDs, err = c.sendUpdate(update, input)
+	sent.EventIDs, err = c.sendUpdate(ctx, input)
+	for errors.Is(err, ErrDeleting) && pause.For(ending, endingInterval) {
+		sent.EventIDs, err = c.sendUpdate(ctx, input)
+	}
 	var refused *refusal
 	if errors.As(err, &refused) {
 		sent.RefusalID = refused.eventID
@@ -91,16 +98,18 @@ func (c *Context) Send(ctx context.Context, events ...event.Event) (Receipt, err
 	if errors.As(err, new(*event.FieldError)) {
 		return Receipt{}, err
 	}
-	if err == nil || errors.Is(err, ErrRefused) || ctx.Err() != nil {
-		return sent, c.explain(ctx, "send to", err, ErrUnreachable)
+	if err == nil || errors.Is(err, ErrRefused) || errors.Is(err, ErrDeleting) || ctx.Err() != nil {
+		return sent, c.explain(ctx, "send to", err, ErrBusy)
 	}
 	// There is no worker, or the run has too many updates or is closing. If the update completes
 	// as well, before it expires, the events are deduplicated.
 	err = c.sendSignal(ctx, input)
-	return sent, c.explain(ctx, "send to", err, ErrUnreachable)
+	return sent, c.explain(ctx, "send to", err, ErrBusy)
 }
 
 func (c *Context) sendUpdate(ctx context.Context, input converter.RawValue) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, updateTimeout)
+	defer cancel()
 	t := c.client.options.Temporal
 	var handle sdkclient.WorkflowUpdateHandle
 	err := c.starting(ctx, func(options sdkclient.StartWorkflowOptions) (err error) {
@@ -141,6 +150,8 @@ func (c *Context) appended(ctx context.Context, handle sdkclient.WorkflowUpdateH
 			return nil, refused
 		case wire.ErrorInvalid:
 			return nil, &event.FieldError{Problem: failure.Message()}
+		case wire.ErrorDeleting:
+			return nil, ErrDeleting
 		}
 	}
 	return appended.EventIDs, err

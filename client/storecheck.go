@@ -105,7 +105,7 @@ func (c *Context) checkStore(ctx context.Context, operation string) error {
 	}
 	d, err := c.client.options.Temporal.DescribeWorkflowExecution(check, wire.WorkflowID(c.name), "")
 	if err != nil && !errors.As(err, new(*serviceerror.NotFound)) {
-		return c.explain(ctx, operation, err, ErrUnreachable)
+		return c.explain(ctx, operation, err, ErrBusy)
 	}
 	return c.compareStore(check, operation, d.GetWorkflowExecutionInfo())
 }

@@ -18,7 +18,7 @@ func (c *Context) UnattendedSince(ctx context.Context) (time.Time, error) {
 	defer cancel()
 	d, err := c.client.options.Temporal.DescribeWorkflowExecution(limited, wire.WorkflowID(c.name), "")
 	if err != nil {
-		return time.Time{}, c.explain(ctx, "look for a worker of", err, ErrUnreachable)
+		return time.Time{}, c.explain(ctx, "look for a worker of", err, ErrBusy)
 	}
 	switch d.GetWorkflowExecutionInfo().GetStatus() {
 	case enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED, enumspb.WORKFLOW_EXECUTION_STATUS_FAILED,

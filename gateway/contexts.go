@@ -38,8 +38,8 @@ func (g *Gateway) interrupt(w http.ResponseWriter, r *http.Request) error {
 // The log is kept, and the next event starts a session that continues it. It has no effect on a closed context.
 //
 // With `purge`, which requires the role admin, a worker deletes the histories, schedules, log, files and cursors of the
-// context. `Location` is the path of the receipt. Afterwards the name is free: input that arrives in the meantime begins
-// a new context. A repeated request joins a running deletion, and resumes one that failed.
+// context. `Location` is the path of the receipt. The response comes when the session has ended, or after ten seconds.
+// Input that is sent then begins a new context, which opens when the deletion has ended. A repeated request joins a running deletion, and resumes one that failed.
 func (g *Gateway) closeContext(w http.ResponseWriter, r *http.Request) error {
 	switch purge := r.URL.Query().Get("purge"); purge {
 	case "":

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
-	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
 	"github.com/seed-9ed7edd4/chronicle/gateway/auth"
 )
@@ -84,19 +83,4 @@ func TestTheAuditLogTellsAPurgeFromTheEndOfASession(t *testing.T) {
 		require.Equal(t, 1, strings.Count(written.String(), `"operation":`+entry), written.String())
 	}
 	require.Equal(t, 3, strings.Count(written.String(), "\n"))
-}
-
-// The session that a deletion ends could take input, which is then deleted with it.
-func TestInputIsRejectedWhileADeletionRuns(t *testing.T) {
-	l := newLog(event.UserMessage{Content: "Hello"})
-	w := serve(t, fakeClient{log: l}, gateway.Options{})
-	require.Equal(t, http.StatusAccepted, w.do(http.MethodDelete, "/contexts/demo?purge=true", "").status)
-	l.isDeleting.Store(true)
-	got := w.do(http.MethodPost, "/contexts/demo/events", hello)
-	require.Equal(t, http.StatusConflict, got.status, got.body)
-	require.Contains(t, got.body, "urn:chronicle:problem:deleting")
-	require.Empty(t, l.sent)
-	l.isDeleting.Store(false)
-	require.Equal(t, http.StatusAccepted, w.do(http.MethodPost, "/contexts/demo/events", hello).status)
-	require.Len(t, l.sent, 1)
 }

@@ -87,7 +87,7 @@ func (h *Handle) State() (wire.State, error) {
 // count as bytes of responses, because protocols keep them; the error is a [*Problem] if there is no room for more.
 func (h *Handle) Events(from string) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
-		for e, err := range h.context.Events(h.exchange.Request.Context(), from) {
+		for e, err := range h.Scan(from) {
 			if err == nil {
 				data, _ := e.MarshalJSON() // an event decoded from JSON always encodes
 				err = h.exchange.read.grow(int64(len(data)))
@@ -97,6 +97,11 @@ func (h *Handle) Events(from string) iter.Seq2[event.Event, error] {
 			}
 		}
 	}
+}
+
+// Scan is [Handle.Events] for a caller that keeps little of a log: the events do not count.
+func (h *Handle) Scan(from string) iter.Seq2[event.Event, error] {
+	return h.context.Events(h.exchange.Request.Context(), from)
 }
 
 // EventsThrough yields the recorded events after the one with the id from ("": from the first) through the one with the id

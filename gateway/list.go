@@ -129,6 +129,14 @@ func parseLimit(query url.Values) (int, error) {
 type contextPage struct {
 	Contexts []index.Context `json:"contexts"`
 	Next     string          `json:"next,omitempty"` // the path of the next page; absent on the last page
+	unread
+}
+
+// unread is how many contexts an index that is being built has not read.
+type unread struct {
+	// How many logs the gateway has not read yet, as after its first start. Their contexts are listed without createdAt,
+	// owner, preview and archive mark, and no search finds their messages.
+	Unread int `json:"unread,omitempty"`
 }
 
 func parseFilter(query url.Values) (f index.Filter, err error) {
@@ -182,7 +190,7 @@ func (g *Gateway) listContexts(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	page := contextPage{Contexts: found}
+	page := contextPage{Contexts: found, unread: unread{contexts.Unread()}}
 	if more {
 		query.Set("from", formatPosition(index.PositionOf(found[len(found)-1])))
 		page.Next = g.options.PublicPath + "/contexts?" + query.Encode()
@@ -213,6 +221,7 @@ func parsePosition(text string) (p index.Position, err error) {
 type hitPage struct {
 	Hits []index.Hit `json:"hits"`
 	Next string      `json:"next,omitempty"` // the path of the next page; absent on the last page
+	unread
 }
 
 // searchMessages searches the messages of users and models: the most relevant ones first, then the newest.
@@ -245,7 +254,7 @@ func (g *Gateway) searchMessages(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	page := hitPage{Hits: hits}
+	page := hitPage{Hits: hits, unread: unread{contexts.Unread()}}
 	if more {
 		query.Set("from", strconv.Itoa(q.From+len(hits)))
 		page.Next = g.options.PublicPath + "/search?" + query.Encode()

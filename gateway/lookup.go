@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"net/http"
 	"sync"
 	"time"
 
@@ -31,7 +30,6 @@ type names struct {
 	seen    *lru.Cache      // of sighting by name
 	waiting map[string]bool // unknown names that a room looks up
 	lookups map[string]*lookup
-	deleted *lru.Cache // names whose deletion this gateway started
 }
 
 // sighting is the outcome of a lookup.
@@ -46,7 +44,7 @@ type lookup struct {
 }
 
 func newNames() *names {
-	return &names{seen: lru.New(maxNames), waiting: map[string]bool{}, lookups: map[string]*lookup{}, deleted: lru.New(maxNames)}
+	return &names{seen: lru.New(maxNames), waiting: map[string]bool{}, lookups: map[string]*lookup{}}
 }
 
 var errUndecided = errors.New("undecided")
@@ -101,20 +99,6 @@ func (n *names) forget(name string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.seen.Remove(name)
-	n.deleted.Add(name, nil)
-}
-
-func (n *names) isDeleted(name string) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	_, ok := n.deleted.Get(name)
-	return ok
-}
-
-func (n *names) renew(name string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.deleted.Remove(name)
 }
 
 // exist reports whether a request has found a context within existsTTL.
@@ -211,27 +195,7 @@ func (c named) known(ctx context.Context, log iter.Seq2[event.Event, error]) ite
 	}
 }
 
-// awaitDeletion rejects input while a deletion that this gateway started runs: the session that it ends could take the
-// input, and be deleted with it.
-func (c named) awaitDeletion(ctx context.Context) error {
-	if !c.names.isDeleted(c.Name()) {
-		return nil
-	}
-	d, err := c.Context.Deletion(ctx)
-	switch {
-	case err != nil && !errors.Is(err, client.ErrNoContext):
-		return err
-	case err == nil && d.EndedAt.IsZero() && d.Error == "":
-		return problem(problemDeleting, http.StatusConflict, "The context is being deleted", "send it again when /contexts/%s/deletion has an endedAt", c.Name())
-	}
-	c.names.renew(c.Name())
-	return nil
-}
-
 func (c named) Send(ctx context.Context, events ...event.Event) (client.Receipt, error) {
-	if err := c.awaitDeletion(ctx); err != nil {
-		return client.Receipt{}, err
-	}
 	defer c.index.changed(c.Name())
 	isCounted, err := c.quota.admit(ctx, c.Name(), c.quota.contexts > 0 && c.isNew(ctx))
 	if err != nil {

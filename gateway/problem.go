@@ -114,6 +114,7 @@ var problemTypes = []struct {
 	{client.ErrFull, problemFull, http.StatusServiceUnavailable, "The context is full until a worker runs", true},
 	{client.ErrNoWorker, problemNoWorker, http.StatusServiceUnavailable, "No worker responded for the context", false},
 	{client.ErrUnanswered, problemUnanswered, http.StatusServiceUnavailable, "The run was terminated before it answered", false},
+	{client.ErrBusy, problemBusy, http.StatusServiceUnavailable, "Temporal is busy or does not respond", false},
 	{client.ErrUnreachable, problemUnreachable, http.StatusServiceUnavailable, "Temporal is unreachable", false},
 	// 503, since the request can succeed when the operator has corrected the configuration.
 	{client.ErrOtherStore, problemOtherStore, http.StatusServiceUnavailable, "The gateway and the workers have different blob stores", false},

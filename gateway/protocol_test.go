@@ -502,6 +502,11 @@ func TestWhatAProtocolReadsIsBounded(t *testing.T) {
 			if err != nil {
 				return err
 			}
+			for _, err := range h.Scan("") { // not counted
+				if err != nil {
+					return err
+				}
+			}
 			for _, err := range h.Events(x.Request.URL.Query().Get("from")) {
 				if err != nil {
 					return err

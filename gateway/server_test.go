@@ -53,7 +53,6 @@ type log struct {
 	unattended func() time.Time
 	waits      []reducer.Call // calls of a running request, which wait; nil: State is that of a new context
 	// isTerminated means that the run was terminated from outside.
-	isDeleting   atomic.Bool
 	isTerminated atomic.Bool
 }
 
@@ -194,12 +193,8 @@ func (l *log) StartDeletion(_ context.Context, o client.DeleteOptions) error {
 
 func (l *log) Deletion(context.Context) (client.Deletion, error) {
 	at := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
-	ended := at
-	if l.isDeleting.Load() {
-		ended = time.Time{}
-	}
 	return client.Deletion{
-		ContextName: l.Name(), StartedAt: at, EndedAt: ended, Removed: []wire.Removed{{Place: wire.PlaceRuns, Count: 2, At: at}},
+		ContextName: l.Name(), StartedAt: at, EndedAt: at, Removed: []wire.Removed{{Place: wire.PlaceRuns, Count: 2, At: at}},
 		KeptForks: []string{"kept"}, DeletedForks: []string{"copy"},
 		Remains: wire.Remains,
 	}, l.ask("deletion")

@@ -275,6 +275,7 @@ func TestMessages(t *testing.T) {
 		run(f, "", args...)
 	}
 	failing(client.ErrUnreachable, "state", "-n", "demo")
+	failing(fmt.Errorf("get the state of context demo: %w", client.ErrBusy), "state", "-n", "demo")
 	failing(client.ErrNoContext, "state", "-n", "demo")
 	failing(client.ErrNoWorker, "state", "-n", "demo")
 	failing(client.ErrNoSchedule, "schedule", "pause", "-n", "demo")

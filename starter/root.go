@@ -78,19 +78,21 @@ func execute(ctx context.Context, a *app, args []string) int {
 }
 
 func (a *app) report(command *cobra.Command, err error) {
-	switch code := exitCode(err); {
+	code := exitCode(err)
+	isAway := code == exit.Unreachable && !errors.Is(err, client.ErrBusy)
+	switch {
 	case err == nil || errors.Is(err, context.Canceled):
 	case code == exit.Usage:
 		fmt.Fprintf(a.err, "%s: %v\nRun '%[1]s --help' for usage.\n", command.CommandPath(), err)
 	case a.log != nil && a.gateway.JSON:
-		if code == exit.Unreachable {
+		if isAway {
 			err = fmt.Errorf("%s: %w", a.unreachable(), err)
 		}
 		if errors.Is(err, client.ErrOtherStore) {
 			err = fmt.Errorf("%w; %s", err, a.storeInUse())
 		}
 		a.log.Error("failed", zap.Error(err))
-	case code == exit.Unreachable:
+	case isAway:
 		fmt.Fprintf(a.err, "starter: %s\n", a.unreachable())
 		cause := err.Error()
 		if _, after, found := strings.Cut(cause, client.ErrUnreachable.Error()); found {

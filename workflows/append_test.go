@@ -31,11 +31,11 @@ func quiet(text string) event.Event {
 	return e
 }
 
-func (u *update) requireExpired() {
+func (u *update) requireFailed(kind string) {
 	u.t.Helper()
-	var expired *temporal.ApplicationError
-	require.ErrorAs(u.t, u.err, &expired)
-	require.Equal(u.t, wire.ErrorExpired, expired.Type())
+	var failed *temporal.ApplicationError
+	require.ErrorAs(u.t, u.err, &failed)
+	require.Equal(u.t, kind, failed.Type())
 }
 
 // The sender has sent the events as a signal, and more input may lie between them than the context remembers.
@@ -58,7 +58,7 @@ func TestAnExpiredUpdateIsNotRecorded(t *testing.T) {
 	})
 	w.at(time.Hour, w.close)
 	w.run("SessionStarted", "UserMessage timely", "UserMessage large", "UserMessage signal", "SessionEnded done")
-	late.requireExpired()
-	waiting.requireExpired()
+	late.requireFailed(wire.ErrorExpired)
+	waiting.requireFailed(wire.ErrorExpired)
 	require.NoError(t, timely.err)
 }

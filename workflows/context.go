@@ -237,10 +237,10 @@ func (r *run) receive() {
 	}
 }
 
-// discard leaves an update to its sender, who starts the next run with it.
+// discard leaves an update to its sender, who starts the next run with it when this one has ended.
 func (r *run) discard(in signal) {
 	if in.append != nil {
-		in.append.err = appendError(wire.ErrorExpired, "the context is being deleted")
+		in.append.err = appendError(wire.ErrorDeleting, "the context is being deleted")
 		r.appends.pending = append(r.appends.pending, in.append)
 	}
 }

@@ -55,7 +55,7 @@ func TestInputStartsNoSessionInARunThatADeletionEnds(t *testing.T) {
 		}).Once()
 		w.at(time.Minute, func() { w.says("Hello") })
 		w.run("SessionStarted", "UserMessage Hello", "LLMRequestStarted attempt 1", "LLMRequestInterrupted cancelled", "SessionEnded deletion")
-		appended.requireExpired()
+		appended.requireFailed(wire.ErrorDeleting)
 	})
 	t.Run("not if it requires inactivity", func(t *testing.T) {
 		w := newRun(t)

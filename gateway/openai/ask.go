@@ -65,7 +65,7 @@ func (a *ask) locate() (err error) {
 // conversation follows it, or the input of an earlier request with the same first id.
 func (t *turn) ending(repeated string) (end string, isNewest bool, err error) {
 	isNewest = true
-	for e, err := range t.h.Events(t.from) {
+	for e, err := range t.h.Scan(t.from) {
 		if err != nil {
 			return "", false, err
 		}
@@ -204,7 +204,7 @@ func (a *ask) send(in *script) (*turn, error) {
 
 // isRecorded reports whether an earlier request has sent an event.
 func (a *ask) isRecorded(clientEventID string) (bool, error) {
-	for e, err := range a.h.Events("") {
+	for e, err := range a.h.Scan("") {
 		switch {
 		case errors.Is(err, client.ErrNoContext):
 			return false, nil

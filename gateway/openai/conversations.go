@@ -135,7 +135,7 @@ func readItems(raw json.RawMessage) ([]event.Event, error) {
 
 func getConversation(x *gateway.Exchange, h *gateway.Handle) error {
 	var c conversation
-	for e, err := range h.Events("") {
+	for e, err := range h.Scan("") {
 		if err != nil {
 			return err
 		}

@@ -84,7 +84,7 @@ func load(x *gateway.Exchange, field, id string) (*turn, error) {
 	var r record
 	isRecorded, isTrigger := false, false
 	var trigger event.Body
-	for e, err := range h.Events(event.IDBefore(name, counter-1)) {
+	for e, err := range h.Scan(event.IDBefore(name, counter-1)) {
 		if errors.Is(err, client.ErrNoContext) || errors.Is(err, client.ErrNoEvent) {
 			return nil, unknown
 		}

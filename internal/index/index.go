@@ -64,7 +64,7 @@ type Index struct {
 	log    *slog.Logger
 	dir    *directory
 	store  *store
-	list   list
+	list   *list
 	queue  *queue
 	purges chan struct{}
 	ready  chan struct{} // closed when the list has the contexts of Temporal
@@ -86,7 +86,7 @@ func Open(source Source, o Options) (*Index, error) {
 		return nil, err
 	}
 	x := &Index{
-		source: source, log: o.Log, dir: dir, store: store, list: list{byName: map[string]*record{}}, queue: newQueue(),
+		source: source, log: o.Log, dir: dir, store: store, list: newList(), queue: newQueue(),
 		purges: make(chan struct{}, 1), ready: make(chan struct{}), stored: make(chan struct{}),
 		unread: map[string]error{},
 	}
@@ -181,6 +181,10 @@ func (x *Index) Search(ctx context.Context, q Query) (hits []Hit, more bool, err
 	}
 	return hits, more, nil
 }
+
+// Unread returns the number of contexts whose logs were not read yet. The list has them without what only logs have, such
+// as the archive mark, and without CreatedAt. No search finds their messages.
+func (x *Index) Unread() int { return x.list.unread() }
 
 // Pending returns the number of contexts whose logs are about to be read.
 func (x *Index) Pending() int { return x.queue.pending() }
@@ -406,7 +410,7 @@ func (x *Index) update(ctx context.Context, name string) error {
 		err = flushErr
 	}
 	if known.Through == 0 || known.CreatedAt != u.record.CreatedAt {
-		x.checkForks()
+		x.checkForks(name)
 	}
 	if x.isMisplaced(u.record) { // its origin was read in the meantime
 		x.queue.add(name)
@@ -423,7 +427,7 @@ func (x *Index) remove(name string) error {
 	}
 	x.list.remove(name)
 	x.needPurge()
-	x.checkForks()
+	x.checkForks(name)
 	return nil
 }
 
@@ -439,9 +443,9 @@ func (x *Index) isMisplaced(r *record) bool {
 	return slices.ContainsFunc(r.Forks, func(f fork) bool { return f.Omitted != x.covers(f) })
 }
 
-// checkForks reads forks again that are misplaced since an origin came or went.
-func (x *Index) checkForks() {
-	for _, r := range x.list.all() {
+// checkForks reads forks again that are misplaced since their origin came or went.
+func (x *Index) checkForks(origin string) {
+	for _, r := range x.list.forksOf(origin) {
 		if x.isMisplaced(r) {
 			x.queue.add(r.ContextName)
 		}

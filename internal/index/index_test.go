@@ -102,6 +102,25 @@ func TestAnOutageCostsDelayOnly(t *testing.T) {
 	await(t, func() bool { return len(search(t, x, "first second")) == 0 && len(search(t, x, "second")) == 1 })
 }
 
+func TestContextsWhoseLogsAreUnreadAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource()
+		s.record("demo", event.SessionStarted{}, event.SetDetails{Archived: new(true)})
+		s.change(func() { s.isSlow = true })
+		x := open(t, s, "")
+		defer x.Close()
+		found := list(t, x, index.Filter{})
+		require.Equal(t, []string{"demo"}, namesOf(found))
+		require.Zero(t, found[0].CreatedAt)
+		require.Equal(t, 1, x.Unread())
+		s.change(func() { s.isSlow = false })
+		time.Sleep(10 * time.Second) // bubble time
+		require.Zero(t, x.Unread())
+		require.Empty(t, list(t, x, index.Filter{}))
+		require.Len(t, list(t, x, index.Filter{Archived: true}), 1)
+	})
+}
+
 // A context that was just created is in the list, though Temporal lists it later.
 func TestANewContextIsListedBeforeTemporalListsIt(t *testing.T) {
 	s := newSource()

@@ -1,6 +1,7 @@
 package index
 
 import (
+	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -49,7 +50,12 @@ func (r *record) hasLabel(label string) bool {
 type list struct {
 	mu     sync.RWMutex
 	byName map[string]*record
+	forks  map[string]map[string]*record // by origin and by name
 	sorted []*record
+}
+
+func newList() *list {
+	return &list{byName: map[string]*record{}, forks: map[string]map[string]*record{}}
 }
 
 func (l *list) get(name string) *record {
@@ -65,6 +71,12 @@ func (l *list) set(r *record) {
 	defer l.mu.Unlock()
 	l.drop(r.ContextName)
 	l.byName[r.ContextName] = r
+	for _, f := range r.Forks {
+		if l.forks[f.Origin] == nil {
+			l.forks[f.Origin] = map[string]*record{}
+		}
+		l.forks[f.Origin][r.ContextName] = r
+	}
 	i, _ := slices.BinarySearchFunc(l.sorted, r, compare)
 	l.sorted = slices.Insert(l.sorted, i, r)
 }
@@ -82,6 +94,11 @@ func (l *list) drop(name string) {
 		return
 	}
 	delete(l.byName, name)
+	for _, f := range r.Forks {
+		if delete(l.forks[f.Origin], name); len(l.forks[f.Origin]) == 0 {
+			delete(l.forks, f.Origin)
+		}
+	}
 	i, _ := slices.BinarySearchFunc(l.sorted, r, compare)
 	l.sorted = slices.Delete(l.sorted, i, i+1)
 }
@@ -91,6 +108,24 @@ func (l *list) all() []*record {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return slices.Clone(l.sorted)
+}
+
+func (l *list) forksOf(origin string) []*record {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return slices.Collect(maps.Values(l.forks[origin]))
+}
+
+// unread returns the number of contexts whose logs were never read.
+func (l *list) unread() (n int) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	for _, r := range l.sorted {
+		if r.Through == 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // find returns a page, and whether there are more contexts after it.

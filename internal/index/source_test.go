@@ -24,6 +24,7 @@ type source struct {
 	expired  map[string]bool // contexts that only the blob store has
 	watchers []func(string)
 	isDeaf   bool  // notices are lost
+	isSlow   bool  // no log is read
 	err      error // of all calls
 	now      time.Time
 	reads    map[string]int // of whole logs
@@ -146,6 +147,9 @@ func (s *source) Events(_ context.Context, name, from string) iter.Seq2[event.Ev
 			s.reads[name]++
 		}
 		l, err := s.logs[name], s.err
+		if s.isSlow {
+			err = client.ErrUnreachable
+		}
 		var events []event.Event
 		switch after := event.Counter(from); {
 		case l == nil && err == nil:

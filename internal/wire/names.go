@@ -39,6 +39,8 @@ const (
 	ErrorRejected = "Refused"
 	// ErrorExpired is the type of the error of an append after [Sent.Expires].
 	ErrorExpired = "Expired"
+	// ErrorDeleting: a deletion ends the run, which takes no more input. The next run takes it.
+	ErrorDeleting = "Deleting"
 
 	UpdateReserve = "reserve" // of a [WorkflowBudget]; takes a [Reserve], returns a [Reserved]
 	SignalSettle  = "settle"  // of a [WorkflowBudget]; carries a [Settle]
