@@ -60,6 +60,7 @@ func TestMessagesAreCopiedFoldedRetriedAndSentAgain(t *testing.T) {
 	tab.Run("an error at the end is retried", func(t *testing.T) {
 		tab.Await(`!document.querySelector("[data-key=retry]")`) // a message follows
 		l.record(event.LLMRequestFailed{RequestID: "demo:r0002", Error: "unavailable", Retryable: true})
+		tab.Await(`document.querySelector("[data-key=retry]").getBoundingClientRect().height < 30`) // one line
 		tab.Click(`[data-key="retry"]`)
 		l.await(t, func() bool { return len(l.sent) == 2 })
 		require.Equal(t, event.Body(event.AnswerRequested{}), l.sent[1][0].Body)
@@ -110,6 +111,14 @@ func TestKeys(t *testing.T) {
 	tab.Do(`document.activeElement.blur()`)
 	tab.Press("?")
 	tab.Await(`keys.open`)
+	tab.Press(kb.Escape)
+	tab.Type("#text", "why?")
+	tab.Await(`document.querySelector("#text").value === "why?" && !keys.open`)
+	tab.PressWith(kb.ModifierCtrl, "/")
+	tab.Await(`keys.open`)
+	tab.Press(kb.Escape)
+	tab.Do(`document.activeElement.blur()`)
+	tab.Press("?")
 	tab.Press("n" + kb.Escape)
 	tab.Await(`!keys.open && location.hash === "#demo"`)
 	tab.Press("n")

@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"testing"
 
+	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -44,7 +45,7 @@ func TestEntries(t *testing.T) {
 		attachment("text/plain", "a.txt", "Hello"),
 		event.UserMessage{Content: "I am Ann"},
 		event.AssistantMessage{Content: "3. three\n4. four\n\n- [x] done\n- [ ] open\n\n" +
-			"| a | b |\n|---|--:|\n| 1 | 2 |\n\n> quoted\n\n```go\nx := 1\n```"},
+			"| a | b | c |\n|---|--:|:-:|\n| 1 | 2 | 3 |\n\n> quoted\n\n```go\nx := 1\n```"},
 		event.AssistantMessage{Content: "- [x] tight\n\n1. another list\n\n- [ ] loose\n\n- [ ] too"},
 		event.LLMRequestCompleted{RequestID: "demo:r0001", DurationMs: 8200, FinishReason: "stop", Usage: event.Usage{
 			InputTokens: 4210, CachedTokens: 4000, OutputTokens: 386, ReasoningTokens: 300, CostMicros: new(int64(1_204_200)), PriceVersion: "1",
@@ -91,6 +92,16 @@ func TestEntries(t *testing.T) {
 			"contexts/demo/events/demo:0005/attachment a.txt · text/plain · 5 B",
 		}, each(tab, ".attachments a", `e.getAttribute("href") + " " + e.textContent`))
 	})
+	tab.Run("a picture is enlarged", func(t *testing.T) {
+		require.Equal(t, []string{"Enlarge pixel.gif"}, each(tab, ".attachments button", "e.ariaLabel"))
+		tab.Type(".enlarge", "\r")
+		tab.Await(`picture.open && document.querySelector("#picture img").naturalWidth === 1 && document.activeElement.ariaLabel === "Close the picture"`)
+		tab.Press(kb.Escape)
+		tab.Await(`!picture.open`)
+		tab.Click(".enlarge")
+		tab.Click("#picture button")
+		tab.Await(`!picture.open && document.activeElement.className === "enlarge"`)
+	})
 	tab.Run("Markdown has lists, tables and tasks without bullets", func(t *testing.T) {
 		var missing []string
 		tab.Eval(`[
@@ -98,6 +109,7 @@ func TestEntries(t *testing.T) {
 			".wide > table td[align='right']", "blockquote > p", "pre > code.language-go",
 		].filter((selector) => !document.querySelector(".prose " + selector))`, &missing)
 		require.Empty(t, missing, "selectors without a match")
+		require.Equal(t, []string{"start", "right", "center"}, each(tab, ".prose td", `getComputedStyle(e).textAlign.replace("-webkit-", "")`))
 		require.Equal(t, []string{"none", "none", "none", "none", "none"}, each(tab, ".prose li:has(input)", "getComputedStyle(e).listStyleType"))
 	})
 	tab.Run("usage is that of all attempts", func(t *testing.T) {

@@ -101,7 +101,7 @@ func TestConversationsAreFoundTitledAndArchived(t *testing.T) {
 	}
 	tab := s.show(t, "#chat-1")
 	tab.Await(names + ` === "Why did the nightly backup fail?,Name a river.,Find the needle"`)
-	require.Equal(t, "idle · chat-1 · gpt-4o-mini", tab.Text("#list .details")[1])
+	require.Equal(t, "chat-1 · gpt-4o-mini", tab.Text("#list .details")[1])
 
 	tab.Run("a message is found and marked", func(t *testing.T) {
 		tab.Do(`document.activeElement.blur()`)
@@ -138,7 +138,7 @@ func TestConversationsAreFoundTitledAndArchived(t *testing.T) {
 	})
 	tab.Run("a title and labels are set", func(t *testing.T) {
 		tab.Do(`location.hash = "#chat-2"; search.value = ""; search.dispatchEvent(new Event("input"))`)
-		tab.Await(`document.querySelector("#name").textContent === "chat-2" && !document.querySelector(".marked")`)
+		tab.Await(`document.querySelector("#name").textContent === "Why did the nightly backup fail?" && document.querySelector("#address").textContent === "chat-2" && !document.querySelector(".marked")`)
 		tab.Click("#menu-button")
 		tab.Click("#rename")
 		tab.Type("#labels", "team")
@@ -148,7 +148,7 @@ func TestConversationsAreFoundTitledAndArchived(t *testing.T) {
 		tab.Type("#title", "Backups\r")
 		tab.Await(`!details.open && document.querySelector("#name").textContent === "Backups" && document.querySelector("#address").textContent === "chat-2"`)
 		require.Equal(t, event.Body(event.SetDetails{Title: new("Backups"), Labels: map[string]string{"team": "ops"}}), last(backup))
-		tab.Await(names + `.startsWith("Backups,") && document.querySelector("#list .details").textContent === "idle · chat-2 · gpt-4o-mini · team=ops"`)
+		tab.Await(names + `.startsWith("Backups,") && document.querySelector("#list .details").textContent === "chat-2 · gpt-4o-mini · team=ops"`)
 		require.Equal(t, "Why did the nightly backup fail?", tab.Text("#list .preview")[0])
 	})
 	tab.Run("a label selects contexts and messages", func(t *testing.T) {
@@ -177,6 +177,28 @@ func TestConversationsAreFoundTitledAndArchived(t *testing.T) {
 		tab.Click("#archived")
 		tab.Await(names + ` === "Backups,Name a river.,Find the needle"`)
 	})
+}
+
+func TestContextsAreListedByDayAndRenamedFromTheList(t *testing.T) {
+	s := &shelf{logs: map[string]*log{}}
+	hour := time.Duration(time.Now().Hour()) * time.Hour
+	for name, age := range map[string]time.Duration{"a": 0, "b": time.Second, "c": hour + 12*time.Hour, "d": hour + 60*time.Hour, "e": hour + 20*24*time.Hour} {
+		s.add(name, age, event.UserMessage{Content: "Message of " + name})
+	}
+	tab := s.show(t, "")
+	tab.Await(`document.querySelectorAll("#list a").length === 5`)
+	require.Equal(t, []string{"Today", "", "Yesterday", "Previous 7 days", "Previous 30 days"}, each(tab, "#list > li", "e.dataset.period"))
+	tab.Click(`#list a[href="#b"]`)
+	tab.Await(`document.querySelector("#name").textContent === "Message of b" && document.title === "Message of b · Chronicle"`)
+	tab.Do(`document.querySelector('#list a[href="#b"]').dispatchEvent(new MouseEvent("dblclick", { bubbles: true }))`)
+	tab.Await(`details.open && document.querySelector("#title").placeholder === "Message of b"`)
+	tab.Press(kb.Escape)
+	tab.Await(`!details.open`)
+	tab.Type("#text", kb.F2)
+	tab.Await(`details.open`)
+	tab.Type("#title", "Renamed\r")
+	tab.Await(names + `.includes("Renamed") && document.title === "Renamed · Chronicle"`)
+	require.Equal(t, event.Body(event.SetDetails{Title: new("Renamed")}), last(s.logs["b"]))
 }
 
 func TestFiveThousandContextsAreListed(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"unicode"
 
@@ -75,6 +76,22 @@ func TestScripts(t *testing.T) {
 			})()`, toJSON(text)), &whole)
 			require.Contains(t, whole, "func main() { println(`a`) }")
 			require.Equal(t, whole, grown, "in pieces of %d", size)
+		}
+	})
+	tab.Run("Markdown that is nested too deeply is text", func(t *testing.T) {
+		for _, nested := range []string{">", "> ", "- ", "1. ", "> - ", "*a ", "~~a "} {
+			var shown struct {
+				Text  string
+				Depth int
+			}
+			tab.Eval(fmt.Sprintf(`import("./markdown.js").then(({ render }) => {
+				const fragment = render(%s);
+				let Depth = 0;
+				for (let e = [...fragment.querySelectorAll("*")].at(-1); e; e = e.parentElement) Depth++;
+				return { Text: fragment.textContent, Depth };
+			})`, toJSON(strings.Repeat(nested, 3000)+"the end")), &shown)
+			require.Contains(t, shown.Text, "the end", nested)
+			require.Less(t, shown.Depth, 100, nested)
 		}
 	})
 	tab.Run("the work for a token is constant", func(t *testing.T) {

@@ -30,7 +30,7 @@ func TestStatus(t *testing.T) {
 
 	tab.Run("an answer can be stopped before its first word, and the list shows the streamed status", func(t *testing.T) {
 		const said = `document.querySelector("#list a[aria-current] .details")?.textContent`
-		tab.Await(said + ` === "idle · demo · gpt-4o-mini"`)
+		tab.Await(said + ` === "demo · gpt-4o-mini"`)
 		l.record(start("demo:r0001", 1))
 		tab.Await(answering + " && " + said + ` === "answering · demo · gpt-4o-mini"`)
 		var before int
@@ -42,7 +42,7 @@ func TestStatus(t *testing.T) {
 		tab.Click("#stop")
 		l.await(t, func() bool { return len(l.calls) > 0 })
 		l.record(cancelled("demo:r0001"))
-		tab.Await(idle + " && " + said + ` === "idle · demo · gpt-4o-mini"`)
+		tab.Await(idle + " && " + said + ` === "demo · gpt-4o-mini"`)
 	})
 	tab.Run("the usage of the budget", func(t *testing.T) {
 		require.Equal(t, []string{""}, tab.Text("#budget"))

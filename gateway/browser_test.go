@@ -114,6 +114,21 @@ func TestToolsAreCardsWithDiffsAndExitCodes(t *testing.T) {
 	tab.Await(`document.querySelector("#newest").hidden`)
 }
 
+func TestToolCallsAreHiddenAfterAReload(t *testing.T) {
+	const shown = `[...document.querySelectorAll(".tool-use")].filter((e) => e.checkVisibility()).length`
+	tab := show(t, newLog(append(agentConversation(), waiting()...)...))
+	tab.Await(`document.querySelector(".call-form") && ` + shown + ` === 5`)
+	tab.Click("#menu-button")
+	tab.Click("#tools")
+	tab.Await(shown + ` === 1`) // the call that waits
+	tab.Reload()
+	tab.Await(`document.querySelector(".call-form") && ` + shown + ` === 1`)
+	tab.Click("#menu-button")
+	tab.Await(`document.querySelector("#tools").textContent === "Show tool calls"`)
+	tab.Click("#tools")
+	tab.Await(shown + ` === 5`)
+}
+
 // cards are the lines of the cards as a screen reader reads them.
 func cards(tab *browsertest.Tab) []string {
 	var lines []string

@@ -12,6 +12,7 @@
 //	composer.js      the input box; limits.js checks attachments
 //	outbox.js        sends messages
 //	details.js, settings.js, export.js, share.js, deletion.js    the menu of the context; link.js follows a share link
+//	tools.js         hides the calls of tools
 //	dom.js           creates elements; visible.js shows hidden characters
 //	signin.js        signing in and out, and roles
 //	request.js, sse.js, backoff.js, money.js, time.js, storage.js, copy.js, form.js, theme.js    utilities
@@ -36,6 +37,7 @@ import { Search } from "./search.js";
 import { Settings } from "./settings.js";
 import { Share } from "./share.js";
 import { arrive, may } from "./signin.js";
+import "./tools.js";
 import { follow } from "./transcript.js";
 import { visible } from "./visible.js";
 
@@ -108,7 +110,7 @@ function open() {
   clearTimeout(idleTimer);
   following = new AbortController();
   current = validName(name) ? name : undefined;
-  document.title = current ? `${current} · Chronicle` : "Chronicle";
+  if (!current) document.title = "Chronicle";
   document.body.classList.toggle("open", Boolean(current));
   $("budget").textContent = "";
   $("empty").hidden = true;
@@ -292,6 +294,10 @@ function begin() {
   location.hash = `chat-${newKey().slice(0, 8)}`;
 }
 
+function rename() {
+  if (current && may("write")) $("rename").click();
+}
+
 $("new").addEventListener("click", begin);
 $("begin").addEventListener("click", begin);
 $("export-markdown").addEventListener("click", () => exportMarkdown(current, shown));
@@ -301,18 +307,20 @@ $("export-events").addEventListener("click", async () => {
 });
 $("stop").addEventListener("click", stop);
 $("waiting").lastChild.addEventListener("click", () => conversation.reveal(waiting[0].index));
+$("list").addEventListener("dblclick", rename); // its first click has opened the conversation
 addEventListener("hashchange", open);
 addEventListener("keydown", (event) => {
   if (document.querySelector("dialog[open], :popover-open")) return;
   if (event.key === "Escape" && !$("stop").hidden && event.target !== $("search") && may("write")) stop();
   const isTyping = event.target.closest?.("input, textarea, select");
   const hasControl = event.ctrlKey || event.metaKey;
-  if (event.altKey || (isTyping && !hasControl)) return;
+  if (event.altKey) return;
   const search = () => {
     $("search").focus();
     $("search").select();
   };
-  const command = (hasControl ? { k: search } : { "/": search, n: begin, "?": () => $("keys").showModal() })[event.key];
+  const showKeys = () => $("keys").showModal();
+  const command = (hasControl ? { k: search, "/": showKeys } : isTyping ? { F2: rename } : { F2: rename, "/": search, n: begin, "?": showKeys })[event.key];
   if (!command) return;
   event.preventDefault();
   command();

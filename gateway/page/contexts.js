@@ -2,7 +2,7 @@
 
 import { relative, request } from "./request.js";
 import { $, h } from "./dom.js";
-import { when } from "./time.js";
+import { period, when } from "./time.js";
 import { visible } from "./visible.js";
 
 const REFRESH_MS = 2000;
@@ -224,6 +224,8 @@ export class Contexts {
       } else inside?.remove();
       return item;
     }));
+    const periods = [...conversations.values()].map(([newest]) => period(this.#summaries.get(newest).lastActiveAt));
+    periods.forEach((text, i) => ($("list").children[i].dataset.period = text === periods[i - 1] ? "" : text));
     this.#mark();
     for (const name of this.#items.keys()) this.#describe(name);
     this.#offerLabels();
@@ -274,7 +276,7 @@ export class Contexts {
       "time": when(summary.lastActiveAt),
       ".preview": summary.title ? summary.preview : "",
       ".details": [
-        status, title !== name && name, summary.model, branches && `${branches} branch${branches === 1 ? "" : "es"}`,
+        status !== "idle" && status, title !== name && name, summary.model, branches && `${branches} branch${branches === 1 ? "" : "es"}`,
         ...labelsOf(summary.labels),
       ].filter(Boolean).join(" · "),
     };

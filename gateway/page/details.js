@@ -1,8 +1,10 @@
 // The menu of the selected context: its title, labels and archive.
 
+import { headline } from "./contexts.js";
 import { $ } from "./dom.js";
 import { onSubmit, openForm } from "./form.js";
 import { newKey, send } from "./request.js";
+import { visible } from "./visible.js";
 
 export class Details {
   #name;
@@ -29,8 +31,10 @@ export class Details {
   // show shows the title in the head.
   show() {
     if (!this.#name) return;
-    const { title, archived } = this.#contexts.summaryOf(this.#name);
-    const texts = { name: title ?? this.#name, address: title ? this.#name : "", archive: archived ? "Unarchive" : "Archive" };
+    const summary = this.#contexts.summaryOf(this.#name);
+    const title = visible(headline(summary));
+    document.title = `${title} · Chronicle`;
+    const texts = { name: title, address: title === this.#name ? "" : this.#name, archive: summary.archived ? "Unarchive" : "Archive" };
     for (const [id, text] of Object.entries(texts)) if ($(id).textContent !== text) $(id).textContent = text;
   }
 

@@ -3,7 +3,7 @@
 import { rejectedMessage } from "./actions.js";
 import { approvalForm } from "./approvals.js";
 import { lostNote, waitsFor } from "./callform.js";
-import { h, message } from "./dom.js";
+import { $, h, message } from "./dom.js";
 import { isShared } from "./link.js";
 import { render, StreamingMarkdown } from "./markdown.js";
 import { dollars } from "./money.js";
@@ -204,7 +204,7 @@ const actions = {
     target: `${todos.filter((todo) => isDone(todo)).length} of ${todos.length}`,
     body: [
       todos.length && h("ul", { class: "todos" }, todos.map((todo) =>
-        h("li", { class: todo.status ?? "pending", dir: "auto" }, todo.content, todo.priority && h("span", { class: "priority" }, todo.priority),
+        h("li", { class: todo.status ?? "pending", dir: "auto" }, h("span", null, todo.content), todo.priority && h("span", { class: "priority" }, todo.priority),
           h("span", { class: "visually-hidden" }, ` (${todo.status ?? "pending"})`)))),
       output(result),
     ],
@@ -278,10 +278,16 @@ function attachment({ name, media_type: type, size, url, event_id: id }) {
   // Other files, and images that fail to load, show their name only.
   const isOwn = href && !isWeb;
   const image = isOwn && imageTypes.includes(type) &&
-    h("img", { src: !isShared && href, alt: "", loading: "lazy", onerror: (event) => event.target.remove() });
-  if (isOwn && isShared) return h("li", null, sharedFile(href, name, image, label));
+    h("img", { src: !isShared && href, alt: "", loading: "lazy", onerror: () => enlarger.remove() });
+  const enlarger = image && h("button", { type: "button", class: "enlarge", "aria-label": `Enlarge ${name || "the picture"}`, onclick: () => enlarge(image) }, image);
+  if (isOwn && isShared) return h("li", null, enlarger, sharedFile(href, name, image, label));
   const audio = isOwn && audioTypes.includes(type) && h("audio", { src: href, controls: true, preload: "none" });
-  return h("li", null, href ? h("a", { href, target: "_blank", rel: "noopener noreferrer" }, image, label) : label, audio);
+  return h("li", null, enlarger, href ? h("a", { href, target: "_blank", rel: "noopener noreferrer" }, label) : label, audio);
+}
+
+function enlarge(image) {
+  $("picture").querySelector("button").replaceChildren(image.cloneNode());
+  $("picture").showModal();
 }
 
 // joinDots joins the nonempty parts with dots. Names are bdi elements, so their writing

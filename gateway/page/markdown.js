@@ -1,7 +1,7 @@
 // Renders untrusted Markdown as inert elements. HTML is shown as source, only web and mail links
 // are active, and images become links, so a message never triggers a request.
 
-import { Marked } from "./lib/marked/marked.esm.js";
+import { Marked, Tokenizer } from "./lib/marked/marked.esm.js";
 import DOMPurify from "./lib/dompurify/purify.es.mjs";
 import { copyButton } from "./copy.js";
 import { h } from "./dom.js";
@@ -12,8 +12,23 @@ const entities = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "
 const escape = (text) => text.replace(/[&<>"']/g, (c) => entities[c]);
 const isAllowed = (href) => /^(?:https?:\/\/|mailto:)/i.test(href);
 
+// Deeper quotes, lists, emphases and links stay text: the stack and the time of the parser are limited.
+const MAX_DEPTH = 32;
+let depth = 0;
+
+const bounded = (name) => function (...parameters) {
+  if (depth === MAX_DEPTH) return undefined;
+  depth++;
+  try {
+    return Tokenizer.prototype[name].apply(this, parameters);
+  } finally {
+    depth--;
+  }
+};
+
 const options = {
   breaks: true,
+  tokenizer: Object.fromEntries(["blockquote", "list", "emStrong", "del", "link", "reflink"].map((name) => [name, bounded(name)])),
   renderer: {
     html: ({ text, block }) => (block ? `<p class="raw">${escape(text.trimEnd())}</p>` : escape(text)),
     link: ({ href, raw }) => (isAllowed(href) ? false : escape(raw)), // false: the default rendering

@@ -7,7 +7,7 @@ import { newKey, request, send } from "./request.js";
 import { may } from "./signin.js";
 
 const POLICIES = {
-  interrupt: "stops it, and answers anew", queue: "waits for its end", steer: "joins its next step", reject: "is rejected",
+  interrupt: "stops it and starts a new answer", queue: "waits for its end", steer: "joins its next step", reject: "is rejected",
 };
 const COMPACTIONS = {
   "": "drop results of tools, then summarise", summarise: "summarise", truncate: "remove the oldest messages", off: "off",
@@ -19,8 +19,8 @@ const GROUPS = [
   {
     title: "Model",
     fields: {
-      providerId: { label: "Provider", placeholder: "the worker's default" }, model: { label: "Model", list: "models", placeholder: "the worker's default" },
-      temperature: { label: "Temperature", type: "number", min: 0, max: 2, step: "any" }, maxTokens: { label: "Tokens of an answer, at most", type: "number", min: 1 },
+      providerId: { label: "Provider", placeholder: "default" }, model: { label: "Model", list: "models", placeholder: "default" },
+      temperature: { label: "Temperature", type: "number", min: 0, max: 2, step: "any" }, maxTokens: { label: "Maximum tokens", type: "number", min: 1 },
     },
     read: ({ primary: { isDefault, ...primary } }) => (isDefault ? {} : primary),
     event: ({ providerId, model, temperature, maxTokens }, { primary: { isDefault, ...primary } }) => ({
@@ -60,8 +60,8 @@ const GROUPS = [
     event: ({ tokens, dollars: cost }) => ({ _tag: "BudgetSetEvent", tokens: number(tokens), costMicros: cost === "" ? undefined : Math.round(Number(cost) * 1e6) }),
   },
   {
-    title: "When the conversation outgrows the model",
-    fields: { strategy: { label: "Compaction", choices: COMPACTIONS }, triggerPercent: { label: "From percent of the context window", type: "number", min: 1, max: 100, placeholder: "80" } },
+    title: "When the model's context is full",
+    fields: { strategy: { label: "Compaction", choices: COMPACTIONS }, triggerPercent: { label: "Start at percent", type: "number", min: 1, max: 100, placeholder: "80" } },
     read: ({ compaction }) => ({ strategy: strategyOf(compaction?.strategies), triggerPercent: compaction?.triggerPercent }),
     event: ({ strategy, triggerPercent }, { compaction }) => ({
       ...compaction, _tag: "SetCompactionEvent", triggerPercent: number(triggerPercent),

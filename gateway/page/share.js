@@ -34,17 +34,16 @@ export class Share {
   }
 }
 
-// sharedFile returns a link that saves a file, with its image, if any, and a label. A browser that loads images and opens
+// sharedFile loads the image of a file, if any, and returns a link that saves the file. A browser that loads images and opens
 // links does not send the share link.
 export function sharedFile(path, name, image, label) {
   const read = () => request(path).then((response) => response.blob());
   if (image) {
-    image.onload = () => URL.revokeObjectURL(image.src);
-    read().then((blob) => (image.src = URL.createObjectURL(blob)), () => image.remove());
+    read().then((blob) => (image.src = URL.createObjectURL(blob)), () => image.dispatchEvent(new Event("error")));
   }
   return h("a", { href: "", onclick: async (event) => {
     event.preventDefault();
     const blob = await read();
     save(name || "file", blob.type, [blob]);
-  } }, image, label);
+  } }, label);
 }

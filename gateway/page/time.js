@@ -19,4 +19,18 @@ export function when(timestamp) {
   return at.toLocaleDateString([], isThisYear ? { day: "numeric", month: "short" } : { month: "short", year: "numeric" });
 }
 
+const DAY_MS = 86_400_000;
+
+// period returns the heading of a time in a list: today, yesterday, the last days, or the month.
+export function period(timestamp) {
+  if (!timestamp) return "";
+  const at = new Date(timestamp);
+  const days = Math.round((new Date().setHours(0, 0, 0, 0) - new Date(at).setHours(0, 0, 0, 0)) / DAY_MS);
+  if (days < 1) return "Today";
+  if (days === 1) return "Yesterday";
+  if (days <= 7) return "Previous 7 days";
+  if (days <= 30) return "Previous 30 days";
+  return at.toLocaleDateString([], { month: "long", year: "numeric" });
+}
+
 const isToday = (at) => at.toDateString() === new Date().toDateString();
