@@ -9,8 +9,7 @@
 // Without -hostile, each user sends messages to one context, interrupts it, answers its calls and follows it. Contexts
 // differ in their delivery policy, in the size of messages and in the client: some receive plain Temporal signals. Some
 // are closed or terminated. Some call tools of an MCP server in this process, wait for approvals and for tools of clients.
-// Some manage contexts of a tenant over HTTP with a token: they set details, fork, repeat requests and delete contexts for
-// ever, next to another tenant with the same names. Runs continue as new often. After the faults, each user sends one more message and waits until the context is idle.
+// Runs continue as new often. After the faults, each user sends one more message and waits until the context is idle.
 //
 // With -outages, workers are killed or stopped, and Temporal, NATS and the blob store have outages. With -faults, the
 // model rejects requests, stalls or resets connections.
@@ -44,8 +43,6 @@
 //     arguments in the log or those of the approval, and not without it.
 //   - Each answer is to the newest message that its request included, and whole unless it was interrupted.
 //   - The server ended no run.
-//   - A request to fork that is repeated creates one fork. A deleted context is in no list, history or store; its fork has the
-//     same events as before. The other tenant, and expired, revoked and malformed tokens, reach nothing of it.
 //
 // The exit code is 0 if all checks pass; 1 if not; 2 for invalid flags. A failed context is printed with its log and its
 // steps. Runs with outages of two minutes or more also check that everything above occurred.

@@ -100,7 +100,6 @@ type soak struct {
 	counts  counts
 	tools   *tools
 	gateway *rig.Process
-	tenants tenants
 	// Only disruptWorkers changes workers between start and stop.
 	workers []*rig.Process
 	nats    *nats.Conn // of hostile input
@@ -217,9 +216,6 @@ func (s *soak) start(ctx context.Context) (err error) {
 	if s.gateway, err = s.StartGateway(ctx); err != nil {
 		return err
 	}
-	if err := s.startTenants(ctx); err != nil {
-		return err
-	}
 	s.nats, err = nats.Connect(s.NATSURL(), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})) // nats prints errors
 	return err
 }
@@ -232,7 +228,7 @@ func (s *soak) stop() {
 	if s.nats != nil {
 		s.nats.Close()
 	}
-	for _, p := range append(s.workers, s.gateway, s.tenants.gateway) {
+	for _, p := range append(s.workers, s.gateway) {
 		_ = p.Stop()
 	}
 	if s.Rig != nil {
@@ -253,7 +249,7 @@ func (s *soak) watch(ctx context.Context, fail context.CancelCauseFunc) {
 }
 
 func (s *soak) checkProcesses() error {
-	processes := map[*rig.Process]string{s.gateway: "gateway", s.tenants.gateway: "gateway of tenants"}
+	processes := map[*rig.Process]string{s.gateway: "gateway"}
 	if !s.options.outages {
 		for _, w := range s.workers {
 			processes[w] = "worker"
@@ -283,7 +279,6 @@ const checked = "checked"
 // expected must occur in a long run.
 var expected = []string{
 	"recorded", "stored", "rejected", "large", "closed", "terminated", "executed", "edited", "expired", "continued as new",
-	"forked", "denied", "purged",
 	"worker killed", "worker stopped", "temporal outage", "nats outage", "blobs outage",
 	string(event.TagLLMRequestCompleted), string(event.TagLLMRequestInterrupted), string(event.TagLLMRequestFailed), string(event.TagApprovalDecided),
 }

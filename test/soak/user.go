@@ -47,7 +47,6 @@ type kind struct {
 	closes, terminates bool
 	calls              bool
 	hostile            bool
-	tenants            bool
 }
 
 // every is the maximum time between tokens.
@@ -65,7 +64,6 @@ var kinds = []kind{
 	{name: "calls", policy: event.PolicyInterrupt, burst: 2, tokens: 20, calls: true},
 	{name: "steered", policy: event.PolicySteer, burst: 2, tokens: 20, calls: true},
 	{name: "agent", policy: event.PolicyQueue, burst: 2, tokens: 40, closes: true, calls: true},
-	{name: "tenants", tenants: true},
 }
 
 // user uses a context, and notes what it did in its journal.
@@ -97,9 +95,6 @@ func (s *soak) runUser(ctx, faults context.Context, n int) error {
 	k := kinds[n%len(kinds)]
 	if s.options.hostile {
 		k = kind{name: "hostile", hostile: true}
-	}
-	if k.tenants {
-		return s.runTenants(ctx, faults, n)
 	}
 	opened, err := s.Contexts.Open(fmt.Sprintf("soak-%d-%03d-%s", s.options.seed, n, k.name))
 	if err != nil {
