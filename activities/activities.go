@@ -64,7 +64,6 @@ type Activities struct {
 	loads   chan struct{} // contains an element for each running load
 
 	observers map[string]*observer // by name
-	evaluated *evaluatedLog
 }
 
 // observer is a hook with OnEvent.
@@ -88,7 +87,6 @@ func New(options Options) *Activities {
 	return &Activities{
 		options: options, observers: observers, log: eventlog.New(options.Temporal, options.Namespace, options.Archive),
 		ledgers: newLedgers(options.Temporal), metrics: metrics.New(options.Meters), loads: make(chan struct{}, maxLoads),
-		evaluated: &evaluatedLog{},
 	}
 }
 

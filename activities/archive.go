@@ -44,27 +44,38 @@ func (a *Activities) Archive(ctx context.Context, in ArchiveInput) error {
 // but not when a heartbeat reports that the activity was cancelled or its run has closed.
 func withHeartbeats(ctx context.Context) (work context.Context, stop func()) {
 	work, cancel := context.WithDeadline(context.WithoutCancel(ctx), activity.GetInfo(ctx).Deadline)
+	end := beat(ctx, ctx.Done(), func() {
+		if errors.Is(context.Cause(ctx), worker.ErrWorkerShutdown) {
+			cancel()
+		}
+	})
+	return work, func() {
+		cancel()
+		end()
+	}
+}
+
+// beat sends heartbeats until end is called, and calls do once when a channel is closed.
+func beat(ctx context.Context, closed <-chan struct{}, do func()) (end func()) {
+	ended := make(chan struct{})
 	var beats sync.WaitGroup
 	beats.Go(func() {
 		ticker := time.NewTicker(heartbeatInterval(activity.GetInfo(ctx)))
 		defer ticker.Stop()
-		cancelled := ctx.Done()
 		for {
 			select {
-			case <-work.Done():
+			case <-ended:
 				return
-			case <-cancelled:
-				if errors.Is(context.Cause(ctx), worker.ErrWorkerShutdown) {
-					cancel()
-				}
-				cancelled = nil
+			case <-closed:
+				do()
+				closed = nil
 			case <-ticker.C:
 				activity.RecordHeartbeat(ctx)
 			}
 		}
 	})
-	return work, func() {
-		cancel()
+	return func() {
+		close(ended)
 		beats.Wait()
 	}
 }

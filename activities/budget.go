@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
@@ -23,13 +22,6 @@ type LabelBudget struct {
 
 // maxBudgetedOutput limits an answer under a budget if no setting does, in tokens.
 const maxBudgetedOutput = 4096
-
-// reservationRetry is the interval at which a reservation that waits for a lost attempt is retried. The
-// lost attempt may settle its reservation at any time.
-const reservationRetry = time.Second
-
-// lostGrace is how long after its deadline a lost attempt can still settle its reservation.
-const lostGrace = settleTimeout
 
 type exceededError struct{ event.BudgetExceeded }
 
@@ -95,80 +87,48 @@ func (g *generation) reservations(ctx context.Context, p *prepared) (r reservati
 }
 
 // reserve makes reservations, or returns an error if a budget does not allow one. The result settles them with the
-// actual usage. While only reservations of lost attempts prevent a reservation, it waits, which does not count
-// towards the deadline.
+// actual usage. The wait for the answers does not count towards the deadline.
 func (g *generation) reserve(ctx context.Context, p prepared, r reservations) (prepared, error) {
 	if len(r.budgets) == 0 {
 		return p, nil
 	}
-	key, reserved := g.reservationKey(g.in.Attempt, g.info.Attempt), 0
+	key, reserved := g.reservationKey(), 0
 	p.settle = func(used event.Usage) {
 		for _, b := range r.budgets[:reserved] {
 			g.ledgers.settle(ctx, g.ledgerOf(b), wire.Settle{Key: key, Used: event.AmountOf(used)})
 		}
 	}
-	began, maxWait := time.Now(), milliseconds(g.in.TimeoutMs)+lostGrace
-	g.life.reserve(key, g.serverNow().Add(time.Until(p.deadline)+maxWait))
-	waiting, cancel := context.WithTimeout(ctx, maxWait)
-	defer cancel()
+	began := time.Now()
+	g.life.reserve(key)
 	for _, b := range r.budgets {
-		g.settleLost(ctx, b, maxWait)
-		wanted := reducer.Reservation{Key: key, Wanted: r.wanted, Limit: b.Limit}
-		if err := g.reserveOf(ctx, waiting, b, wanted); err != nil {
-			return p, err
+		g.settleLost(ctx, b)
+		day, answer, err := g.ledgers.reserve(ctx, g.ledgerOf(b), g.info.TaskQueue, reducer.Reservation{Key: key, Wanted: r.wanted, Limit: b.Limit})
+		switch {
+		case err != nil:
+			return p, fmt.Errorf("reserve the budget %s: %w", b.name(), err)
+		case !answer.Granted:
+			return p, exceeded(event.BudgetExceeded{
+				RequestID: g.in.RequestID, Budget: b.name(), Day: day, Limit: b.Limit, Used: answer.Used, Wanted: r.wanted,
+			})
 		}
 		reserved++
 	}
 	p.deadline = p.deadline.Add(time.Since(began))
-	g.life.reserve(key, g.serverNow().Add(time.Until(p.deadline)))
 	return p, nil
 }
 
-// settleLost settles the reservation of the attempt before this one, if it was lost. If its worker died before a heartbeat
-// named the reservation, it has the key of an attempt that Temporal did not repeat, if there is one.
-func (g *generation) settleLost(ctx context.Context, b LabelBudget, maxWait time.Duration) {
-	if g.in.Previous == nil || g.in.Previous.Outcome != reducer.Lost {
-		return
-	}
-	var lost Heartbeat
-	if g.in.Previous.Heartbeat != nil {
-		lost = *g.in.Previous.Heartbeat
-	}
-	if lost.Reservation == "" {
-		lost.Reservation, lost.Deadline = g.reservationKey(g.in.Attempt-1, 1), g.serverNow().Add(2*maxWait)
-	}
-	settle := wire.Settle{Key: lost.Reservation, Used: event.AmountOf(lost.Usage)}
-	if !lost.Deadline.IsZero() {
-		settle.LostUntil = lost.Deadline.Add(lostGrace)
-	}
-	g.ledgers.settle(ctx, g.ledgerOf(b), settle)
-}
-
-// reserveOf makes a reservation. If only reservations of lost attempts prevent that, it retries until the context
-// waiting is done.
-func (g *generation) reserveOf(ctx, waiting context.Context, b LabelBudget, wanted reducer.Reservation) error {
-	for {
-		day, answer, err := g.ledgers.reserve(ctx, g.ledgerOf(b), g.info.TaskQueue, wanted)
-		switch {
-		case err != nil:
-			return fmt.Errorf("reserve the budget %s: %w", b.name(), err)
-		case answer.Granted:
-			return nil
-		case answer.IsGrantableLater && pause.For(waiting, reservationRetry):
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		default:
-			return exceeded(event.BudgetExceeded{
-				RequestID: g.in.RequestID, Budget: b.name(), Day: day, Limit: b.Limit, Used: answer.Used, Wanted: wanted.Wanted,
-			})
-		}
+// settleLost settles the reservation of the attempt before this one, if it was lost, with its usage at its last
+// heartbeat. Without a heartbeat that names it, it counts in full for the rest of the day.
+func (g *generation) settleLost(ctx context.Context, b LabelBudget) {
+	if before := g.in.Previous; before != nil && before.Heartbeat != nil && before.Heartbeat.Reservation != "" {
+		g.ledgers.settle(ctx, g.ledgerOf(b), wire.Settle{Key: before.Heartbeat.Reservation, Used: event.AmountOf(before.Heartbeat.Usage)})
 	}
 }
 
 // reservationKey contains the run, because a reset run sends its requests again, and the attempt of the activity,
 // because a reservation that an attempt has released stays denied.
-func (g *generation) reservationKey(attempt int, ofActivity int32) string {
-	return fmt.Sprintf("%s/%d.%d@%s", g.in.RequestID, attempt, ofActivity, g.info.WorkflowExecution.RunID)
+func (g *generation) reservationKey() string {
+	return fmt.Sprintf("%s/%d.%d@%s", g.in.RequestID, g.in.Attempt, g.info.Attempt, g.info.WorkflowExecution.RunID)
 }
 
 // budgetsOf returns the budgets that apply to labels, each with its value set, in the order of the

@@ -15,7 +15,7 @@ import (
 func tokens(n int64) event.BudgetSet { return event.BudgetSet{Tokens: &n} }
 
 // exceeded requires that an attempt was not sent because of a budget, and returns it.
-func exceeded(t *testing.T, result activities.AttemptResult) event.BudgetExceeded {
+func exceeded(t *testing.T, result reducer.AttemptEnded) event.BudgetExceeded {
 	t.Helper()
 	require.Equal(t, reducer.Failed, result.Outcome)
 	require.Equal(t, event.FailureBudgetExceeded, result.Kind)
@@ -86,7 +86,7 @@ func TestTheUsageOfEarlierAttemptsCounts(t *testing.T) {
 	for _, outcome := range []reducer.Outcome{reducer.Failed, reducer.Lost, reducer.HandedBack} {
 		session, _ := reducer.Step(newSession(tokens(10_000)), reducer.AttemptEnded{
 			At: time.Now(), RequestID: "demo:r0001", Attempt: 1, Outcome: outcome,
-			AttemptEnd: reducer.AttemptEnd{Kind: event.FailureUnavailable, Retryable: true, Usage: event.Usage{InputTokens: 6000}},
+			Kind: event.FailureUnavailable, Retryable: true, Usage: event.Usage{InputTokens: 6000},
 		})
 		require.Equal(t, int64(6000), exceeded(t, newEnvironment(t, session).generated()).Used.Tokens, outcome)
 	}

@@ -39,7 +39,7 @@ func (a *Activities) CallTool(ctx context.Context, in CallToolInput) (CallToolRe
 	defer cancel(nil)
 	call, stop := context.WithTimeoutCause(call, in.Timeout(), errToolTimeout)
 	defer stop()
-	defer a.beatDuring(ctx, cancel)()
+	defer beat(ctx, a.options.HandBack, func() { cancel(errShutdown) })()
 
 	call, span := a.startCall(call, in)
 	result, err := a.outcomeOfCall(ctx, in, a.call(call, in), context.Cause(call))
@@ -162,32 +162,6 @@ func (a *Activities) outcomeOfCall(ctx context.Context, in CallToolInput, result
 
 // failedTool is the type of the error of a call that is repeated because its tool failed.
 const failedTool = "tool"
-
-// beatDuring sends heartbeats until end is called, and calls cancel on hand-back.
-func (a *Activities) beatDuring(ctx context.Context, cancel context.CancelCauseFunc) (end func()) {
-	ended := make(chan struct{})
-	var beats sync.WaitGroup
-	beats.Go(func() {
-		ticker := time.NewTicker(heartbeatInterval(activity.GetInfo(ctx)))
-		defer ticker.Stop()
-		handBack := a.options.HandBack
-		for {
-			select {
-			case <-ended:
-				return
-			case <-handBack:
-				cancel(errShutdown)
-				handBack = nil
-			case <-ticker.C:
-				activity.RecordHeartbeat(ctx)
-			}
-		}
-	})
-	return func() {
-		close(ended)
-		beats.Wait()
-	}
-}
 
 func failed(format string, args ...any) ToolCallResult {
 	return ToolCallResult{Error: jsonText(event.RedactOutput(fmt.Sprintf(format, args...), 2000)), IsError: true}

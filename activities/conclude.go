@@ -19,7 +19,7 @@ import (
 
 // end returns the outcome of an attempt that did not complete its steps: an error if it was not sent and Temporal
 // shall repeat it.
-func (g *generation) end(ctx context.Context, p prepared, r answered) (AttemptResult, error) {
+func (g *generation) end(ctx context.Context, p prepared, r answered) (reducer.AttemptEnded, error) {
 	result := g.outcome(ctx, p, r)
 	isUnsent, isLast := !g.life.isSent(), int(g.info.Attempt) >= g.in.MaxAttempts
 	switch {
@@ -39,7 +39,7 @@ func (g *generation) end(ctx context.Context, p prepared, r answered) (AttemptRe
 }
 
 // conclude returns the result of an attempt that was sent, with the answer as the hooks left it.
-func (g *generation) conclude(ctx context.Context, p prepared, r answered) AttemptResult {
+func (g *generation) conclude(ctx context.Context, p prepared, r answered) reducer.AttemptEnded {
 	if refusal := p.guard.failure(); refusal != nil {
 		return g.withoutAnswer(ctx, p, r.Usage, refusal)
 	}
@@ -65,7 +65,7 @@ func (g *generation) conclude(ctx context.Context, p prepared, r answered) Attem
 }
 
 // withoutAnswer returns the result of an attempt whose answer a hook refused or failed to check.
-func (g *generation) withoutAnswer(ctx context.Context, p prepared, usage event.Usage, err error) AttemptResult {
+func (g *generation) withoutAnswer(ctx context.Context, p prepared, usage event.Usage, err error) reducer.AttemptEnded {
 	result := g.outcome(ctx, p, answered{Answer: Answer{Usage: usage}, err: err})
 	if result.Outcome == reducer.Interrupted {
 		p.guard.refuseUnchecked()
@@ -75,8 +75,8 @@ func (g *generation) withoutAnswer(ctx context.Context, p prepared, usage event.
 }
 
 // outcome returns the result of an attempt as if it was sent.
-func (g *generation) outcome(ctx context.Context, p prepared, r answered) AttemptResult {
-	result := AttemptResult{
+func (g *generation) outcome(ctx context.Context, p prepared, r answered) reducer.AttemptEnded {
+	result := reducer.AttemptEnded{
 		ProviderID: p.providerID, Model: p.modelName, Usage: r.Usage, FinishReason: r.FinishReason,
 		Omitted: p.omitted, Hooks: p.guard.reported(), Offered: p.tools.recorded,
 	}
@@ -101,7 +101,7 @@ func (g *generation) outcome(ctx context.Context, p prepared, r answered) Attemp
 	return result
 }
 
-func complete(ctx context.Context, result *AttemptResult, p prepared, answer Answer) {
+func complete(ctx context.Context, result *reducer.AttemptEnded, p prepared, answer Answer) {
 	result.Outcome = reducer.Completed
 	room, isCut := setText(result, answer.Text)
 	if !isCut {
@@ -116,14 +116,14 @@ func complete(ctx context.Context, result *AttemptResult, p prepared, answer Ans
 	result.Reasoning = kept(p, answer.Reasoning, room)
 }
 
-func interrupt(result *AttemptResult, p prepared, answer Answer, reason event.Reason) {
+func interrupt(result *reducer.AttemptEnded, p prepared, answer Answer, reason event.Reason) {
 	result.Outcome, result.Reason = reducer.Interrupted, reason
 	room, _ := setText(result, answer.Text)
 	result.Reasoning = kept(p, answer.Reasoning, room)
 }
 
 // setText sets the text of an answer, and returns the room for what is recorded beside it.
-func setText(result *AttemptResult, text string) (room int, isCut bool) {
+func setText(result *reducer.AttemptEnded, text string) (room int, isCut bool) {
 	result.Text, isCut = truncate(text, event.MaxAnswerBytes, wire.MaxEventBytes)
 	if isCut {
 		result.FinishReason = "length" // also after an error: the last delta may have exceeded the limit
@@ -132,7 +132,7 @@ func setText(result *AttemptResult, text string) (room int, isCut bool) {
 }
 
 // fail describes a failure. A timeout with text is an interruption.
-func (g *generation) fail(result *AttemptResult, p prepared, r answered) {
+func (g *generation) fail(result *reducer.AttemptEnded, p prepared, r answered) {
 	result.Outcome = reducer.Failed
 	result.Kind, result.Retryable, result.Error = event.FailureUnavailable, true, event.Redact(r.err.Error(), reducer.MaxAttemptError)
 	var failed *ModelError

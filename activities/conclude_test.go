@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
@@ -15,7 +14,7 @@ import (
 
 func TestATimeoutKeepsTheTextSoFar(t *testing.T) {
 	w := newEnvironment(t, newSession(event.SetTimeout{TimeoutMs: 1000}), llmtest.Answer("One", " two").HoldAfter(1, llmtest.NewGate()))
-	require.Equal(t, activities.AttemptResult{
+	require.Equal(t, reducer.AttemptEnded{
 		Outcome: reducer.Interrupted, ProviderID: "openai", Model: "scripted", Text: "One", Reason: event.ReasonTimeout,
 		Kind: event.FailureTimeout, Retryable: true, Error: "openai: timeout: the attempt took longer than the timeout of the context (1s)",
 		Usage: event.Usage{InputTokens: 8, OutputTokens: 1, Estimated: true},
@@ -57,7 +56,7 @@ func TestFailuresOfAProvider(t *testing.T) {
 			failed := newEnvironment(t, newSession(), test.step).failure()
 			require.Equal(t, test.retryAfter > 0, strings.HasSuffix(failed.Error, "slow (the provider asks to wait "+test.retryAfter.String()+")"), failed.Error)
 			failed.Overflow, failed.Error = nil, ""
-			require.Equal(t, activities.AttemptResult{
+			require.Equal(t, reducer.AttemptEnded{
 				Outcome: reducer.Failed, ProviderID: "openai", Model: "scripted",
 				Kind: test.kind, Retryable: test.retryable, RetryAfterMs: test.retryAfter.Milliseconds(), Usage: test.usage,
 			}, failed)

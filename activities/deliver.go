@@ -67,7 +67,7 @@ func (a *Activities) Deliver(ctx context.Context, in DeliverInput) (DeliverResul
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer a.beatDuring(ctx, cancel)()
+	defer beat(ctx, a.options.HandBack, func() { cancel(errShutdown) })()
 	d := &delivery{Activities: a, hook: h, in: in, startedAt: time.Now()}
 	d.lastAt = d.startedAt
 	err := d.run(ctx)

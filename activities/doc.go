@@ -17,7 +17,7 @@
 // Package worker/contexts registers them, so this package has no example of its own. Workflows refer to them through a nil pointer:
 //
 //	var acts *activities.Activities
-//	workflow.ExecuteActivity(ctx, acts.Generate, activities.AttemptInput{ContextName: "demo", RequestID: "demo:r0001", Attempt: 1})
+//	workflow.ExecuteActivity(ctx, acts.Generate, activities.AttemptInput{ContextName: "demo", StartAttempt: start})
 //
 // The input of Generate contains no conversation, but names the event with which it ends. Generate takes that
 // session from the [Sessions] of the process, or else queries the workflow. If the query fails, it reads the log.

@@ -133,9 +133,11 @@ func newEnvironment(t *testing.T, session reducer.Session, steps ...llmtest.Step
 // inputOf returns the input of the attempt of a session.
 func inputOf(s reducer.Session) activities.AttemptInput {
 	return activities.AttemptInput{
-		ContextName: s.ContextName, RequestID: s.Request.ID, Attempt: s.Request.Attempt, MaxAttempts: 4,
-		Through: s.LastEventID(), ThroughAt: s.LastEventAt, TimeoutMs: s.Reduced.Config.TimeoutMs,
-		Steps: s.Request.Steps, Limit: s.Request.Limit, Compaction: s.Request.Compaction,
+		ContextName: s.ContextName, MaxAttempts: 4, StartAttempt: reducer.StartAttempt{
+			RequestID: s.Request.ID, Attempt: s.Request.Attempt,
+			Through: s.LastEventID(), ThroughAt: s.LastEventAt, TimeoutMs: s.Reduced.Config.TimeoutMs,
+			Steps: s.Request.Steps, Limit: s.Request.Limit, Compaction: s.Request.Compaction,
+		},
 	}
 }
 
@@ -204,8 +206,8 @@ func (w *environment) connect() *stream.Subscription {
 
 var acts *activities.Activities
 
-func (w *environment) generate() (activities.AttemptResult, error) {
-	var result activities.AttemptResult
+func (w *environment) generate() (reducer.AttemptEnded, error) {
+	var result reducer.AttemptEnded
 	value, err := w.env.ExecuteActivity(acts.Generate, w.in)
 	if err == nil {
 		err = value.Get(&result)
@@ -234,7 +236,7 @@ func awaitDelta(t *testing.T, sub *stream.Subscription, text string) {
 }
 
 // generated requires a result.
-func (w *environment) generated() activities.AttemptResult {
+func (w *environment) generated() reducer.AttemptEnded {
 	w.t.Helper()
 	result, err := w.generate()
 	require.NoError(w.t, err)
@@ -242,7 +244,7 @@ func (w *environment) generated() activities.AttemptResult {
 }
 
 // failure requires a failed attempt.
-func (w *environment) failure() activities.AttemptResult {
+func (w *environment) failure() reducer.AttemptEnded {
 	w.t.Helper()
 	result := w.generated()
 	require.Equal(w.t, reducer.Failed, result.Outcome)

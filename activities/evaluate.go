@@ -38,8 +38,11 @@ func (a *Activities) Evaluate(ctx context.Context, in wire.Evaluation) (wire.Eva
 		Activities: &quiet, info: activity.GetInfo(ctx), startedAt: time.Now(), trace: tracing.Traceparent(ctx),
 		measured: &measurement{Metrics: a.metrics},
 		in: AttemptInput{
-			ContextName: in.ContextName, RequestID: session.Request.ID, Attempt: 1, MaxAttempts: MaxEvaluations,
-			Through: session.LastEventID(), ThroughAt: session.LastEventAt, TimeoutMs: session.Reduced.Config.TimeoutMs,
+			ContextName: in.ContextName, MaxAttempts: MaxEvaluations,
+			StartAttempt: reducer.StartAttempt{
+				RequestID: session.Request.ID, Attempt: 1,
+				Through: session.LastEventID(), ThroughAt: session.LastEventAt, TimeoutMs: session.Reduced.Config.TimeoutMs,
+			},
 		},
 	}
 	defer quiet.options.Sessions.Put(g.info.WorkflowExecution.RunID, g.in.RequestID, g.in.Attempt, session)()
@@ -59,7 +62,7 @@ func (a *Activities) Evaluate(ctx context.Context, in wire.Evaluation) (wire.Eva
 	return evaluatedOf(result), nil
 }
 
-func evaluatedOf(result AttemptResult) wire.Evaluated {
+func evaluatedOf(result reducer.AttemptEnded) wire.Evaluated {
 	out := wire.Evaluated{
 		ProviderID: result.ProviderID, Model: result.Model, Text: result.Text, FinishReason: result.FinishReason,
 		DurationMs: result.DurationMs, Usage: result.Usage,
@@ -79,18 +82,22 @@ func (a *Activities) recordedRequest(ctx context.Context, in wire.Evaluation) (s
 	if err := event.ValidateContextName(in.ContextName); err != nil {
 		return session, nil, invalidEvaluation(err)
 	}
-	log, err := a.evaluated.through(ctx, a.log, in.ContextName, event.Counter(in.Answer))
-	if err != nil {
-		return session, nil, retried("log", event.Redact(err.Error(), reducer.MaxAttemptError), 0)
-	}
-	events := log
+	through, answer := event.Counter(in.Through), event.Counter(in.Answer)
+	var events []event.Event
 	var offered event.ToolsOffered // recorded after the request and before the answer
-	for i, e := range log {
-		if event.Counter(e.ID) == event.Counter(in.Through) {
-			events = log[:i+1]
+	for e, err := range a.log.Events(ctx, in.ContextName, "") {
+		if err != nil {
+			return session, nil, retried("log", event.Redact(err.Error(), reducer.MaxAttemptError), 0)
 		}
-		if body, ok := e.Body.(event.ToolsOffered); ok {
+		counter := event.Counter(e.ID)
+		if counter <= through {
+			events = append(events, e)
+		}
+		if body, ok := e.Body.(event.ToolsOffered); ok && counter <= answer {
 			offered = body
+		}
+		if counter >= answer {
+			break
 		}
 	}
 	session = reducer.Load(in.ContextName, a.options.Reduce, events...)

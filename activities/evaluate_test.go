@@ -296,83 +296,6 @@ func TestARateLimitDelaysAnEvaluation(t *testing.T) {
 	require.Contains(t, out.Error, "slow down")
 }
 
-// evaluator evaluates answers of a context whose log consists of many segments.
-type evaluator struct {
-	*models
-	env    *testsuite.TestActivityEnvironment
-	logs   *archive.Archive
-	bucket *blobstest.Bucket
-}
-
-func newEvaluator(t *testing.T) *evaluator {
-	e := &evaluator{models: &models{caller: caller{answer: activities.Answer{Text: "Hi"}}}, env: silent(), bucket: blobstest.New(t)}
-	e.logs = archive.New(e.bucket.Store)
-	e.env.RegisterActivity(activities.New(activities.Options{Temporal: unknown{&server{}}, Archive: e.logs, Models: e, Tools: toolbox{}}))
-	return e
-}
-
-// record registers a run that continues another one after a number of turns, and records turns.
-func (e *evaluator) record(t *testing.T, name, run, behind string, after int, turns ...string) {
-	folder, err := e.logs.Folder(t.Context(), name)
-	require.NoError(t, err)
-	require.NoError(t, folder.Register(t.Context(), archive.Run{ID: run, Behind: behind, After: 2 * after}))
-	for i, text := range turns {
-		n := 2 * (after + i)
-		var events []event.Event
-		for j, body := range []event.Body{event.UserMessage{Content: text, TriggersTurn: new(false)}, event.AssistantMessage{Content: "Hi"}} {
-			one := event.Event{ID: event.FormatID(name, n+j+1), ContextName: name, Timestamp: time.Now(), Body: body}
-			if n+j > 0 {
-				one.ParentID = event.FormatID(name, n+j)
-			}
-			events = append(events, one)
-		}
-		_, err := e.logs.Write(t.Context(), name, run, events)
-		require.NoError(t, err)
-	}
-}
-
-// ask evaluates the answer of a turn, and returns the newest message that the model received.
-func (e *evaluator) ask(t *testing.T, name string, turn int) string {
-	_, err := e.env.ExecuteActivity(acts.Evaluate, wire.Evaluation{
-		ContextName: name, Through: event.FormatID(name, 2*turn-1), Answer: event.FormatID(name, 2*turn),
-	})
-	require.NoError(t, err)
-	require.Len(t, e.request.Messages, 2*turn-1)
-	return e.request.Messages[2*turn-2].Content
-}
-
-func TestTheQuestionsOfAContextReadItsLogOnce(t *testing.T) {
-	e := newEvaluator(t)
-	var turns []string
-	for n := range 100 {
-		turns = append(turns, fmt.Sprint("question ", n+1))
-	}
-	e.record(t, "demo", archive.ImportID+"1", "", 0, turns...)
-	e.record(t, "other", archive.ImportID+"1", "", 0, "hello")
-	before := e.bucket.Reads()
-	require.Equal(t, "question 100", e.ask(t, "demo", 100))
-	whole := e.bucket.Reads() - before
-	for _, turn := range []int{1, 100, 50, 99} {
-		before := e.bucket.Reads()
-		require.Equal(t, turns[turn-1], e.ask(t, "demo", turn))
-		require.Less(t, e.bucket.Reads()-before, 10, "of %d", whole)
-	}
-	require.Equal(t, "hello", e.ask(t, "other", 1))
-	require.Equal(t, "question 2", e.ask(t, "demo", 2))
-	require.Equal(t, "question 100", e.ask(t, "demo", 100))
-}
-
-func TestAnEvaluationAfterAResetReadsTheNewLog(t *testing.T) {
-	e := newEvaluator(t)
-	e.record(t, "demo", archive.ImportID+"1", "", 0, "one", "two", "three", "four")
-	require.Equal(t, "four", e.ask(t, "demo", 4))
-	e.record(t, "demo", archive.ImportID+"2", archive.ImportID+"1", 1, "other")
-	require.Equal(t, "other", e.ask(t, "demo", 2), "the new log is shorter")
-	e.record(t, "demo", archive.ImportID+"3", archive.ImportID+"1", 1, "another", "and another")
-	require.Equal(t, "another", e.ask(t, "demo", 2))
-	require.Equal(t, "and another", e.ask(t, "demo", 3))
-}
-
 // slow is an unknown server that responds late.
 type slow struct{ unknown }
 
@@ -381,17 +304,25 @@ func (s slow) DescribeWorkflowExecution(ctx context.Context, id, runID string) (
 	return s.unknown.DescribeWorkflowExecution(ctx, id, runID)
 }
 
-// Evaluations of other questions wait for the log, too.
 func TestAnEvaluationSendsHeartbeatsWhileItReadsTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := newEvaluator(t)
-		e.record(t, "demo", archive.ImportID+"1", "", 0, "one")
+		logs := archive.New(blobstest.New(t).Store)
+		folder, err := logs.Folder(t.Context(), "demo")
+		require.NoError(t, err)
+		const run = archive.ImportID + "1"
+		require.NoError(t, folder.Register(t.Context(), archive.Run{ID: run}))
+		question := event.Event{ID: "demo:0001", ContextName: "demo", Timestamp: time.Now(), Body: event.UserMessage{Content: "Hello", TriggersTurn: new(false)}}
+		answer := event.Event{ID: "demo:0002", ParentID: question.ID, ContextName: "demo", Timestamp: time.Now(), Body: event.AssistantMessage{Content: "Hi"}}
+		_, err = logs.Write(t.Context(), "demo", run, []event.Event{question, answer})
+		require.NoError(t, err)
 		heartbeats := 0
 		env := silent()
 		env.SetTestTimeout(time.Hour)
 		env.SetOnActivityHeartbeatListener(func(*activity.Info, converter.EncodedValues) { heartbeats++ })
-		env.RegisterActivity(activities.New(activities.Options{Temporal: slow{unknown{&server{}}}, Archive: e.logs, Models: e, Tools: toolbox{}}))
-		_, err := env.ExecuteActivity(acts.Evaluate, wire.Evaluation{ContextName: "demo", Through: "demo:0001", Answer: "demo:0002"})
+		env.RegisterActivity(activities.New(activities.Options{
+			Temporal: slow{unknown{&server{}}}, Archive: logs, Models: &models{caller: caller{answer: activities.Answer{Text: "Hi"}}}, Tools: toolbox{},
+		}))
+		_, err = env.ExecuteActivity(acts.Evaluate, wire.Evaluation{ContextName: "demo", Through: question.ID, Answer: answer.ID})
 		require.NoError(t, err)
 		require.NotZero(t, heartbeats)
 	})

@@ -59,6 +59,8 @@ var (
 func Traceable(options Options, err error) string { return New(options).traceable(err).Error() }
 
 // ProblemOf returns the text of a failure in spans.
-func ProblemOf(options Options, result AttemptResult) string { return New(options).problemOf(result) }
+func ProblemOf(options Options, result reducer.AttemptEnded) string {
+	return New(options).problemOf(result)
+}
 
 var FailedTool = failedTool

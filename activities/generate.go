@@ -36,11 +36,11 @@ func (s stopped) Error() string { return "stopped: " + string(s.reason) }
 
 // Generate waits until an attempt is due, sends it to the model and publishes the answer's deltas. What happens after
 // it was sent is a result. An error means that it was not sent, and Temporal repeats it.
-func (a *Activities) Generate(ctx context.Context, in AttemptInput) (AttemptResult, error) {
+func (a *Activities) Generate(ctx context.Context, in AttemptInput) (reducer.AttemptEnded, error) {
 	span := trace.SpanFromContext(ctx)
 	in.describe(span)
 	if last, ok := sentBefore(ctx); ok {
-		return AttemptResult{Outcome: reducer.Lost, ProviderID: last.ProviderID, Model: last.Model, Usage: last.Usage, Trace: last.Trace}, nil
+		return reducer.AttemptEnded{Outcome: reducer.Lost, ProviderID: last.ProviderID, Model: last.Model, Usage: last.Usage, Trace: last.Trace}, nil
 	}
 	g := &generation{
 		Activities: a, in: in, info: activity.GetInfo(ctx), startedAt: time.Now(), trace: tracing.Traceparent(ctx),
@@ -54,7 +54,7 @@ func (a *Activities) Generate(ctx context.Context, in AttemptInput) (AttemptResu
 	g.measured.ended(in, result)
 	a.traceResult(span, result)
 	if err != nil {
-		return AttemptResult{}, err
+		return reducer.AttemptEnded{}, err
 	}
 	if result.Outcome != reducer.Completed {
 		result.Trace = g.trace
@@ -82,7 +82,7 @@ type generation struct {
 	life      *life
 }
 
-func (g *generation) run(ctx context.Context) (result AttemptResult, err error) {
+func (g *generation) run(ctx context.Context) (result reducer.AttemptEnded, err error) {
 	var p prepared
 	defer func() {
 		if problem := recover(); problem != nil {
@@ -112,7 +112,7 @@ func (g *generation) run(ctx context.Context) (result AttemptResult, err error) 
 }
 
 // guarded sends the request, with the hooks beside and after the answer, and settles its usage.
-func (g *generation) guarded(ctx context.Context, p prepared, publish func(Delta)) AttemptResult {
+func (g *generation) guarded(ctx context.Context, p prepared, publish func(Delta)) reducer.AttemptEnded {
 	ctx, cancel := context.WithDeadlineCause(ctx, p.deadline, errTimeout)
 	defer cancel()
 	streaming, stop := context.WithCancelCause(ctx)

@@ -20,7 +20,7 @@ import (
 
 func TestAnswerIsTheResult(t *testing.T) {
 	w := newEnvironment(t, newSession(), llmtest.Answer("Hel", "lo"))
-	require.Equal(t, activities.AttemptResult{
+	require.Equal(t, reducer.AttemptEnded{
 		Outcome: reducer.Completed, ProviderID: "openai", Model: "scripted", Text: "Hello", Usage: event.Usage{InputTokens: 7, OutputTokens: 2}, FinishReason: "stop",
 	}, w.generated())
 	require.Equal(t, "Hello", w.model.Requests()[0].LastUser())
@@ -70,7 +70,7 @@ func TestAnAttemptIsSentWhenItIsDue(t *testing.T) {
 }
 
 func TestTheJitterSpreadsAttempts(t *testing.T) {
-	in := activities.AttemptInput{SendAt: time.Now(), JitterMs: 1000}
+	in := activities.AttemptInput{StartAttempt: reducer.StartAttempt{SendAt: time.Now(), JitterMs: 1000}}
 	times := map[time.Time]bool{}
 	for range 100 {
 		due := activities.Due(in)
@@ -99,7 +99,7 @@ func TestAnAttemptThatIsStoppedBeforeItWasSentIsWithdrawn(t *testing.T) {
 			}
 			result := w.generated()
 			require.NoError(t, <-stopped)
-			require.Equal(t, activities.AttemptResult{Outcome: reducer.Withdrawn, Reason: stop.Reason}, result)
+			require.Equal(t, reducer.AttemptEnded{Outcome: reducer.Withdrawn, Reason: stop.Reason}, result)
 		})
 	}
 }
@@ -116,7 +116,7 @@ func TestStoppedAttemptKeepsItsText(t *testing.T) {
 			}()
 			result := w.generated()
 			require.NoError(t, <-stopped)
-			require.Equal(t, activities.AttemptResult{
+			require.Equal(t, reducer.AttemptEnded{
 				Outcome: reducer.Interrupted, ProviderID: "openai", Model: "scripted", Reason: reason, Text: "One",
 				Usage: event.Usage{InputTokens: 8, OutputTokens: 1, Estimated: true},
 			}, result)
@@ -162,7 +162,7 @@ func TestReasoningIsStreamedAndKept(t *testing.T) {
 	sub := w.connect()
 	result, err := w.generate()
 	require.NoError(t, err)
-	require.Equal(t, activities.AttemptResult{
+	require.Equal(t, reducer.AttemptEnded{
 		ProviderID: "openai", Model: "scripted", Outcome: reducer.Completed, Text: "Hello", Reasoning: "Hm, yes", Usage: event.Usage{InputTokens: 7, OutputTokens: 2}, FinishReason: "stop",
 	}, result)
 	require.Equal(t, []string{"-Hm, ", "-yes", "Hel", "lo"}, deltas(t, sub, 4))
@@ -200,7 +200,7 @@ func TestAnAttemptThatStopsWhileReasoningKeepsIt(t *testing.T) {
 	result, err := w.generate()
 	require.NoError(t, err)
 	require.NoError(t, <-stopped)
-	require.Equal(t, activities.AttemptResult{
+	require.Equal(t, reducer.AttemptEnded{
 		ProviderID: "openai", Model: "scripted", Outcome: reducer.Interrupted, Reason: event.ReasonCancelled, Reasoning: "Hm",
 		Usage: event.Usage{InputTokens: 8, OutputTokens: 1, ReasoningTokens: 1, Estimated: true},
 	}, result)
@@ -285,7 +285,7 @@ func TestShutdownHandsTheRequestBack(t *testing.T) {
 		awaitDelta(t, sub, "One")
 		close(w.handBack)
 	}()
-	require.Equal(t, activities.AttemptResult{
+	require.Equal(t, reducer.AttemptEnded{
 		Outcome: reducer.HandedBack, ProviderID: "openai", Model: "scripted", Usage: event.Usage{InputTokens: 8, OutputTokens: 1, Estimated: true},
 	}, w.generated())
 }
@@ -300,7 +300,7 @@ func TestNoRequestIsSentDuringShutdown(t *testing.T) {
 		result, err := w.generate()
 		if maxAttempts == 1 {
 			require.NoError(t, err)
-			require.Equal(t, activities.AttemptResult{Outcome: reducer.HandedBack}, result)
+			require.Equal(t, reducer.AttemptEnded{Outcome: reducer.HandedBack}, result)
 			continue
 		}
 		failed := unsent(t, err)

@@ -193,7 +193,7 @@ func (g *guard) ask(ctx context.Context, h hook.Hook, stage event.HookStage, che
 	for n := 1; err != nil && isSent && h.OnFailure != hook.Open && !errors.Is(err, hook.ErrBroken) && n <= g.retry.MaxRetries; n++ {
 		// Only the hook is called again: another attempt would be billed again.
 		g.warn(ctx, h, stage, err)
-		if !pause.For(ctx, delayAfter(g.retry, n)) {
+		if !pause.For(ctx, g.retry.Delay(n)) {
 			break
 		}
 		verdict, err = g.verdict(ctx, h, stage, check)
@@ -219,14 +219,6 @@ func (g *guard) ask(ctx context.Context, h hook.Hook, stage event.HookStage, che
 		Kind: hookError, Failure: event.FailureHookFailed, Retryable: !errors.Is(err, hook.ErrBroken), Final: isSent,
 		Err: fmt.Errorf("hook %s: %w", h.Name, err),
 	}
-}
-
-func delayAfter(retry reducer.RetryConfig, failures int) time.Duration {
-	delay := float64(retry.InitialDelayMs)
-	for range failures - 1 {
-		delay = min(delay*retry.BackoffFactor, float64(retry.MaxDelayMs))
-	}
-	return time.Duration(delay * float64(time.Millisecond))
 }
 
 func (g *guard) warn(ctx context.Context, h hook.Hook, stage event.HookStage, err error) {

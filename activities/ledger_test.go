@@ -18,7 +18,6 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/internal/stream"
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
@@ -35,9 +34,6 @@ type bank struct {
 	isSlow   bool          // accepts updates only when their timeout has passed
 	timeout  time.Duration // of updates; 0: the default
 	released chan struct{} // receives after each release; nil: none is expected
-	denied   chan struct{} // receives after each denied reservation; nil: nobody waits
-	late     time.Duration // how far the clock is ahead
-	stream   *stream.Conn  // nil: no stop messages
 	model    *caller       // of the newest attempt
 	wait     chan struct{} // holds answers until it is closed; nil: none
 }
@@ -74,15 +70,10 @@ func (b *bank) UpdateWithStartWorkflow(ctx context.Context, o client.UpdateWithS
 		return nil, errors.New("the workflow has completed")
 	}
 	out := wire.Reserved{Day: bankDay}
-	ledger := b.ledgers[o.UpdateOptions.WorkflowID].On(bankDay).Expire(time.Now().Add(b.late))
+	ledger := b.ledgers[o.UpdateOptions.WorkflowID].On(bankDay)
 	for _, r := range o.UpdateOptions.Args[0].(wire.Reserve).Reservations {
 		answer := wire.ReservationState{Used: ledger.Used()}
-		if ledger, answer.Granted = ledger.Reserve(r); !answer.Granted {
-			answer.IsGrantableLater = ledger.IsGrantableLater(r)
-			if b.denied != nil {
-				b.denied <- struct{}{}
-			}
-		}
+		ledger, answer.Granted = ledger.Reserve(r)
 		out.Answers = append(out.Answers, answer)
 	}
 	b.ledgers[o.UpdateOptions.WorkflowID] = ledger
@@ -115,11 +106,7 @@ func (b *bank) SignalWorkflow(_ context.Context, id, run, name string, input any
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	in := input.(wire.Settle)
-	if in.LostUntil.IsZero() {
-		b.ledgers[id] = b.ledgers[id].Settle(in.Key, in.Used)
-	} else {
-		b.ledgers[id] = b.ledgers[id].Lose(in.Key, reducer.LostUsage{Used: in.Used, Until: in.LostUntil})
-	}
+	b.ledgers[id] = b.ledgers[id].Settle(in.Key, in.Used)
 	return nil
 }
 
@@ -141,7 +128,7 @@ func (b *bank) used(t *testing.T, id string) int64 {
 }
 
 // generate makes an attempt with labels, for a model that needs and uses tokens.
-func (b *bank) generate(budgets []activities.LabelBudget, needs, uses int, change ...func(*activities.AttemptInput)) (activities.AttemptResult, error) {
+func (b *bank) generate(budgets []activities.LabelBudget, needs, uses int, change ...func(*activities.AttemptInput)) (reducer.AttemptEnded, error) {
 	session, _ := b.session(0)
 	suite := &testsuite.WorkflowTestSuite{}
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
@@ -151,7 +138,7 @@ func (b *bank) generate(budgets []activities.LabelBudget, needs, uses int, chang
 	b.mu.Lock()
 	b.model = model
 	b.mu.Unlock()
-	registered := activities.New(activities.Options{Temporal: b, Models: model, Budgets: budgets, Stream: b.stream})
+	registered := activities.New(activities.Options{Temporal: b, Models: model, Budgets: budgets})
 	if b.timeout > 0 {
 		activities.SetReserveTimeout(registered, b.timeout)
 	}
@@ -161,7 +148,7 @@ func (b *bank) generate(budgets []activities.LabelBudget, needs, uses int, chang
 	for _, c := range change {
 		c(&in)
 	}
-	var result activities.AttemptResult
+	var result reducer.AttemptEnded
 	value, err := env.ExecuteActivity(acts.Generate, in)
 	if err == nil {
 		err = value.Get(&result)
@@ -178,7 +165,7 @@ func (b *bank) answers(t *testing.T, budgets []activities.LabelBudget, needs, us
 }
 
 // denies requires that an attempt fails for good before it is sent.
-func (b *bank) denies(t *testing.T, budgets []activities.LabelBudget, needs, uses int, change ...func(*activities.AttemptInput)) activities.AttemptResult {
+func (b *bank) denies(t *testing.T, budgets []activities.LabelBudget, needs, uses int, change ...func(*activities.AttemptInput)) reducer.AttemptEnded {
 	t.Helper()
 	result, err := b.generate(budgets, needs, uses, change...)
 	require.NoError(t, err)
@@ -285,36 +272,16 @@ func TestAReservationThatIsAcceptedAfterItsTimeoutIsReleased(t *testing.T) {
 	require.Zero(t, b.used(t, "budget:team=support"))
 }
 
-// lostWith sets the last heartbeat of a lost attempt before an attempt.
-func lostWith(heartbeat activities.Heartbeat) func(*activities.AttemptInput) {
-	return func(in *activities.AttemptInput) {
-		in.Previous = &activities.PreviousAttempt{Outcome: reducer.Lost, Heartbeat: &heartbeat}
-	}
-}
-
 func TestALostAttemptIsSettledByTheNextOne(t *testing.T) {
 	b := newBank(labelled(map[string]string{"team": "support"}))
 	key := "demo:r0001/1.1@earlier-run"
 	b.ledgers["budget:team=support"] = reducer.Ledger{Day: bankDay, Reserved: map[string]event.Amount{key: {Tokens: 80}}}
-	b.answers(t, []activities.LabelBudget{limited("team", "", 100)}, 50, 30, lostWith(activities.Heartbeat{Sent: true, Usage: event.Usage{InputTokens: 20}, Reservation: key}))
+	b.answers(t, []activities.LabelBudget{limited("team", "", 100)}, 50, 30, func(in *activities.AttemptInput) {
+		in.Previous = &activities.PreviousAttempt{Outcome: reducer.Lost, Heartbeat: &activities.Heartbeat{
+			Sent: true, Usage: event.Usage{InputTokens: 20}, Reservation: key,
+		}}
+	})
 	require.Equal(t, int64(50), b.used(t, "budget:team=support"))
-}
-
-func TestAnAttemptThatWasLostBeforeItsFirstHeartbeatIsSettledByTheNextOne(t *testing.T) {
-	const id, key = "budget:team=support", "demo:r0001/1.1@" + runID
-	for name, heartbeat := range map[string]*activities.Heartbeat{"no heartbeat": nil, "a heartbeat before the reservation": {}} {
-		t.Run(name, func(t *testing.T) {
-			b := newBank(labelled(map[string]string{"team": "support"}))
-			b.ledgers[id] = reducer.Ledger{Day: bankDay, Reserved: map[string]event.Amount{key: {Tokens: 20}}}
-			began := time.Now()
-			b.answers(t, []activities.LabelBudget{limited("team", "", 100)}, 50, 30, func(in *activities.AttemptInput) {
-				in.Attempt, in.Previous = 2, &activities.PreviousAttempt{Outcome: reducer.Lost, Heartbeat: heartbeat}
-			})
-			require.Equal(t, int64(20+30), b.ledger(id).Used().Tokens, "its worker may be alive")
-			until := b.ledger(id).Lost[key].Until
-			require.True(t, until.After(began.Add(time.Minute)) && until.Before(began.Add(time.Hour)), until)
-		})
-	}
 }
 
 // A worker that dies leaves its reservation to the next attempt.
@@ -323,75 +290,10 @@ func TestHeartbeatsNameTheReservation(t *testing.T) {
 	gate := make(chan struct{})
 	b.beat = func(activities.Heartbeat) { close(gate); b.beat = nil }
 	b.wait = gate
-	began := time.Now()
 	b.answers(t, []activities.LabelBudget{limited("team", "", 100)}, 50, 30)
 	beat := b.beats[0]
 	require.True(t, beat.Sent)
 	require.Equal(t, "demo:r0001/1.1@"+runID, beat.Reservation)
-	require.True(t, beat.Deadline.After(began.Add(30*time.Second)) && beat.Deadline.Before(time.Now().Add(30*time.Second)), beat.Deadline)
-}
-
-func TestAnAttemptWaitsForTheReservationOfALostOne(t *testing.T) {
-	const id, key = "budget:team=support", "demo:r0001/1@run"
-	for name, c := range map[string]struct {
-		settled int64 // by its worker, which is alive; 0: it is not, and the deadline passes
-		used    int64 // by both attempts
-		denied  bool
-	}{
-		"its deadline passes":           {used: 20 + 30},
-		"its worker settles it":         {settled: 50, used: 50 + 30},
-		"its worker used more than fit": {settled: 60, used: 60, denied: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := newBank(labelled(map[string]string{"team": "support"}))
-			b.denied = make(chan struct{}, 100)
-			b.ledgers[id] = reducer.Ledger{Day: bankDay, Reserved: map[string]event.Amount{key: {Tokens: 80}}}
-			settled := make(chan error, 1)
-			go func() {
-				<-b.denied
-				if c.settled > 0 {
-					settled <- b.SignalWorkflow(context.Background(), id, "", wire.SignalSettle, wire.Settle{Key: key, Used: event.Amount{Tokens: c.settled}})
-					return
-				}
-				b.mu.Lock()
-				defer b.mu.Unlock()
-				b.late = time.Hour
-				settled <- nil
-			}()
-			lost := lostWith(activities.Heartbeat{Sent: true, Usage: event.Usage{InputTokens: 20}, Reservation: key, Deadline: time.Now().Add(time.Hour)})
-			if budgets := []activities.LabelBudget{limited("team", "", 100)}; c.denied {
-				require.Contains(t, b.denies(t, budgets, 50, 30, lost).Error, "budget exceeded: team=support")
-			} else {
-				b.answers(t, budgets, 50, 30, lost)
-			}
-			require.NoError(t, <-settled)
-			require.Equal(t, c.used, b.used(t, id))
-		})
-	}
-}
-
-// A request that waits for a budget includes messages that arrive in the meantime, in its next attempt.
-func TestAnAttemptThatWaitsForABudgetIsWithdrawnForNewInput(t *testing.T) {
-	const id, key = "budget:team=support", "demo:r0001/1@run"
-	b := newBank(labelled(map[string]string{"team": "support"}))
-	b.denied, b.stream = make(chan struct{}, 100), connectNATS(t)
-	b.ledgers[id] = reducer.Ledger{Day: bankDay, Reserved: map[string]event.Amount{key: {Tokens: 80}}}
-	acknowledged := make(chan error, 1)
-	go func() {
-		<-b.denied
-		stop := stream.Stop{RequestID: "demo:r0001", Attempt: 1, Reason: event.ReasonNewUserInput, Unsent: true}
-		acknowledged <- b.stream.Stop(context.Background(), "demo", stop)
-	}()
-	result, err := b.generate([]activities.LabelBudget{limited("team", "", 100)}, 50, 30, lostWith(activities.Heartbeat{
-		Sent: true, Reservation: key, Deadline: time.Now().Add(time.Hour),
-	}))
-	require.NoError(t, err)
-	require.NoError(t, <-acknowledged)
-	require.Equal(t, reducer.Withdrawn, result.Outcome)
-	require.Equal(t, event.ReasonNewUserInput, result.Reason)
-	require.Nil(t, b.model.ctx, "it was sent")
-	require.Equal(t, int64(80), b.ledger(id).Used().Tokens, "that of the lost attempt")
 }
 
 // held returns ledgers whose first update waits until the gate opens.

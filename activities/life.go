@@ -96,10 +96,10 @@ func (l *life) heartbeat() Heartbeat {
 }
 
 // reserve notes the reservation of the attempt, which another attempt settles if this worker dies.
-func (l *life) reserve(key string, deadline time.Time) {
+func (l *life) reserve(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.state.Reservation, l.state.Deadline = key, deadline
+	l.state.Reservation = key
 }
 
 // send marks the attempt as sent, unless it was stopped before.

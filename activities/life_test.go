@@ -87,7 +87,7 @@ func TestACancelledAttemptThatWasNotSentIsWithdrawn(t *testing.T) {
 	w.env.SetTestTimeout(time.Minute)
 	w.in.SendAt = time.Now().Add(time.Hour)
 	w.server.beatErr = temporal.NewCanceledError()
-	require.Equal(t, activities.AttemptResult{Outcome: reducer.Withdrawn, Reason: event.ReasonCancelled}, w.generated())
+	require.Equal(t, reducer.AttemptEnded{Outcome: reducer.Withdrawn, Reason: event.ReasonCancelled}, w.generated())
 	require.False(t, w.server.beats[0].Sent)
 }
 
@@ -127,13 +127,13 @@ func TestAnActivityWhoseHeartbeatSaysThatItWasSentIsLost(t *testing.T) {
 	usage := event.Usage{InputTokens: 8, OutputTokens: 1, Estimated: true}
 	for name, test := range map[string]struct {
 		heartbeat any
-		want      activities.AttemptResult
+		want      reducer.AttemptEnded
 	}{
 		"it was sent": {activities.Heartbeat{Sent: true, ProviderID: "openai", Model: "m", Usage: usage, Trace: "t"},
-			activities.AttemptResult{Outcome: reducer.Lost, ProviderID: "openai", Model: "m", Usage: usage, Trace: "t"}},
-		"it was not sent":               {activities.Heartbeat{Reservation: "key"}, activities.AttemptResult{Outcome: reducer.Completed}},
-		"a heartbeat of another format": {json.RawMessage(`"hello"`), activities.AttemptResult{Outcome: reducer.Completed}},
-		"no heartbeat":                  {nil, activities.AttemptResult{Outcome: reducer.Completed}},
+			reducer.AttemptEnded{Outcome: reducer.Lost, ProviderID: "openai", Model: "m", Usage: usage, Trace: "t"}},
+		"it was not sent":               {activities.Heartbeat{Reservation: "key"}, reducer.AttemptEnded{Outcome: reducer.Completed}},
+		"a heartbeat of another format": {json.RawMessage(`"hello"`), reducer.AttemptEnded{Outcome: reducer.Completed}},
+		"no heartbeat":                  {nil, reducer.AttemptEnded{Outcome: reducer.Completed}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var steps []llmtest.Step

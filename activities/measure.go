@@ -67,7 +67,7 @@ func outcomeName(outcome reducer.Outcome) string {
 }
 
 // ended records the end of the attempt, which may not have been sent.
-func (m *measurement) ended(in AttemptInput, result AttemptResult) {
+func (m *measurement) ended(in AttemptInput, result reducer.AttemptEnded) {
 	if result.Outcome == reducer.Failed {
 		m.Failures.Add(1, result.ProviderID, result.Model, string(result.Kind))
 	}

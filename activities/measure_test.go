@@ -97,7 +97,7 @@ func TestSpansQuoteContentOnlyIfAskedFor(t *testing.T) {
 		require.Equal(t, err.Error(), activities.Traceable(activities.Options{TraceContent: true}, err))
 	}
 	for want, kind := range map[string]event.FailureKind{"it said secret words": event.FailureUnavailable, "bad_response": event.FailureBadResponse} {
-		failed := activities.AttemptResult{Kind: kind, Error: "it said secret words"}
+		failed := reducer.AttemptEnded{Kind: kind, Error: "it said secret words"}
 		require.Equal(t, want, activities.ProblemOf(activities.Options{}, failed))
 		require.Equal(t, failed.Error, activities.ProblemOf(activities.Options{TraceContent: true}, failed))
 	}
@@ -106,9 +106,10 @@ func TestSpansQuoteContentOnlyIfAskedFor(t *testing.T) {
 func TestTheSpanOfAnAttemptLinksToOthers(t *testing.T) {
 	spans := tracetest.NewInMemoryExporter()
 	_, span := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans)).Tracer("").Start(t.Context(), "attempt")
-	activities.Describe(activities.AttemptInput{ContextName: "demo", RequestID: "demo:r0001", Attempt: 2, Links: []activities.TraceLink{
-		{Trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", Reason: tracing.LinkReplaces},
-	}}, span)
+	activities.Describe(activities.AttemptInput{
+		ContextName: "demo", StartAttempt: reducer.StartAttempt{RequestID: "demo:r0001", Attempt: 2},
+		Links: []activities.TraceLink{{Trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", Reason: tracing.LinkReplaces}},
+	}, span)
 	span.End()
 	require.Len(t, spans.GetSpans(), 1)
 	require.Contains(t, spans.GetSpans()[0].Attributes, tracing.Attempt.Int(2))

@@ -129,29 +129,12 @@ func (b toolbox) choose(settings event.RequestSettings) (event.RequestSettings, 
 	return settings, nil
 }
 
-const (
-	maxArgumentsBytes = 256 << 10 // of a call; all together at most [event.MaxAnswerBytes]
-	maxCallIDBytes    = 64
-	maxToolNameBytes  = 64
-)
-
-// CalledTool is a tool call of an answer. [reducer.CalledTool] describes the fields.
-type CalledTool struct {
-	ID         string          `json:"id,omitempty"`
-	Name       string          `json:"name"`
-	Arguments  json.RawMessage `json:"arguments,omitempty"`
-	Error      string          `json:"error,omitempty"`
-	Client     bool            `json:"client,omitempty"`
-	Approve    bool            `json:"approve,omitempty"`
-	Idempotent bool            `json:"idempotent,omitempty"`
-	TimeoutMs  int64           `json:"timeoutMs,omitempty"`
-	Attempts   int             `json:"attempts,omitempty"`
-}
+const maxArgumentsBytes = 256 << 10 // of a call; all together at most [event.MaxAnswerBytes]
 
 // called resolves the calls of an answer, at most [reducer.MaxCalls]. A mistake of the model becomes
 // the error of the call, which the model reads.
-func (b toolbox) called(ctx context.Context, calls []reducer.ToolCall) []CalledTool {
-	var out []CalledTool
+func (b toolbox) called(ctx context.Context, calls []reducer.ToolCall) []reducer.CalledTool {
+	var out []reducer.CalledTool
 	room := event.MaxAnswerBytes
 	for _, call := range calls[:min(len(calls), reducer.MaxCalls)] {
 		called := b.resolve(ctx, call, min(room, maxArgumentsBytes))
@@ -161,9 +144,9 @@ func (b toolbox) called(ctx context.Context, calls []reducer.ToolCall) []CalledT
 	return out
 }
 
-func (b toolbox) resolve(ctx context.Context, call reducer.ToolCall, room int) CalledTool {
-	called := CalledTool{ID: cutText(call.ID, maxCallIDBytes), Name: toolName(call.Name)}
-	mistake := func(format string, args ...any) CalledTool {
+func (b toolbox) resolve(ctx context.Context, call reducer.ToolCall, room int) reducer.CalledTool {
+	called := reducer.CalledTool{ID: call.ID, Name: call.Name}
+	mistake := func(format string, args ...any) reducer.CalledTool {
 		called.Error = event.Redact(fmt.Sprintf(format, args...), 1000)
 		return called
 	}
@@ -265,22 +248,3 @@ func needsApproval(rules event.ApprovalRules, tool Tool, arguments json.RawMessa
 }
 
 func isFault(err error) bool { return errors.As(err, new(*schema.Fault)) }
-
-// toolName returns a name that every provider accepts in a conversation.
-func toolName(name string) string {
-	kept := strings.Map(func(r rune) rune {
-		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '_' || r == '-' {
-			return r
-		}
-		return '_'
-	}, name)
-	return cmp.Or(cutText(kept, maxToolNameBytes), "unnamed")
-}
-
-func cutText(text string, limit int) string {
-	text = strings.ToValidUTF8(text, "")
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit], "")
-}

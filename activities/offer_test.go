@@ -65,24 +65,24 @@ func offers(activities.OfferRequest) ([]activities.Tool, error) {
 var ask = event.Tool{Name: "ask", Description: "Ask", Parameters: event.Object(`{"type":"object"}`)}
 
 // answered returns the result of Generate in a context with settings.
-func answered(t *testing.T, tools activities.Tools, model *caller, settings ...event.Body) (activities.AttemptResult, error) {
+func answered(t *testing.T, tools activities.Tools, model *caller, settings ...event.Body) (reducer.AttemptEnded, error) {
 	t.Helper()
 	return answeredWith(t, activities.Options{Models: model, Tools: tools}, settings...)
 }
 
-func answeredWith(t *testing.T, options activities.Options, settings ...event.Body) (activities.AttemptResult, error) {
+func answeredWith(t *testing.T, options activities.Options, settings ...event.Body) (reducer.AttemptEnded, error) {
 	t.Helper()
 	return answeredFrom(t, newSession(settings...), options)
 }
 
-func answeredFrom(t *testing.T, session reducer.Session, options activities.Options) (activities.AttemptResult, error) {
+func answeredFrom(t *testing.T, session reducer.Session, options activities.Options) (reducer.AttemptEnded, error) {
 	t.Helper()
 	suite := &testsuite.WorkflowTestSuite{}
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := suite.NewTestActivityEnvironment()
 	options.Temporal = &server{session: func(int) (reducer.Session, error) { return session, nil }}
 	env.RegisterActivity(activities.New(options))
-	var result activities.AttemptResult
+	var result reducer.AttemptEnded
 	value, err := env.ExecuteActivity(acts.Generate, inputOf(session))
 	if err == nil {
 		err = value.Get(&result)
@@ -185,7 +185,7 @@ func TestTheToolOfAClientReplacesThatOfTheWorker(t *testing.T) {
 	result, err := answered(t, toolbox{offer: offers}, model, event.SetTools{Tools: event.ToolList{{Pattern: "*"}, {Name: "weather"}}})
 	require.NoError(t, err)
 	require.Len(t, model.request.Tools, 2)
-	require.Equal(t, []activities.CalledTool{{ID: "1", Name: "weather", Arguments: json.RawMessage(`{}`), Client: true}}, result.Calls)
+	require.Equal(t, []reducer.CalledTool{{ID: "1", Name: "weather", Arguments: json.RawMessage(`{}`), Client: true}}, result.Calls)
 }
 
 func TestARequestWithUnknownToolsFails(t *testing.T) {
@@ -227,26 +227,23 @@ func TestCallsOfAnAnswerAreResolved(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		call reducer.ToolCall
-		want activities.CalledTool
+		want reducer.CalledTool
 	}{
-		"a call":                   {reducer.ToolCall{ID: "1", Name: "weather", Arguments: `{"city":"Paris"}`}, activities.CalledTool{ID: "1", Name: "weather", Arguments: json.RawMessage(`{"city":"Paris"}`), TimeoutMs: 2000}},
-		"a rule on the arguments":  {reducer.ToolCall{Name: "weather", Arguments: ` {"city": "Rome"}`}, activities.CalledTool{Name: "weather", Arguments: json.RawMessage(`{"city":"Rome"}`), TimeoutMs: 2000, Approve: true}},
-		"a rule on a pattern":      {reducer.ToolCall{Name: "files_read"}, activities.CalledTool{Name: "files_read", Arguments: json.RawMessage(`{}`), Approve: true, Idempotent: true, Attempts: 3}},
-		"a rule with a bad schema": {reducer.ToolCall{Name: "ask", Arguments: `{"q":1}`}, activities.CalledTool{Name: "ask", Arguments: json.RawMessage(`{"q":1}`), Client: true, Approve: true}},
-		"an unknown tool":          {reducer.ToolCall{Name: "rm -rf", Arguments: `{"a":1}`}, activities.CalledTool{Name: "rm_-rf", Arguments: json.RawMessage(`{"a":1}`), Error: `unknown tool "rm_-rf" (available: weather, files_read, ask)`}},
-		"a tool without a name":    {reducer.ToolCall{}, activities.CalledTool{Name: "unnamed", Arguments: json.RawMessage(`{}`), Error: `unknown tool "unnamed" (available: weather, files_read, ask)`}},
-		"invalid JSON":             {reducer.ToolCall{Name: "weather", Arguments: `{"city"`}, activities.CalledTool{Name: "weather", Arguments: json.RawMessage(`{}`), Error: `invalid arguments: not JSON: unexpected EOF (you wrote: {"city")`}},
-		"no object":                {reducer.ToolCall{Name: "weather", Arguments: `["Paris"]`}, activities.CalledTool{Name: "weather", Arguments: json.RawMessage(`{}`), Error: `invalid arguments: want a JSON object (you wrote: ["Paris"])`}},
+		"a call":                   {reducer.ToolCall{ID: "1", Name: "weather", Arguments: `{"city":"Paris"}`}, reducer.CalledTool{ID: "1", Name: "weather", Arguments: json.RawMessage(`{"city":"Paris"}`), TimeoutMs: 2000}},
+		"a rule on the arguments":  {reducer.ToolCall{Name: "weather", Arguments: ` {"city": "Rome"}`}, reducer.CalledTool{Name: "weather", Arguments: json.RawMessage(`{"city":"Rome"}`), TimeoutMs: 2000, Approve: true}},
+		"a rule on a pattern":      {reducer.ToolCall{Name: "files_read"}, reducer.CalledTool{Name: "files_read", Arguments: json.RawMessage(`{}`), Approve: true, Idempotent: true, Attempts: 3}},
+		"a rule with a bad schema": {reducer.ToolCall{Name: "ask", Arguments: `{"q":1}`}, reducer.CalledTool{Name: "ask", Arguments: json.RawMessage(`{"q":1}`), Client: true, Approve: true}},
+		"an unknown tool":          {reducer.ToolCall{Name: "rm -rf", Arguments: `{"a":1}`}, reducer.CalledTool{Name: "rm -rf", Arguments: json.RawMessage(`{"a":1}`), Error: `unknown tool "rm -rf" (available: weather, files_read, ask)`}},
+		"invalid JSON":             {reducer.ToolCall{Name: "weather", Arguments: `{"city"`}, reducer.CalledTool{Name: "weather", Arguments: json.RawMessage(`{}`), Error: `invalid arguments: not JSON: unexpected EOF (you wrote: {"city")`}},
+		"no object":                {reducer.ToolCall{Name: "weather", Arguments: `["Paris"]`}, reducer.CalledTool{Name: "weather", Arguments: json.RawMessage(`{}`), Error: `invalid arguments: want a JSON object (you wrote: ["Paris"])`}},
 		"arguments that do not match": {reducer.ToolCall{Name: "weather", Arguments: `{"town":"Paris"}`},
-			activities.CalledTool{Name: "weather", Arguments: json.RawMessage(`{"town":"Paris"}`), Error: `invalid arguments: root: missing property 'city'`}},
+			reducer.CalledTool{Name: "weather", Arguments: json.RawMessage(`{"town":"Paris"}`), Error: `invalid arguments: root: missing property 'city'`}},
 		"a field named like a key": {reducer.ToolCall{Name: "weather", Arguments: `{"city":"Paris","api_key":"hunter2"}`},
-			activities.CalledTool{Name: "weather", Arguments: json.RawMessage(`{}`), Error: "invalid arguments: ToolCallEvent.parameters.api_key: a raw key is not allowed (use apiKeyRef, such as env:OPENAI_API_KEY)"}},
+			reducer.CalledTool{Name: "weather", Arguments: json.RawMessage(`{}`), Error: "invalid arguments: ToolCallEvent.parameters.api_key: a raw key is not allowed (use apiKeyRef, such as env:OPENAI_API_KEY)"}},
 		"deep arguments": {reducer.ToolCall{Name: "weather", Arguments: `{"city":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `}`},
-			activities.CalledTool{Name: "weather", Arguments: json.RawMessage(`{}`), Error: "invalid arguments: the JSON is nested too deep"}},
+			reducer.CalledTool{Name: "weather", Arguments: json.RawMessage(`{}`), Error: "invalid arguments: the JSON is nested too deep"}},
 		"long arguments": {reducer.ToolCall{Name: "weather", Arguments: `{"city":"` + strings.Repeat("x", 300<<10) + `"}`},
-			activities.CalledTool{Name: "weather", Arguments: json.RawMessage(`{}`), Error: "invalid arguments: 307211 bytes (at most 262144)"}},
-		"a long id": {reducer.ToolCall{ID: strings.Repeat("é", 100), Name: "weather", Arguments: `{"city":"Paris"}`},
-			activities.CalledTool{ID: strings.Repeat("é", 32), Name: "weather", Arguments: json.RawMessage(`{"city":"Paris"}`), TimeoutMs: 2000}},
+			reducer.CalledTool{Name: "weather", Arguments: json.RawMessage(`{}`), Error: "invalid arguments: 307211 bytes (at most 262144)"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			state := &event.ProviderState{ProviderID: "openai", Model: "m", BaseURL: "https://example.com/v1", Data: json.RawMessage(`{"a":1}`)}
@@ -256,7 +253,7 @@ func TestCallsOfAnAnswerAreResolved(t *testing.T) {
 			require.Equal(t, reducer.Called, result.Outcome)
 			require.Equal(t, "Let me see.", result.Text)
 			require.Equal(t, state, result.ProviderState, "later requests need the state of an answer with calls")
-			require.Equal(t, []activities.CalledTool{test.want}, result.Calls)
+			require.Equal(t, []reducer.CalledTool{test.want}, result.Calls)
 		})
 	}
 }
@@ -289,22 +286,22 @@ func TestACallCannotAvoidARuleByTheSpellingOrRepetitionOfAName(t *testing.T) {
 	for name, test := range map[string]struct {
 		tool            event.Tool
 		when, arguments string
-		want            activities.CalledTool
+		want            reducer.CalledTool
 	}{
 		"the name of a rule": {open, `{"required":["path"]}`, `{"PATH":"/"}`,
-			activities.CalledTool{Arguments: json.RawMessage(`{"PATH":"/"}`), Error: "invalid arguments: /PATH: unknown field (want path)"}},
+			reducer.CalledTool{Arguments: json.RawMessage(`{"PATH":"/"}`), Error: "invalid arguments: /PATH: unknown field (want path)"}},
 		"a name within": {open, `{"properties":{"to":{"items":{"properties":{"path":{"const":"/"}},"required":["path"]}}},"required":["to"]}`, `{"to":[{"Path":"/"}]}`,
-			activities.CalledTool{Arguments: json.RawMessage(`{"to":[{"Path":"/"}]}`), Error: "invalid arguments: /to/0/Path: unknown field (want path)"}},
+			reducer.CalledTool{Arguments: json.RawMessage(`{"to":[{"Path":"/"}]}`), Error: "invalid arguments: /to/0/Path: unknown field (want path)"}},
 		"a name of the tool": {declared, `{"not":{}}`, `{"paTh":"/"}`,
-			activities.CalledTool{Arguments: json.RawMessage(`{"paTh":"/"}`), Error: "invalid arguments: /paTh: unknown field (want path)"}},
+			reducer.CalledTool{Arguments: json.RawMessage(`{"paTh":"/"}`), Error: "invalid arguments: /paTh: unknown field (want path)"}},
 		"another rune of the same letter": {open, `{"required":["tasks"]}`, `{"ta\u017fks":1}`,
-			activities.CalledTool{Arguments: json.RawMessage(`{"taſks":1}`), Error: "invalid arguments: /taſks: unknown field (want tasks)"}},
+			reducer.CalledTool{Arguments: json.RawMessage(`{"taſks":1}`), Error: "invalid arguments: /taſks: unknown field (want tasks)"}},
 		"two values": {open, `{"properties":{"path":{"const":"/"}}}`, `{"path":"/","path":"a"}`,
-			activities.CalledTool{Arguments: json.RawMessage(`{"path":"a"}`), Client: true}},
+			reducer.CalledTool{Arguments: json.RawMessage(`{"path":"a"}`), Client: true}},
 		"two values in the other order": {open, `{"properties":{"path":{"const":"/"}},"required":["path"]}`, `{"path":"a","path":"/"}`,
-			activities.CalledTool{Arguments: json.RawMessage(`{"path":"/"}`), Client: true, Approve: true}},
+			reducer.CalledTool{Arguments: json.RawMessage(`{"path":"/"}`), Client: true, Approve: true}},
 		"another name": {declared, `{"required":["path"]}`, `{"pathname":"/","headers":{"PATH":"/"}}`,
-			activities.CalledTool{Arguments: json.RawMessage(`{"headers":{"PATH":"/"},"pathname":"/"}`), Client: true}},
+			reducer.CalledTool{Arguments: json.RawMessage(`{"headers":{"PATH":"/"},"pathname":"/"}`), Client: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			model := &caller{answer: activities.Answer{FinishReason: "tool_calls", Calls: []reducer.ToolCall{{Name: "remove", Arguments: test.arguments}}}}
@@ -313,7 +310,7 @@ func TestACallCannotAvoidARuleByTheSpellingOrRepetitionOfAName(t *testing.T) {
 			})
 			require.NoError(t, err)
 			test.want.Name = "remove"
-			require.Equal(t, []activities.CalledTool{test.want}, result.Calls)
+			require.Equal(t, []reducer.CalledTool{test.want}, result.Calls)
 		})
 	}
 }

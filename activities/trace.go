@@ -36,7 +36,7 @@ func (in AttemptInput) describe(span trace.Span) {
 }
 
 // traceResult adds the outcome to the span of an activity.
-func (a *Activities) traceResult(span trace.Span, result AttemptResult) {
+func (a *Activities) traceResult(span trace.Span, result reducer.AttemptEnded) {
 	span.SetAttributes(tracing.Outcome.String(outcomeName(result.Outcome)))
 	if result.Outcome == reducer.Failed {
 		a.failSpan(span, errors.New(a.problemOf(result)))
@@ -44,7 +44,7 @@ func (a *Activities) traceResult(span trace.Span, result AttemptResult) {
 }
 
 // problemOf returns the error of a failed attempt, or only its kind if the error may quote content that spans omit.
-func (a *Activities) problemOf(result AttemptResult) string {
+func (a *Activities) problemOf(result reducer.AttemptEnded) string {
 	if result.Kind.MayQuote() && !a.options.TraceContent {
 		return string(result.Kind)
 	}

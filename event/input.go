@@ -204,58 +204,17 @@ func unknown(path, name string, known []string) error {
 
 func repeated(path, name string) error { return fieldf(path, "repeated field %s", quote(name)) }
 
-// members yields the members of a valid JSON object, also those with a repeated name. It is faster than a
-// [json.Decoder], because it looks only for the ends of names and values.
+// members yields the members of a valid JSON object, also those with a repeated name.
 func members(object []byte) iter.Seq2[string, json.RawMessage] {
 	return func(yield func(string, json.RawMessage) bool) {
-		for at := bytes.IndexByte(object, '"'); at >= 0; {
-			end := stringEnd(object, at)
-			var name string
-			_ = json.Unmarshal(object[at:end], &name) // valid
-			start := end + bytes.IndexByte(object[end:], ':') + 1
-			end = valueEnd(object, start)
-			if !yield(name, bytes.TrimSpace(object[start:end])) {
+		decoder := json.NewDecoder(bytes.NewReader(object))
+		_, _ = decoder.Token() // the brace
+		for decoder.More() {
+			name, _ := decoder.Token()
+			var value json.RawMessage
+			if decoder.Decode(&value) != nil || !yield(name.(string), value) {
 				return
 			}
-			if at = bytes.IndexByte(object[end:], '"'); at >= 0 {
-				at += end
-			}
-		}
-	}
-}
-
-// valueEnd returns the offset of the comma or bracket after the value at an offset of valid JSON.
-func valueEnd(data []byte, at int) int {
-	for depth := 0; at < len(data); {
-		switch data[at] {
-		case '"':
-			at = stringEnd(data, at)
-			continue
-		case '{', '[':
-			depth++
-		case '}', ']', ',':
-			if depth == 0 {
-				return at
-			}
-			if data[at] != ',' {
-				depth--
-			}
-		}
-		at++
-	}
-	return at
-}
-
-// stringEnd returns the offset after the string that begins at an offset of valid JSON.
-func stringEnd(data []byte, at int) int {
-	for begin := at; ; {
-		at += 1 + bytes.IndexByte(data[at+1:], '"')
-		escapes := 0
-		for i := at - 1; i > begin && data[i] == '\\'; i-- {
-			escapes++
-		}
-		if escapes%2 == 0 {
-			return at + 1
 		}
 	}
 }

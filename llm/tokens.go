@@ -25,21 +25,21 @@ const (
 	maxSampled = 64 << 10  // bytes of messages that were not counted before; the rest is extrapolated
 	// Bytes per tokenizer call. On a text without spaces, the time of a call grows faster than the length.
 	countedAtOnce = 4 << 10
-	maxCounts     = 1 << 15 // in a generation of the cache
+	maxCounts     = 1 << 15 // in the cache, which is then emptied: all messages are counted once more
 )
 
 // tokenCounter estimates numbers of tokens. It is safe for concurrent use, and uses one CPU, so
 // that counting a long conversation does not delay other answers. A vocabulary is loaded by the first count, in 0.2 s, and
 // stays in memory.
-// Conversations are sent again and again, so counts of messages are cached, in two generations.
+// Conversations are sent again and again, so counts of messages are cached.
 type tokenCounter struct {
 	seed maphash.Seed
 
 	counting sync.Mutex // guards codecs
 	codecs   map[encoding]*codec.Codec
 
-	mu         sync.Mutex // guards young and old, and is held briefly
-	young, old map[countKey]int
+	mu     sync.Mutex // guards counts, and is held briefly
+	counts map[countKey]int
 }
 
 type countKey struct {
@@ -48,7 +48,7 @@ type countKey struct {
 }
 
 func newTokenCounter() *tokenCounter {
-	return &tokenCounter{seed: maphash.MakeSeed(), codecs: map[encoding]*codec.Codec{}, young: map[countKey]int{}}
+	return &tokenCounter{seed: maphash.MakeSeed(), codecs: map[encoding]*codec.Codec{}, counts: map[countKey]int{}}
 }
 
 type encoding string
@@ -142,26 +142,25 @@ func (c *tokenCounter) key(e encoding, data []byte) countKey {
 func (c *tokenCounter) once(e encoding, data []byte, count func() int) int {
 	key := c.key(e, data)
 	tokens, ok := c.cached(key)
-	if !ok {
-		c.counting.Lock()
-		tokens = count()
-		c.counting.Unlock()
+	if ok {
+		return tokens
 	}
+	c.counting.Lock()
+	tokens = count()
+	c.counting.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, isYoung := c.young[key]; !isYoung && len(c.young) >= maxCounts {
-		c.old, c.young = c.young, map[countKey]int{}
+	if len(c.counts) >= maxCounts {
+		clear(c.counts)
 	}
-	c.young[key] = tokens
+	c.counts[key] = tokens
 	return tokens
 }
 
 func (c *tokenCounter) cached(key countKey) (tokens int, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if tokens, ok = c.young[key]; !ok {
-		tokens, ok = c.old[key]
-	}
+	tokens, ok = c.counts[key]
 	return tokens, ok
 }
 

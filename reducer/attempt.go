@@ -141,22 +141,22 @@ const (
 )
 
 // bounded makes the fields valid.
-func (e AttemptEnd) bounded() AttemptEnd {
+func (e AttemptEnded) bounded() AttemptEnded {
 	if !e.Kind.IsKnown() {
 		e.Kind = ""
 	}
 	if limit := MaxAttemptError + truncation; len(e.Error) > limit {
 		e.Error = strings.ToValidUTF8(e.Error[:limit], "")
 	}
-	e.Duration = max(e.Duration, 0)
+	e.DurationMs = max(e.DurationMs, 0)
 	e.Usage = e.Usage.Bounded()
 	return e
 }
 
-func (d *decision) recordAttemptEnd(outcome event.AttemptOutcome, end AttemptEnd) {
+func (d *decision) recordAttemptEnd(outcome event.AttemptOutcome, end AttemptEnded) {
 	d.record(event.LLMAttemptEnded{
 		RequestID: d.Request.ID, Attempt: d.Request.Attempt, Outcome: outcome, Kind: end.Kind, Retryable: end.Retryable,
-		Error: end.Error, DurationMs: end.Duration.Milliseconds(), Usage: end.Usage,
+		Error: end.Error, DurationMs: end.DurationMs, Usage: end.Usage,
 	})
 }
 

@@ -54,14 +54,15 @@ const (
 // CalledTool is a call of an answer, after the worker resolved its tool, validated the arguments
 // and evaluated the approval rules.
 type CalledTool struct {
-	ID              string // from the provider; may be empty or not unique
-	Name            string
-	Arguments       json.RawMessage
-	Error           string // result of a call that must not be executed; "" for none
-	Client, Approve bool   // executed by a client; requires an approval
-	Idempotent      bool
-	TimeoutMs       int64
-	Attempts        int
+	ID         string          `json:"id,omitempty"` // from the provider; may be empty or not unique
+	Name       string          `json:"name"`
+	Arguments  json.RawMessage `json:"arguments,omitempty"`
+	Error      string          `json:"error,omitempty"`   // result of a call that must not be executed; "" for none
+	Client     bool            `json:"client,omitempty"`  // executed by a client
+	Approve    bool            `json:"approve,omitempty"` // requires an approval
+	Idempotent bool            `json:"idempotent,omitempty"`
+	TimeoutMs  int64           `json:"timeoutMs,omitempty"`
+	Attempts   int             `json:"attempts,omitempty"`
 }
 
 // CallOutcome is how the execution of a call ended.
@@ -109,7 +110,7 @@ func (d *decision) called(in AttemptEnded) {
 		d.next()
 		return
 	}
-	d.recordAttemptEnd(event.AttemptToolCalls, in.AttemptEnd)
+	d.recordAttemptEnd(event.AttemptToolCalls, in)
 	d.requestApprovals(in.Calls)
 	d.advance()
 }

@@ -113,10 +113,8 @@ func TestTheRecordedEndOfAnAttemptIsValid(t *testing.T) {
 	s := answering(t)
 	_, effects := reducer.Step(s, endOf(s, reducer.AttemptEnded{
 		Outcome: reducer.HandedBack, ProviderID: strings.Repeat("p", 1000),
-		AttemptEnd: reducer.AttemptEnd{
-			Kind: "mysterious", Error: strings.Repeat("é", 5000), Duration: -time.Hour,
-			Usage: event.Usage{InputTokens: -1, CachedTokens: 7, OutputTokens: 1 << 40, ReasoningTokens: -7, CostMicros: new(int64(-1)), PriceVersion: strings.Repeat("x", 100)},
-		},
+		Kind: "mysterious", Error: strings.Repeat("é", 5000), DurationMs: -1000,
+		Usage: event.Usage{InputTokens: -1, CachedTokens: 7, OutputTokens: 1 << 40, ReasoningTokens: -7, CostMicros: new(int64(-1)), PriceVersion: strings.Repeat("x", 100)},
 	}))
 	require.Equal(t, []event.Tag{event.TagLLMAttemptEnded, event.TagLLMRequestStarted}, tags(effects))
 	e := effects[0].(reducer.Record).Events[0]

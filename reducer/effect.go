@@ -13,29 +13,31 @@ type (
 	// Record appends events to the log.
 	Record struct{ Events []event.Event }
 	// StartAttempt schedules an attempt, which a [Record] before it started in the log. Its input is the session after
-	// the step. At most one attempt runs.
+	// the step. At most one attempt runs. Its JSON is a part of the input of the activity.
 	StartAttempt struct {
-		RequestID string
-		Turn      int // counts the requests of the context from 1
-		Attempt   int // counts the attempts of the request from 1
+		RequestID string `json:"requestId"`
+		Attempt   int    `json:"attempt"` // counts the attempts of the request from 1
 		// Through is the newest event of the session, recorded at ThroughAt: an [event.LLMRequestStarted].
-		Through   string
-		ThroughAt time.Time
-		// SendAt is when the attempt is to be sent; zero: at once. It is sent up to JitterMs earlier, at random.
-		SendAt    time.Time
-		JitterMs  int64
-		Fallback  bool
-		Retry     RetryConfig // of errors before the attempt is sent
-		TimeoutMs int64       // from the sending on
-		// Model and Messages, their number, are for display.
-		Model    string
-		Messages int
-		Steps    int // as in [Request], like Limit, Compaction and Repair
-		Limit    string
+		Through   string    `json:"throughEventId"`
+		ThroughAt time.Time `json:"throughAt"`
+		// SendAt is when the attempt is to be sent, by the clock of the server; zero: at once. It is sent up to JitterMs
+		// earlier, at random.
+		SendAt    time.Time   `json:"sendAt,omitzero"`
+		JitterMs  int64       `json:"jitterMs,omitempty"`
+		Fallback  bool        `json:"fallback,omitempty"` // to the fallback provider
+		Retry     RetryConfig `json:"-"`                  // of errors before the attempt is sent
+		TimeoutMs int64       `json:"timeoutMs"`          // from SendAt on, except for waits for a budget
+		// Turn counts the requests of the context from 1. Like Model and Messages, the number of messages, it is for display.
+		Turn     int    `json:"-"`
+		Model    string `json:"-"`
+		Messages int    `json:"-"`
+		// Steps, Limit, Compaction and Repair are those of the [Request].
+		Steps int    `json:"steps,omitempty"`
+		Limit string `json:"limit,omitempty"`
 		// MayCompact: an attempt that is too long ends with [TooLong]. Otherwise it is sent as it is.
-		MayCompact bool
-		Compaction *Compaction
-		Repair     *Repair
+		MayCompact bool        `json:"mayCompact,omitempty"`
+		Compaction *Compaction `json:"compaction,omitempty"`
+		Repair     *Repair     `json:"repair,omitempty"`
 	}
 	// StopAttempt stops the running attempt, whose end [AttemptEnded] still reports.
 	StopAttempt struct {

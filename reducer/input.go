@@ -32,35 +32,45 @@ type (
 		ClientEventID string // of the first event; "" if unknown
 	}
 	// AttemptEnded reports the end of the attempt that [StartAttempt] scheduled. Reports of other attempts are ignored.
+	// Its JSON, which lacks the first fields, is the result of the activity of the attempt.
 	AttemptEnded struct {
-		At        time.Time
-		RequestID string
-		Attempt   int
-		Outcome   Outcome
+		At        time.Time `json:"-"`
+		RequestID string    `json:"-"`
+		Attempt   int       `json:"-"`
+		Outcome   Outcome   `json:"outcome"`
 		// ProviderID and Model are those that the worker used; "" if unknown.
-		ProviderID, Model string
-		Text, Reasoning   string               // complete or partial
-		ProviderState     *event.ProviderState // of a complete answer; nil for none
-		Reason            event.Reason         // of an interruption
-		AttemptEnd
-		// RetryAfter is the delay that the provider asks for; 0: none. More than [MaxRetryAfter] ends the retries.
-		RetryAfter   time.Duration
-		Final        bool // no retry follows, even if Retryable
-		FinishReason string
-		Calls        []CalledTool // set for the outcome [Called]
-		Hooks        []event.HookApplied
-		Offered      *event.ToolsOffered // by the attempt, if the log lacks them; nil for none
+		ProviderID    string               `json:"providerId,omitempty"`
+		Model         string               `json:"model,omitempty"`
+		Text          string               `json:"text,omitempty"`          // complete or partial
+		Reasoning     string               `json:"reasoning,omitempty"`     // the part that the settings keep
+		ProviderState *event.ProviderState `json:"providerState,omitempty"` // of a complete answer; nil for none
+		Calls         []CalledTool         `json:"calls,omitempty"`         // set for the outcome [Called]
+		Reason        event.Reason         `json:"reason,omitempty"`        // of an interruption
+		// Kind, Retryable, Final, Error and RetryAfterMs describe a failure, and a timeout with text, which is an
+		// interruption if no attempt follows.
+		Kind      event.FailureKind `json:"kind,omitempty"`
+		Retryable bool              `json:"retryable,omitempty"` // the same request may succeed later
+		Final     bool              `json:"final,omitempty"`     // no retry follows, even if Retryable
+		Error     string            `json:"error,omitempty"`     // redacted
+		// RetryAfterMs is the delay that the provider asks for; 0: none. More than [MaxRetryAfter] ends the retries.
+		RetryAfterMs int64 `json:"retryAfterMs,omitempty"`
+		DurationMs   int64 `json:"durationMs,omitempty"`
+		event.Usage
+		FinishReason string              `json:"finishReason,omitempty"`
+		Hooks        []event.HookApplied `json:"hooks,omitempty"`
+		Offered      *event.ToolsOffered `json:"offered,omitempty"` // by the attempt, if the log lacks them; nil for none
 		// Overflow is set if the request exceeds the context window: for the outcome [TooLong], and for
 		// [Failed] if the provider rejected it.
-		Overflow *Overflow
+		Overflow *Overflow `json:"overflow,omitempty"`
 		// Suspects is set for [Failed] if the provider refused the attempt: the content that may be why, the most
 		// probable first.
-		Suspects []Suspect
-		Omitted  int // of a summary, as in [event.Compacted]
+		Suspects []Suspect `json:"suspects,omitempty"`
+		Omitted  int       `json:"omitted,omitempty"` // of a summary, as in [event.Compacted]
 		// Exceeded is the budget because of which the attempt was not sent; nil: none.
-		Exceeded *event.BudgetExceeded
+		Exceeded *event.BudgetExceeded `json:"exceeded,omitempty"`
 		// Repair is set for [Failed] if the next attempt can repair the invalid answer; nil: it cannot.
-		Repair *Repair
+		Repair *Repair `json:"repair,omitempty"`
+		Trace  string  `json:"trace,omitempty"` // traceparent, for later attempts; "" for a complete answer
 	}
 	// ToolEnded reports the end of a call that [CallTool] started.
 	ToolEnded struct {
@@ -99,15 +109,6 @@ type Options struct {
 	DefaultModel      string `json:"defaultModel,omitempty"`
 	// IdleCloseMs is the time without an event after which an idle session ends; 0: never.
 	IdleCloseMs int64 `json:"idleCloseMs,omitempty"`
-}
-
-// AttemptEnd is how an attempt ended. Kind, Retryable and Error are set if it failed.
-type AttemptEnd struct {
-	Kind      event.FailureKind
-	Retryable bool   // the same request may succeed later
-	Error     string // redacted
-	Duration  time.Duration
-	Usage     event.Usage
 }
 
 // Repair lets the next attempt correct an invalid answer. Its JSON is persisted.

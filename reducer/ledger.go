@@ -3,7 +3,6 @@ package reducer
 import (
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
@@ -14,16 +13,8 @@ type Ledger struct {
 	Day      string                  `json:"day,omitempty"` // in UTC, like "2026-01-02"; "" before the first reservation
 	Spent    event.Amount            `json:"spent,omitzero"`
 	Reserved map[string]event.Amount `json:"reserved,omitempty"` // of attempts that are not settled, by key
-	Lost     map[string]LostUsage    `json:"lost,omitempty"`     // of those in Reserved whose worker stopped reporting, by key
 	Limit    event.Budget            `json:"limit,omitzero"`     // of the newest reservation
 	Released []string                `json:"released,omitempty"` // keys that were released before they were reserved, oldest first
-}
-
-// LostUsage is what is known of an attempt whose worker stopped reporting. The worker may be alive, and
-// may still use the whole reservation until the deadline of the attempt.
-type LostUsage struct {
-	Used  event.Amount `json:"used,omitzero"` // in its last report
-	Until time.Time    `json:"until"`         // its deadline
 }
 
 // MaxReleased bounds [Ledger.Released] after [Ledger.Forget]. The server has at most ten updates of a
@@ -114,68 +105,6 @@ func (l Ledger) Settle(key string, used event.Amount) Ledger {
 	}
 	l.Reserved = maps.Clone(l.Reserved)
 	delete(l.Reserved, key)
-	if _, ok := l.Lost[key]; ok {
-		l.Lost = maps.Clone(l.Lost)
-		delete(l.Lost, key)
-	}
 	l.Spent = l.Spent.Plus(used)
 	return l
-}
-
-// Lose marks a reservation as that of a lost attempt. It counts in full until the attempt is settled, or
-// until [Ledger.Expire] settles it with the known usage. Unknown keys are ignored.
-func (l Ledger) Lose(key string, lost LostUsage) Ledger {
-	if _, ok := l.Reserved[key]; !ok {
-		return l
-	}
-	all := maps.Clone(l.Lost)
-	if all == nil {
-		all = map[string]LostUsage{}
-	}
-	all[key] = lost
-	l.Lost = all
-	return l
-}
-
-// Expire settles the lost attempts whose deadline is not after now.
-func (l Ledger) Expire(now time.Time) Ledger {
-	all, isCopied := l.Lost, false
-	for key, lost := range all {
-		if lost.Until.After(now) {
-			continue
-		}
-		if !isCopied {
-			l.Reserved, l.Lost, isCopied = maps.Clone(l.Reserved), maps.Clone(l.Lost), true
-		}
-		delete(l.Reserved, key)
-		delete(l.Lost, key)
-		l.Spent = l.Spent.Plus(lost.Used)
-	}
-	return l
-}
-
-// NextExpiry returns the earliest deadline of a lost attempt. It returns the zero time if there is none.
-func (l Ledger) NextExpiry() (next time.Time) {
-	for _, lost := range l.Lost {
-		if next.IsZero() || lost.Until.Before(next) {
-			next = lost.Until
-		}
-	}
-	return next
-}
-
-// IsGrantableLater reports whether a denied reservation can be granted once all lost attempts have
-// expired.
-func (l Ledger) IsGrantableLater(r Reservation) bool {
-	var last time.Time
-	for _, lost := range l.Lost {
-		if lost.Until.After(last) {
-			last = lost.Until
-		}
-	}
-	if last.IsZero() {
-		return false
-	}
-	_, isGranted := l.Expire(last).Reserve(r)
-	return isGranted
 }

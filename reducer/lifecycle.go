@@ -36,7 +36,7 @@ func (d *decision) continued(in Continued) {
 		d.continueCalls(in.NotStarted)
 	case in.Scheduled:
 		d.attemptEnded(AttemptEnded{
-			At: d.at, RequestID: r.ID, Attempt: r.Attempt, Outcome: HandedBack, AttemptEnd: AttemptEnd{Error: "the run continued as new"},
+			At: d.at, RequestID: r.ID, Attempt: r.Attempt, Outcome: HandedBack, Error: "the run continued as new",
 		})
 	case r.Stop == "":
 		d.startAttempt()

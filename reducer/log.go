@@ -10,12 +10,9 @@ import (
 // contain, such as its worker, a stop and the options of its tools.
 func Load(contextName string, reduce Reducer, events ...event.Event) Session {
 	d := decision{Session: NewSession(contextName), reduce: reduce}
-	recent := recentOf(events)
-	for i, e := range events {
+	for _, e := range events {
 		d.follow(e)
-		if i >= recent {
-			d.hash(e)
-		}
+		d.hash(e)
 	}
 	d.Reduced = reduce(d.Reduced, events...) // one call avoids repeated copies
 	return d.Session

@@ -40,7 +40,7 @@ func (d *decision) attemptEnded(in AttemptEnded) {
 // normalized makes a report consistent: it depends on the request what some outcomes mean.
 func (d *decision) normalized(in AttemptEnded) AttemptEnded {
 	r := d.Request
-	in.AttemptEnd = in.AttemptEnd.bounded()
+	in = in.bounded()
 	if len(in.Suspects) > 0 && r.Retries > 0 {
 		in.Retryable = false // a retry has shown that the content is the reason
 	}
@@ -81,7 +81,7 @@ func (d *decision) complete(in AttemptEnded) {
 
 func (d *decision) recordCompletion(in AttemptEnded) {
 	d.record(event.LLMRequestCompleted{
-		RequestID: d.Request.ID, DurationMs: in.Duration.Milliseconds(), Usage: in.Usage, FinishReason: in.FinishReason,
+		RequestID: d.Request.ID, DurationMs: in.DurationMs, Usage: in.Usage, FinishReason: in.FinishReason,
 		ThroughEventID: d.dropped(),
 	})
 }
@@ -132,16 +132,16 @@ func (d *decision) returned(in AttemptEnded) {
 		if in.Error != "" {
 			problem += ": " + in.Error
 		}
-		d.fail(AttemptEnded{AttemptEnd: AttemptEnd{Error: problem, Kind: event.FailureUnavailable, Retryable: true, Usage: in.Usage}})
+		d.fail(AttemptEnded{Error: problem, Kind: event.FailureUnavailable, Retryable: true, Usage: in.Usage})
 		return
 	}
 	r.Returns++
 	switch in.Outcome {
 	case Withdrawn:
 	case Lost:
-		d.recordAttemptEnd(event.AttemptLost, in.AttemptEnd)
+		d.recordAttemptEnd(event.AttemptLost, in)
 	default:
-		d.recordAttemptEnd(event.AttemptHandedBack, in.AttemptEnd)
+		d.recordAttemptEnd(event.AttemptHandedBack, in)
 	}
 	d.requeue()
 }

@@ -127,7 +127,7 @@ func (d *decision) compacts(in AttemptEnded) bool {
 		if isTooLong && c.Window < failed.Window { // the next attempt omits more messages
 			next := *failed
 			next.Window, next.Source = c.Window, c.Source
-			d.recordAttemptEnd(event.AttemptFailed, in.AttemptEnd)
+			d.recordAttemptEnd(event.AttemptFailed, in)
 			r.Compactions, r.Compaction = r.Compactions+1, &next
 			d.requeue()
 			return true
@@ -146,7 +146,7 @@ func (d *decision) shortens(in AttemptEnded, c Compaction, strategies []event.St
 	if best.freed == 0 && c.Refused {
 		return false
 	}
-	d.recordAttemptEnd(event.AttemptFailed, in.AttemptEnd)
+	d.recordAttemptEnd(event.AttemptFailed, in)
 	if r.Compactions++; best.freed == 0 {
 		if isLast {
 			r.Compactions = MaxCompactions
@@ -237,10 +237,10 @@ func (d *decision) summarised(in AttemptEnded) {
 		compacted.Summary = strings.ToValidUTF8(in.Text[:min(len(in.Text), event.MaxSummaryBytes)], "")
 		compacted.Omitted = min(max(in.Omitted, 0), c.Messages)
 		d.record(compacted)
-		d.recordAttemptEnd(event.AttemptCompacted, in.AttemptEnd)
+		d.recordAttemptEnd(event.AttemptCompacted, in)
 	} else {
 		in.Error = "the messages of the summary have changed"
-		d.recordAttemptEnd(event.AttemptFailed, in.AttemptEnd)
+		d.recordAttemptEnd(event.AttemptFailed, in)
 	}
 	r.Compaction, r.Returns = nil, 0
 	d.requeue()

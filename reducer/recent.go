@@ -66,20 +66,6 @@ func (d *decision) hash(e event.Event) {
 	}
 }
 
-// recentOf returns the index of the first event of a log that may be among the newest [MaxRecent].
-func recentOf(events []event.Event) int {
-	keyed := 0
-	for i, e := range slices.Backward(events) {
-		if isKeyed(e) {
-			keyed++
-		}
-		if keyed == MaxRecent {
-			return i
-		}
-	}
-	return 0
-}
-
 // hashOf returns the hash of the body of an event: its envelope differs when it is recorded, and metadata may. Sessions
 // contain hashes, so the JSON of a body must not change; see TestHashesOfBodiesAreStable.
 func hashOf(e event.Event) uint32 {

@@ -154,7 +154,7 @@ func (d *decision) replacesRefused(in AttemptEnded) bool {
 	}
 	for _, suspect := range in.Suspects {
 		if body, ok := d.refusalOf(suspect, in); ok {
-			d.recordAttemptEnd(event.AttemptFailed, in.AttemptEnd)
+			d.recordAttemptEnd(event.AttemptFailed, in)
 			d.record(body)
 			d.requeue()
 			return true

@@ -10,7 +10,7 @@ import (
 const MaxRetryAfter = 5 * time.Minute
 
 func (d *decision) mayRetry(in AttemptEnded) bool {
-	return in.Retryable && !in.Final && in.RetryAfter <= MaxRetryAfter && d.Request.Retries < d.Reduced.Config.Retry.MaxRetries
+	return in.Retryable && !in.Final && milliseconds(in.RetryAfterMs) <= MaxRetryAfter && d.Request.Retries < d.Reduced.Config.Retry.MaxRetries
 }
 
 // retries continues a request with a retry after a delay. It reports false if no retry may follow.
@@ -18,21 +18,22 @@ func (d *decision) retries(in AttemptEnded) bool {
 	if in.Outcome != Failed || !d.mayRetry(in) {
 		return false
 	}
-	d.recordAttemptEnd(event.AttemptFailed, in.AttemptEnd)
+	d.recordAttemptEnd(event.AttemptFailed, in)
 	r := d.Request
 	r.Retries++
-	backoff := d.Reduced.Config.Retry.delay(r.Retries)
-	delay, jitter := max(backoff, in.RetryAfter), time.Duration(0)
+	backoff := d.Reduced.Config.Retry.Delay(r.Retries)
+	after := milliseconds(in.RetryAfterMs)
+	delay, jitter := max(backoff, after), time.Duration(0)
 	if d.Reduced.Config.Retry.Jitter {
-		jitter = min(backoff/2, delay-in.RetryAfter, maxSleep)
+		jitter = min(backoff/2, delay-after, maxSleep)
 	}
 	r.RetryAt, r.JitterMs = d.at.UTC().Add(delay), jitter.Milliseconds()
 	d.startAttempt()
 	return true
 }
 
-// delay returns the delay before the nth retry.
-func (c RetryConfig) delay(n int) time.Duration {
+// Delay returns the delay before the nth retry, without jitter.
+func (c RetryConfig) Delay(n int) time.Duration {
 	delay := float64(c.InitialDelayMs)
 	for range n - 1 {
 		delay = min(delay*c.BackoffFactor, float64(c.MaxDelayMs))
@@ -47,7 +48,7 @@ func (d *decision) repairs(in AttemptEnded) bool {
 		return false
 	}
 	in.Retryable = true
-	d.recordAttemptEnd(event.AttemptFailed, in.AttemptEnd)
+	d.recordAttemptEnd(event.AttemptFailed, in)
 	r.Repair, r.RetryAt = in.Repair, time.Time{}
 	d.startAttempt()
 	return true

@@ -121,7 +121,7 @@ func (s *story) input(command, rest string) reducer.Input {
 		return reducer.CloseAsked{At: s.now, Reason: rest}
 	}
 	in := s.options(rest)
-	in.At, in.Outcome, in.Duration = s.now, reducer.Outcome(command), time.Second
+	in.At, in.Outcome, in.DurationMs = s.now, reducer.Outcome(command), 1000
 	if in.Reasoning != "" {
 		in.ProviderState = &event.ProviderState{ProviderID: "p", Model: "m", BaseURL: "https://p.example/v1", Data: []byte(`{"a":1}`)}
 	}
@@ -187,7 +187,7 @@ func (s *story) options(rest string) (in reducer.AttemptEnded) {
 		case "final":
 			in.Final = value == "true"
 		case "after":
-			in.RetryAfter = s.duration(value)
+			in.RetryAfterMs = s.duration(value).Milliseconds()
 		case "repair":
 			in.Repair = &reducer.Repair{Answer: "{", Problem: value}
 		case "exceeded":

@@ -415,7 +415,7 @@ func (w *simulation) endBy(way string) {
 	case "failed":
 		failed(rapid.SampledFrom([]event.FailureKind{event.FailureUnavailable, event.FailureUnavailable, event.FailureRefusedByHook}).Draw(w.T, "kind"))
 		in.Retryable, in.Final = rapid.Bool().Draw(w.T, "retryable"), rapid.IntRange(0, 5).Draw(w.T, "final") == 0
-		in.RetryAfter = time.Duration(rapid.SampledFrom([]int{0, 0, 2, 90, 301}).Draw(w.T, "retry after")) * time.Second
+		in.RetryAfterMs = 1000 * rapid.SampledFrom([]int64{0, 0, 2, 90, 301}).Draw(w.T, "retry after")
 	case "too long":
 		in.Outcome, in.Overflow = reducer.TooLong, new(overflow().Draw(w.T, "overflow"))
 	case "content refused":

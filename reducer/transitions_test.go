@@ -125,7 +125,7 @@ func holds(t *testing.T, condition string, s reducer.Session, in reducer.Input) 
 		return received.At.Before(r.SendAt) || !hasAttempt
 	case "retry waits":
 		if ended.Outcome == reducer.Failed {
-			return ended.RetryAfter > 5*time.Second
+			return ended.RetryAfterMs > 5000
 		}
 		return !hasAttempt
 	case "retry due":
@@ -393,7 +393,7 @@ func randomEnd(r *rand.Rand, s reducer.Session, at time.Time) reducer.Input {
 		case 1:
 			in.Repair = &reducer.Repair{Problem: "no JSON"}
 		case 2:
-			in.Retryable, in.RetryAfter = true, time.Duration(r.IntN(2))*time.Minute
+			in.Retryable, in.RetryAfterMs = true, 60_000*r.Int64N(2)
 		}
 	}
 	return in

@@ -1,10 +1,6 @@
 package reducer
 
-import (
-	"math"
-
-	"github.com/seed-9ed7edd4/chronicle/event"
-)
+import "github.com/seed-9ed7edd4/chronicle/event"
 
 // Usage is a sum over attempts. It is comparable.
 type Usage struct {
@@ -20,27 +16,17 @@ type Usage struct {
 
 // Add returns the sum with an attempt.
 func (u Usage) Add(attempt event.Usage) Usage {
-	u.Attempts++
-	u.InputTokens += attempt.InputTokens
-	u.CachedTokens += attempt.CachedTokens
-	u.OutputTokens += attempt.OutputTokens
-	u.ReasoningTokens += attempt.ReasoningTokens
-	u.Estimated = u.Estimated || attempt.Estimated
+	one := Usage{
+		Attempts: 1, InputTokens: attempt.InputTokens, CachedTokens: attempt.CachedTokens,
+		OutputTokens: attempt.OutputTokens, ReasoningTokens: attempt.ReasoningTokens, Estimated: attempt.Estimated,
+	}
 	switch {
 	case attempt.CostMicros != nil:
-		u.CostMicros = sumOf(u.CostMicros, *attempt.CostMicros)
+		one.CostMicros = *attempt.CostMicros
 	case attempt.InputTokens+attempt.OutputTokens > 0:
-		u.Unpriced++
+		one.Unpriced = 1
 	}
-	return u
-}
-
-// sumOf saturates, because forged signals can report any cost up to [event.MaxCostMicros].
-func sumOf(a, b int64) int64 {
-	if a > math.MaxInt64-b {
-		return math.MaxInt64
-	}
-	return a + b
+	return u.Plus(one)
 }
 
 // Amount returns the sum as budgets count it. Attempts without a known price cost nothing.
@@ -57,7 +43,7 @@ func (u Usage) Plus(other Usage) Usage {
 		OutputTokens:    u.OutputTokens + other.OutputTokens,
 		ReasoningTokens: u.ReasoningTokens + other.ReasoningTokens,
 		Estimated:       u.Estimated || other.Estimated,
-		CostMicros:      sumOf(u.CostMicros, other.CostMicros),
+		CostMicros:      u.Amount().Plus(other.Amount()).CostMicros,
 		Unpriced:        u.Unpriced + other.Unpriced,
 	}
 }

@@ -32,7 +32,7 @@ type pendingAppend struct {
 }
 
 func (r *run) append(ctx workflow.Context, in converter.RawValue, sent wire.Sent) (wire.Appended, error) {
-	events, err := r.appends.take(in, workflow.GetCurrentUpdateInfo(ctx).ID)
+	events, err := appendedEvents(in, workflow.GetCurrentUpdateInfo(ctx).ID)
 	if err != nil {
 		return wire.Appended{}, err // possible only if another version validated the update
 	}
@@ -53,14 +53,12 @@ func (r *run) append(ctx workflow.Context, in converter.RawValue, sent wire.Sent
 	return a.result, a.err
 }
 
-// validateAppend rejects invalid events, and keeps valid ones for append, which runs next.
+// validateAppend rejects invalid events.
 func (r *run) validateAppend(ctx workflow.Context, in converter.RawValue, sent wire.Sent) (err error) {
 	if sent = r.expiryOf(sent); sent.IsExpired(r.now()) {
 		return errExpired(sent)
 	}
-	id := workflow.GetCurrentUpdateInfo(ctx).ID
-	r.appends.validated.updateID = id
-	r.appends.validated.events, err = appendedEvents(in, id)
+	_, err = appendedEvents(in, workflow.GetCurrentUpdateInfo(ctx).ID)
 	return err
 }
 
@@ -72,22 +70,6 @@ func (r *run) expiryOf(sent wire.Sent) wire.Sent {
 		return wire.Sent{}
 	}
 	return sent
-}
-
-// validated is the update that was validated last.
-type validated struct {
-	updateID string
-	events   []event.Event // nil: invalid, or taken by the handler
-}
-
-// take returns the events of an update. In a replay, no validator has decoded them.
-func (a *appends) take(in converter.RawValue, updateID string) ([]event.Event, error) {
-	v := a.validated
-	a.validated = validated{}
-	if v.events != nil && v.updateID == updateID {
-		return v.events, nil
-	}
-	return appendedEvents(in, updateID)
 }
 
 // appendedEvents decodes the events of an update. A missing ClientEventID is derived from the

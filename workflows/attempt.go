@@ -47,11 +47,7 @@ type endedAttempt struct {
 func (r *run) startAttempt(scheduled scheduledAttempt) {
 	start := scheduled.start
 	in := activities.AttemptInput{
-		ContextName: r.name, RequestID: start.RequestID, Attempt: start.Attempt,
-		Through: start.Through, ThroughAt: start.ThroughAt, SendAt: start.SendAt, JitterMs: start.JitterMs,
-		Fallback: start.Fallback, TimeoutMs: start.TimeoutMs, MaxAttempts: start.Retry.MaxRetries + 1,
-		Steps: start.Steps, Limit: start.Limit, MayCompact: start.MayCompact, Compaction: start.Compaction, Repair: start.Repair,
-		Links: scheduled.links,
+		ContextName: r.name, StartAttempt: start, MaxAttempts: start.Retry.MaxRetries + 1, Links: scheduled.links,
 	}
 	if before := r.ended; before != nil && before.RequestID == start.RequestID {
 		in.Previous = &before.PreviousAttempt
@@ -74,8 +70,7 @@ func (r *run) attemptOptions(start reducer.StartAttempt, maxAttempts int) workfl
 		what = "summary of " + count(start.Compaction.Messages, "message")
 	}
 	return workflow.ActivityOptions{
-		// This detects only a stuck worker: Generate has timeouts of its own. It can also wait for a budget, for
-		// about the timeout of an attempt; hence twice TimeoutMs.
+		// This detects only a stuck worker: Generate has timeouts of its own.
 		StartToCloseTimeout: max(0, start.SendAt.Sub(r.now())) + milliseconds(2*start.TimeoutMs) + 30*time.Second,
 		HeartbeatTimeout:    r.failover(),
 		WaitForCancellation: true,
@@ -128,7 +123,7 @@ func (r *run) stopAttempt(stop reducer.StopAttempt) {
 // endAttempt returns the result of the attempt.
 func (r *run) endAttempt() reducer.AttemptEnded {
 	start := r.attempt.start
-	var result activities.AttemptResult
+	var result reducer.AttemptEnded
 	var heartbeat *activities.Heartbeat
 	if err := r.attempt.future.Get(r.ctx, &result); err != nil {
 		result, heartbeat = resultOf(err)
@@ -143,30 +138,16 @@ func (r *run) endAttempt() reducer.AttemptEnded {
 			Outcome: result.Outcome, Fallback: start.Fallback, Heartbeat: heartbeat,
 		}}
 	}
-	ended := reducer.AttemptEnded{
-		At: r.now(), RequestID: start.RequestID, Attempt: start.Attempt, Outcome: result.Outcome,
-		ProviderID: result.ProviderID, Model: result.Model,
-		Text: result.Text, Reasoning: result.Reasoning, ProviderState: result.ProviderState, Reason: result.Reason,
-		AttemptEnd: reducer.AttemptEnd{
-			Kind: result.Kind, Retryable: result.Retryable, Error: result.Error,
-			Duration: milliseconds(result.DurationMs), Usage: result.Usage,
-		},
-		Final: result.Final, RetryAfter: milliseconds(result.RetryAfterMs), FinishReason: result.FinishReason,
-		Hooks: result.Hooks, Offered: result.Offered, Overflow: result.Overflow, Suspects: result.Suspects,
-		Omitted: result.Omitted, Exceeded: result.Exceeded, Repair: result.Repair,
-	}
-	for _, call := range result.Calls {
-		ended.Calls = append(ended.Calls, reducer.CalledTool(call))
-	}
-	return ended
+	result.At, result.RequestID, result.Attempt = r.now(), start.RequestID, start.Attempt
+	return result
 }
 
 // resultOf returns the result of an attempt whose activity returned none, and its last heartbeat; nil: none.
-func resultOf(err error) (activities.AttemptResult, *activities.Heartbeat) {
+func resultOf(err error) (reducer.AttemptEnded, *activities.Heartbeat) {
 	if errors.As(err, new(*temporal.CanceledError)) {
-		return activities.AttemptResult{Outcome: reducer.Withdrawn}, nil // no worker had it
+		return reducer.AttemptEnded{Outcome: reducer.Withdrawn}, nil // no worker had it
 	}
-	result := activities.AttemptResult{
+	result := reducer.AttemptEnded{
 		Outcome: reducer.Failed, Kind: event.FailureUnavailable, Retryable: true,
 		Error: event.Redact(err.Error(), reducer.MaxAttemptError),
 	}

@@ -35,12 +35,14 @@ func TestAnAttemptIsOneActivityWithTheSettingsOfTheContext(t *testing.T) {
 		}
 		assert.Equal(t, 30*time.Second, info.HeartbeatTimeout)
 	})
-	w.generates(func(_ context.Context, in activities.AttemptInput) (activities.AttemptResult, error) {
+	w.generates(func(_ context.Context, in activities.AttemptInput) (reducer.AttemptEnded, error) {
 		in.ThroughAt, in.SendAt = time.Time{}, time.Time{}
 		assert.Equal(t, activities.AttemptInput{
-			ContextName: "demo", RequestID: "demo:r0001", Attempt: 1, Through: "demo:0005", TimeoutMs: 5000, MaxAttempts: 3, MayCompact: in.MayCompact,
+			ContextName: "demo", MaxAttempts: 3, StartAttempt: reducer.StartAttempt{
+				RequestID: "demo:r0001", Attempt: 1, Through: "demo:0005", TimeoutMs: 5000, MayCompact: in.MayCompact,
+			},
 		}, in)
-		return activities.AttemptResult{Outcome: reducer.Completed, Text: "Hi"}, nil
+		return reducer.AttemptEnded{Outcome: reducer.Completed, Text: "Hi"}, nil
 	})
 	w.at(time.Minute, func() {
 		w.SignalWorkflowSkippingWorkflowTask(wire.SignalEvent, map[string]any{"_tag": "SetTimeout", "timeoutMs": 5000})
@@ -56,7 +58,7 @@ func TestAnAttemptIsOneActivityWithTheSettingsOfTheContext(t *testing.T) {
 func TestAnAttemptThatItsWorkerDidNotEndIsRecorded(t *testing.T) {
 	heartbeat := activities.Heartbeat{
 		Sent: true, ProviderID: "openai", Model: "scripted", Usage: event.Usage{InputTokens: 8, OutputTokens: 2, Estimated: true},
-		Reservation: "key", Deadline: time.Unix(1, 0).UTC(),
+		Reservation: "key",
 	}
 	const completed = "AssistantMessage Hi"
 	for name, test := range map[string]struct {
@@ -84,11 +86,11 @@ func TestAnAttemptThatItsWorkerDidNotEndIsRecorded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newRun(t)
 			w.opens()
-			w.generates(func(context.Context, activities.AttemptInput) (activities.AttemptResult, error) {
-				return activities.AttemptResult{}, test.err
+			w.generates(func(context.Context, activities.AttemptInput) (reducer.AttemptEnded, error) {
+				return reducer.AttemptEnded{}, test.err
 			})
 			if test.previous != nil {
-				w.generates(func(ctx context.Context, in activities.AttemptInput) (activities.AttemptResult, error) {
+				w.generates(func(ctx context.Context, in activities.AttemptInput) (reducer.AttemptEnded, error) {
 					assert.Equal(t, 2, in.Attempt)
 					assert.Equal(t, test.previous, in.Previous)
 					return answers("Hi")(ctx, in)
@@ -108,10 +110,10 @@ func TestAnAttemptThatItsWorkerDidNotEndIsRecorded(t *testing.T) {
 func TestTheNextRequestDoesNotReceiveTheFailedAttemptOfThePreviousOne(t *testing.T) {
 	w := newRun(t)
 	w.opens()
-	w.generates(func(context.Context, activities.AttemptInput) (activities.AttemptResult, error) {
-		return activities.AttemptResult{Outcome: reducer.Failed, Kind: event.FailureUnauthorized, Error: "openai: unauthorized (401)"}, nil
+	w.generates(func(context.Context, activities.AttemptInput) (reducer.AttemptEnded, error) {
+		return reducer.AttemptEnded{Outcome: reducer.Failed, Kind: event.FailureUnauthorized, Error: "openai: unauthorized (401)"}, nil
 	})
-	w.generates(func(ctx context.Context, in activities.AttemptInput) (activities.AttemptResult, error) {
+	w.generates(func(ctx context.Context, in activities.AttemptInput) (reducer.AttemptEnded, error) {
 		assert.Nil(t, in.Previous)
 		return answers("Hi")(ctx, in)
 	})
@@ -128,8 +130,8 @@ func TestTheAttemptAfterAHandBackIsNotEager(t *testing.T) {
 	w := bareRun(t, "context:demo", kept, workflows.Interceptor())
 	w.OnActivity(acts.Archive, mock.Anything, mock.Anything).Return(nil).Maybe()
 	w.opens()
-	w.generates(func(context.Context, activities.AttemptInput) (activities.AttemptResult, error) {
-		return activities.AttemptResult{Outcome: reducer.HandedBack}, nil
+	w.generates(func(context.Context, activities.AttemptInput) (reducer.AttemptEnded, error) {
+		return reducer.AttemptEnded{Outcome: reducer.HandedBack}, nil
 	})
 	w.generates(answers("Hi"))
 	w.generates(answers("Hello"))
@@ -152,7 +154,7 @@ func TestTheSessionOfAnAttemptIsFixed(t *testing.T) {
 	w := newRunWith(t, sessions)
 	w.opens()
 	var once sync.Once
-	w.generates(func(ctx context.Context, in activities.AttemptInput) (activities.AttemptResult, error) {
+	w.generates(func(ctx context.Context, in activities.AttemptInput) (reducer.AttemptEnded, error) {
 		session, ok := sessions.Get("default-test-run-id", in.RequestID, in.Attempt, in.Through, in.ThroughAt)
 		assert.True(t, ok)
 		assert.Len(t, session.Reduced.Messages, 1)
@@ -196,13 +198,13 @@ func TestAnInterruptStopsTheAttempt(t *testing.T) {
 	w := newRun(t)
 	w.opens()
 	stopped := make(chan struct{})
-	w.generates(func(context.Context, activities.AttemptInput) (activities.AttemptResult, error) {
+	w.generates(func(context.Context, activities.AttemptInput) (reducer.AttemptEnded, error) {
 		w.SignalWorkflow(wire.SignalInterrupt, nil)
 		select {
 		case <-stopped:
 		case <-t.Context().Done():
 		}
-		return activities.AttemptResult{Outcome: reducer.Interrupted, Reason: event.ReasonCancelled, Text: "Hel"}, nil
+		return reducer.AttemptEnded{Outcome: reducer.Interrupted, Reason: event.ReasonCancelled, Text: "Hel"}, nil
 	})
 	w.OnActivity(acts.Stop, mock.Anything, activities.StopInput{
 		ContextName: "demo", Stop: reducer.StopAttempt{RequestID: "demo:r0001", Attempt: 1, Reason: event.ReasonCancelled},
@@ -224,13 +226,13 @@ func TestAnUnacknowledgedStopCancelsTheActivity(t *testing.T) {
 			// The test environment notifies its listener instead of the activity.
 			cancelled := make(chan struct{})
 			w.SetOnActivityCanceledListener(func(*activity.Info) { close(cancelled) })
-			w.generates(func(context.Context, activities.AttemptInput) (activities.AttemptResult, error) {
+			w.generates(func(context.Context, activities.AttemptInput) (reducer.AttemptEnded, error) {
 				w.SignalWorkflow(wire.SignalInterrupt, nil)
 				select {
 				case <-cancelled:
 				case <-t.Context().Done():
 				}
-				return activities.AttemptResult{}, context.Canceled
+				return reducer.AttemptEnded{}, context.Canceled
 			})
 			w.OnActivity(acts.Stop, mock.Anything, mock.Anything).Return(false, stop).Once()
 			w.at(time.Minute, func() { w.says("Hello") })
@@ -246,7 +248,7 @@ func TestAnUnacknowledgedConditionalStopDoesNotCancelTheActivity(t *testing.T) {
 	w.opens()
 	asked := make(chan struct{})
 	w.SetOnActivityCanceledListener(func(*activity.Info) { assert.Fail(t, "cancelled") })
-	w.generates(func(ctx context.Context, in activities.AttemptInput) (activities.AttemptResult, error) {
+	w.generates(func(ctx context.Context, in activities.AttemptInput) (reducer.AttemptEnded, error) {
 		w.says("Two")
 		select {
 		case <-asked:

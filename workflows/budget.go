@@ -29,7 +29,7 @@ func Budget(ctx workflow.Context, ledger reducer.Ledger) error {
 		midnight := b.timer(ctx)
 		isFull := func() bool { return b.received >= maxReserves || workflow.GetInfo(ctx).GetContinueAsNewSuggested() }
 		for !midnight.IsReady() && !isFull() {
-			if err := b.await(ctx, func() bool { return midnight.IsReady() || b.settled.Len() > 0 || isFull() }); err != nil {
+			if err := workflow.Await(ctx, func() bool { return midnight.IsReady() || b.settled.Len() > 0 || isFull() }); err != nil {
 				return err
 			}
 			b.settle(ctx)
@@ -48,36 +48,8 @@ func Budget(ctx workflow.Context, ledger reducer.Ledger) error {
 	}
 }
 
-// expiry is the timer for the earliest deadline of a lost attempt, see [reducer.LostUsage]. The zero value is none.
-type expiry struct {
-	at     time.Time
-	timer  workflow.Future
-	cancel workflow.CancelFunc
-}
-
-func (e expiry) isDue() bool { return e.timer != nil && e.timer.IsReady() }
-
-// await waits for a condition, but not beyond the next expiry of a lost attempt.
-func (b *budget) await(ctx workflow.Context, condition func() bool) error {
-	if next := b.ledger.NextExpiry(); !next.Equal(b.expiry.at) || b.expiry.isDue() {
-		if b.expiry.cancel != nil {
-			b.expiry.cancel()
-		}
-		b.expiry = expiry{at: next}
-		if !next.IsZero() {
-			var timed workflow.Context
-			timed, b.expiry.cancel = workflow.WithCancel(ctx)
-			b.expiry.timer = workflow.NewTimer(timed, next.Sub(workflow.Now(ctx)))
-		}
-	}
-	return workflow.Await(ctx, func() bool {
-		return condition() || b.expiry.isDue() || !b.ledger.NextExpiry().Equal(b.expiry.at)
-	})
-}
-
 type budget struct {
 	ledger   reducer.Ledger
-	expiry   expiry
 	settled  workflow.ReceiveChannel
 	received int // updates and signals
 }
@@ -123,9 +95,7 @@ func (b *budget) reserve(ctx workflow.Context, in wire.Reserve) (wire.Reserved, 
 	out := wire.Reserved{Day: b.ledger.Day}
 	for _, r := range in.Reservations {
 		answer := wire.ReservationState{Used: b.ledger.Used()}
-		if b.ledger, answer.Granted = b.ledger.Reserve(r); !answer.Granted {
-			answer.IsGrantableLater = b.ledger.IsGrantableLater(r)
-		}
+		b.ledger, answer.Granted = b.ledger.Reserve(r)
 		out.Answers = append(out.Answers, answer)
 	}
 	return out, nil
@@ -145,14 +115,9 @@ func (b *budget) settle(ctx workflow.Context) {
 			released = append(released, in.Key)
 			continue
 		}
-		used := event.Amount{Tokens: max(in.Used.Tokens, 0), CostMicros: max(in.Used.CostMicros, 0)}
-		if in.LostUntil.IsZero() {
-			b.ledger = b.ledger.Settle(in.Key, used)
-		} else {
-			b.ledger = b.ledger.Lose(in.Key, reducer.LostUsage{Used: used, Until: in.LostUntil})
-		}
+		b.ledger = b.ledger.Settle(in.Key, event.Amount{Tokens: max(in.Used.Tokens, 0), CostMicros: max(in.Used.CostMicros, 0)})
 	}
-	b.ledger = b.ledger.Release(released...).Expire(workflow.Now(ctx))
+	b.ledger = b.ledger.Release(released...)
 }
 
 func (b *budget) timer(ctx workflow.Context) workflow.Future {

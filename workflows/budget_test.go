@@ -2,15 +2,12 @@ package workflows_test
 
 import (
 	"fmt"
-	"log/slog"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/interceptor"
-	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
@@ -29,12 +26,8 @@ type budgetWorld struct {
 }
 
 func newBudgetWorld(t *testing.T) *budgetWorld {
-	suite := &testsuite.WorkflowTestSuite{}
-	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	w := &budgetWorld{TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment(), t: t}
-	w.SetTestTimeout(time.Minute)
+	w := &budgetWorld{TestWorkflowEnvironment: newEnvironment(wire.BudgetID("", "team", "support")), t: t}
 	w.SetStartTime(time.Date(2026, 1, 2, 23, 0, 0, 0, time.UTC))
-	w.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: wire.BudgetID("", "team", "support")})
 	w.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{workflows.Interceptor()}})
 	w.RegisterWorkflowWithOptions(workflows.Budget, workflow.RegisterOptions{Name: wire.WorkflowBudget})
 	return w
@@ -159,52 +152,6 @@ func TestAReleasedReservationDoesNotCount(t *testing.T) {
 	})
 	w.at(3*time.Second, func() { w.reserves("2026-01-02", []int64{10, 100}, denied(0), granted(0)) })
 	require.NoError(t, w.run(reducer.Ledger{}))
-}
-
-// A lost attempt may use its whole reservation until its deadline.
-func TestTheReservationOfALostAttemptCountsUntilItsDeadline(t *testing.T) {
-	w := newBudgetWorld(t)
-	deadline := time.Date(2026, 1, 2, 23, 1, 0, 0, time.UTC)
-	lose := func(key string) {
-		w.SignalWorkflow(wire.SignalSettle, wire.Settle{Key: key, Used: event.Amount{Tokens: 5}, LostUntil: deadline})
-	}
-	later := denied(100)
-	later.IsGrantableLater = true
-	w.at(time.Second, func() { w.reserves("2026-01-02", []int64{60, 40}, granted(0), granted(60)) })
-	w.at(2*time.Second, func() {
-		lose("1/0")
-		lose("1/1")
-		lose("unknown")
-		w.reserves("2026-01-02", []int64{90, 91}, later, denied(100))
-	})
-	w.at(3*time.Second, func() {
-		w.settles("1/0", 55) // its worker was alive
-		lose("1/0")
-	})
-	w.at(59*time.Second, func() { require.Equal(t, event.Amount{Tokens: 40}, w.state().Reserved) })
-	w.at(61*time.Second, func() {
-		require.Equal(t, wire.BudgetState{Day: "2026-01-02", Limit: event.Budget{Tokens: new(int64(100))}, Spent: event.Amount{Tokens: 60}}, w.state())
-		w.settles("1/1", 40)
-		w.reserves("2026-01-02", []int64{41, 40}, denied(60), granted(60))
-	})
-	require.NoError(t, w.run(reducer.Ledger{}))
-}
-
-func TestABudgetCancelsItsTimersForLostAttempts(t *testing.T) {
-	w := newBudgetWorld(t)
-	fired := 0
-	w.SetOnTimerFiredListener(func(string) { fired++ })
-	w.at(time.Second, func() { w.reserves("2026-01-02", []int64{60}, granted(0)) })
-	for i := range 10 {
-		w.at(time.Duration(2+i)*time.Second, func() {
-			w.SignalWorkflow(wire.SignalSettle, wire.Settle{Key: "1/0", LostUntil: time.Date(2026, 1, 2, 23, 1, 0, 0, time.UTC)})
-		})
-	}
-	started := 0
-	w.SetOnTimerScheduledListener(func(string, time.Duration) { started++ })
-	require.NoError(t, w.run(reducer.Ledger{}))
-	require.Equal(t, 2, fired, "the deadline and midnight")
-	require.Equal(t, 2, started)
 }
 
 // After an outage, one workflow task receives reservations whose callers gave up, their releases and a

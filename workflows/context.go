@@ -123,7 +123,6 @@ type pending struct {
 type appends struct {
 	pending    []*pendingAppend // their events are not recorded yet
 	unanswered int              // recorded appends whose handlers have not returned
-	validated  validated
 }
 
 func newRun(ctx workflow.Context, step reducer.Stepper) (*run, error) {

@@ -55,15 +55,21 @@ func bareRun(t testing.TB, workflowID string, interceptors ...interceptor.Worker
 }
 
 func runOf(t testing.TB, workflowID string, sessions *activities.Sessions, interceptors ...interceptor.WorkerInterceptor) *testRun {
-	suite := &testsuite.WorkflowTestSuite{}
-	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	w := &testRun{t: t, TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment()}
-	w.SetTestTimeout(time.Minute)
+	w := &testRun{t: t, TestWorkflowEnvironment: newEnvironment(workflowID)}
 	w.SetWorkerOptions(worker.Options{Interceptors: interceptors, DeadlockDetectionTimeout: 30 * time.Second})
-	w.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: workflowID})
-	w.RegisterActivity(activities.New(activities.Options{}))
 	w.RegisterWorkflowWithOptions(workflows.New(workflows.Options{Reduce: w.reduce, Sessions: sessions}), workflow.RegisterOptions{Name: wire.WorkflowType})
 	return w
+}
+
+// newEnvironment returns an environment for a workflow, with the activities.
+func newEnvironment(workflowID string) *testsuite.TestWorkflowEnvironment {
+	suite := &testsuite.WorkflowTestSuite{}
+	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	env := suite.NewTestWorkflowEnvironment()
+	env.SetTestTimeout(time.Minute)
+	env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: workflowID})
+	env.RegisterActivity(activities.New(activities.Options{}))
+	return env
 }
 
 // reduce adds each recorded event to the log.
@@ -122,15 +128,33 @@ func (w *testRun) says(text string) {
 func (w *testRun) close() { w.SignalWorkflow(wire.SignalClose, wire.Close{Reason: "done"}) }
 
 // generates expects one request.
-func (w *testRun) generates(do func(context.Context, activities.AttemptInput) (activities.AttemptResult, error)) {
+func (w *testRun) generates(do func(context.Context, activities.AttemptInput) (reducer.AttemptEnded, error)) {
 	w.OnActivity(acts.Generate, mock.Anything, mock.Anything).Return(do).Once()
 }
 
 // answers returns a request that completes with text.
-func answers(text string) func(context.Context, activities.AttemptInput) (activities.AttemptResult, error) {
-	return func(_ context.Context, in activities.AttemptInput) (activities.AttemptResult, error) {
-		return activities.AttemptResult{Outcome: reducer.Completed, Text: text}, nil
+func answers(text string) func(context.Context, activities.AttemptInput) (reducer.AttemptEnded, error) {
+	return func(_ context.Context, in activities.AttemptInput) (reducer.AttemptEnded, error) {
+		return reducer.AttemptEnded{Outcome: reducer.Completed, Text: text}, nil
 	}
+}
+
+// isCancelled cancels the workflow during an attempt, which has a partial answer when it is stopped.
+func (w *testRun) isCancelled(text string, whenStopped func()) {
+	stopped := make(chan struct{})
+	w.generates(func(context.Context, activities.AttemptInput) (reducer.AttemptEnded, error) {
+		w.CancelWorkflow()
+		select {
+		case <-stopped:
+		case <-w.t.Context().Done():
+		}
+		return reducer.AttemptEnded{Outcome: reducer.Interrupted, Reason: event.ReasonCancelled, Text: text}, nil
+	})
+	w.OnActivity(acts.Stop, mock.Anything, mock.Anything).Return(func(context.Context, activities.StopInput) (bool, error) {
+		whenStopped()
+		close(stopped)
+		return true, nil
+	}).Once()
 }
 
 func TestAMissingInterceptorFailsTheWorkflowTask(t *testing.T) {
@@ -179,21 +203,7 @@ func TestCancellingTheWorkflowClosesTheSession(t *testing.T) {
 func TestCancellingTheWorkflowKeepsThePartialAnswer(t *testing.T) {
 	w := newRun(t)
 	w.opens()
-	stopped := make(chan struct{})
-	w.generates(func(_ context.Context, in activities.AttemptInput) (activities.AttemptResult, error) {
-		w.CancelWorkflow()
-		select {
-		case <-stopped:
-		case <-t.Context().Done():
-		}
-		return activities.AttemptResult{
-			Outcome: reducer.Interrupted, Reason: event.ReasonCancelled, Text: "Hel",
-		}, nil
-	})
-	w.OnActivity(acts.Stop, mock.Anything, mock.Anything).Return(func(context.Context, activities.StopInput) (bool, error) {
-		close(stopped)
-		return true, nil
-	}).Once()
+	w.isCancelled("Hel", func() {})
 	w.at(time.Minute, func() { w.says("Hello") })
 	w.run("SessionStarted", "UserMessage Hello", "LLMRequestStarted attempt 1", "AssistantMessage Hel",
 		"LLMRequestInterrupted cancelled", "SessionEnded the workflow was cancelled")
@@ -205,20 +215,7 @@ func TestAnAppendDuringACancellationReturnsItsIDs(t *testing.T) {
 	note := event.New(event.UserMessage{Content: "Bye", TriggersTurn: new(false)})
 	note.ClientEventID = "bye"
 	var appended *update
-	stopped := make(chan struct{})
-	w.generates(func(_ context.Context, in activities.AttemptInput) (activities.AttemptResult, error) {
-		w.CancelWorkflow()
-		select {
-		case <-stopped:
-		case <-t.Context().Done():
-		}
-		return activities.AttemptResult{Outcome: reducer.Interrupted, Reason: event.ReasonCancelled}, nil
-	})
-	w.OnActivity(acts.Stop, mock.Anything, mock.Anything).Return(func(context.Context, activities.StopInput) (bool, error) {
-		appended = w.appends(note)
-		close(stopped)
-		return true, nil
-	}).Once()
+	w.isCancelled("", func() { appended = w.appends(note) })
 	w.at(time.Minute, func() { w.says("Hello") })
 	w.ExecuteWorkflow(wire.WorkflowType)
 	require.NoError(t, w.GetWorkflowError())

@@ -82,7 +82,7 @@ func (w *testRun) note(text string, isNewest bool) {
 func TestAnIdleRunContinuesAsNewAtASoftLimit(t *testing.T) {
 	w := newRun(t)
 	w.registers()
-	w.generates(func(ctx context.Context, in activities.AttemptInput) (activities.AttemptResult, error) {
+	w.generates(func(ctx context.Context, in activities.AttemptInput) (reducer.AttemptEnded, error) {
 		w.grows(5 << 20)
 		return answers("Hello")(ctx, in)
 	})
@@ -128,13 +128,13 @@ func TestAFloodedRunContinuesAsNewWithItsInbox(t *testing.T) {
 func TestAFloodDuringAnAnswerHandsItBack(t *testing.T) {
 	w := newRun(t)
 	w.registers()
-	w.generates(func(context.Context, activities.AttemptInput) (activities.AttemptResult, error) {
+	w.generates(func(context.Context, activities.AttemptInput) (reducer.AttemptEnded, error) {
 		w.at(0, func() {
 			w.grows(17 << 20)
 			w.note("flood", true)
 		})
 		<-t.Context().Done()
-		return activities.AttemptResult{}, nil
+		return reducer.AttemptEnded{}, nil
 	})
 	w.at(time.Minute, func() { w.says("Hi") })
 	input := w.continues()
@@ -142,7 +142,7 @@ func TestAFloodDuringAnAnswerHandsItBack(t *testing.T) {
 
 	w = newRun(t)
 	w.opens()
-	w.generates(func(ctx context.Context, in activities.AttemptInput) (activities.AttemptResult, error) {
+	w.generates(func(ctx context.Context, in activities.AttemptInput) (reducer.AttemptEnded, error) {
 		assert.Equal(t, 2, in.Attempt)
 		return answers("Hello")(ctx, in)
 	})
@@ -156,7 +156,7 @@ func TestAFloodDuringAnAnswerHandsItBack(t *testing.T) {
 func TestAFloodedRunRecordsTheAnswer(t *testing.T) {
 	w := newRun(t)
 	w.registers()
-	w.generates(func(ctx context.Context, in activities.AttemptInput) (activities.AttemptResult, error) {
+	w.generates(func(ctx context.Context, in activities.AttemptInput) (reducer.AttemptEnded, error) {
 		w.at(0, func() { w.grows(17 << 20) })
 		w.note("flood", false)
 		return answers("Hello")(ctx, in)
@@ -169,12 +169,12 @@ func TestAFloodedRunRecordsTheAnswer(t *testing.T) {
 
 // The next attempt settles the reservations of the lost one.
 func TestARunThatContinuesAsNewKeepsTheLostAttempt(t *testing.T) {
-	heartbeat := activities.Heartbeat{Sent: true, ProviderID: "openai", Model: "scripted", Reservation: "key", Deadline: time.Unix(1, 0).UTC()}
+	heartbeat := activities.Heartbeat{Sent: true, ProviderID: "openai", Model: "scripted", Reservation: "key"}
 	w := newRun(t)
 	w.registers()
-	w.generates(func(context.Context, activities.AttemptInput) (activities.AttemptResult, error) {
+	w.generates(func(context.Context, activities.AttemptInput) (reducer.AttemptEnded, error) {
 		w.grows(17 << 20)
-		return activities.AttemptResult{}, temporal.NewHeartbeatTimeoutError(heartbeat)
+		return reducer.AttemptEnded{}, temporal.NewHeartbeatTimeoutError(heartbeat)
 	})
 	w.at(time.Minute, func() {
 		w.withoutRetries()
@@ -185,7 +185,7 @@ func TestARunThatContinuesAsNewKeepsTheLostAttempt(t *testing.T) {
 
 	w = newRun(t)
 	w.opens()
-	w.generates(func(ctx context.Context, in activities.AttemptInput) (activities.AttemptResult, error) {
+	w.generates(func(ctx context.Context, in activities.AttemptInput) (reducer.AttemptEnded, error) {
 		assert.Equal(t, &activities.PreviousAttempt{Outcome: reducer.Lost, Heartbeat: &heartbeat}, in.Previous)
 		return answers("Hello")(ctx, in)
 	})

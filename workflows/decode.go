@@ -107,23 +107,13 @@ func body(payloads *commonpb.Payloads) ([]byte, error) {
 	return slices.Concat([]byte("["), bytes.Join(parts, []byte(",")), []byte("]")), nil
 }
 
-// maxFixedGrowth bounds how much longer the JSON of an event is than its input, apart from texts: numbers that
-// are recorded with more digits, such as 1e20; fields that the input omits; and <, > and & in an [event.Object],
-// which grow from 1 byte to 6.
-const maxFixedGrowth = 64 << 10
+// maxGrowth bounds how many times longer the JSON of an event is than its input: each byte becomes six at most, and
+// some bytes are those of fields that the input omits.
+const maxGrowth = 8
 
-// maxEncoded estimates the maximum length of the JSON of an event of a valid input, in bytes. In texts, only line
-// and paragraph separators (U+2028, U+2029) grow, from 3 bytes to 6. The estimate ignores that <, > and & grow in a
-// provider state, by at most 214 KiB.
-func maxEncoded(input []byte) int {
-	separators := bytes.Count(input, []byte("\u2028")) + bytes.Count(input, []byte("\u2029"))
-	return len(input) + 3*separators + maxFixedGrowth
-}
-
-// fits returns an error if an event of an input is too large to be recorded. To avoid encoding each event
-// twice, it encodes the events only if the input is nearly too large.
+// fits returns an error if an event of an input is too large to be recorded. It encodes only what may be.
 func fits(events []event.Event, input []byte) error {
-	if maxEncoded(input) <= wire.MaxStoredBytes {
+	if len(input) < wire.MaxStoredBytes/maxGrowth {
 		return nil
 	}
 	for _, e := range events {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync"
 	"testing"
@@ -12,8 +11,6 @@ import (
 
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
-	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
@@ -29,7 +26,8 @@ type deleting struct {
 	active []string                 // contexts that are active
 	runs   []activities.DeletedRuns // found by each round; then none
 	forks  []string
-	fail   func(step string) error // nil: nothing fails
+	fail   func(step string) error                  // nil: nothing fails
+	during func(*testsuite.TestWorkflowEnvironment) // while stray writes may follow; nil: nothing
 
 	mu    sync.Mutex
 	steps []string
@@ -51,12 +49,7 @@ func (d *deleting) run(t *testing.T, in wire.Delete) (receipt wire.Deletion) {
 
 func (d *deleting) start(t *testing.T, in wire.Delete) *testsuite.TestWorkflowEnvironment {
 	t.Helper()
-	suite := &testsuite.WorkflowTestSuite{}
-	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	env := suite.NewTestWorkflowEnvironment()
-	env.SetTestTimeout(time.Minute)
-	env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: wire.DeletionID(in.ContextName)})
-	env.RegisterActivity(activities.New(activities.Options{}))
+	env := newEnvironment(wire.DeletionID(in.ContextName))
 	env.RegisterWorkflowWithOptions(workflows.Delete, workflow.RegisterOptions{Name: wire.WorkflowDelete})
 	began := env.Now()
 	step := func(name string) error {
@@ -100,6 +93,9 @@ func (d *deleting) start(t *testing.T, in wire.Delete) *testsuite.TestWorkflowEn
 	env.OnActivity(acts.DeleteStored, mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.DeleteInput) ([]wire.Removed, error) {
 		return []wire.Removed{{Place: wire.PlaceLog, Count: 4}, {Place: wire.PlaceCursors}}, step("store of " + in.ContextName)
 	})
+	if d.during != nil {
+		env.RegisterDelayedCallback(func() { d.during(env) }, activities.StrayWrites/2)
+	}
 	env.ExecuteWorkflow(wire.WorkflowDelete, in, wire.Deletion{})
 	require.True(t, env.IsWorkflowCompleted())
 	return env
@@ -225,24 +221,13 @@ func TestAFailedDeletionReportsWhatItDid(t *testing.T) {
 }
 
 func TestARunningDeletionReportsWhatItHasRemoved(t *testing.T) {
-	suite := &testsuite.WorkflowTestSuite{}
-	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	env := suite.NewTestWorkflowEnvironment()
-	env.RegisterActivity(activities.New(activities.Options{}))
-	env.RegisterWorkflowWithOptions(workflows.Delete, workflow.RegisterOptions{Name: wire.WorkflowDelete})
-	env.OnActivity(acts.EndSession, mock.Anything, mock.Anything).Return(activities.EndedSession{}, nil)
-	env.OnActivity(acts.ListForks, mock.Anything, mock.Anything).Return(nil, nil)
-	env.OnActivity(acts.DeleteRuns, mock.Anything, mock.Anything).Return(found(3, true), nil).Once()
-	env.OnActivity(acts.DeleteRuns, mock.Anything, mock.Anything).Return(found(0, false), nil).Once()
-	env.OnActivity(acts.DeleteStored, mock.Anything, mock.Anything).Return(nil, nil)
 	var receipt wire.Deletion
-	env.RegisterDelayedCallback(func() {
+	d := deleting{runs: []activities.DeletedRuns{found(3, true)}, during: func(env *testsuite.TestWorkflowEnvironment) {
 		value, err := env.QueryWorkflow(wire.QueryDeletion)
 		require.NoError(t, err)
 		require.NoError(t, value.Get(&receipt))
-	}, activities.StrayWrites/2)
-	env.ExecuteWorkflow(wire.WorkflowDelete, wire.Delete{ContextName: "demo"}, wire.Deletion{})
-	require.NoError(t, env.GetWorkflowError())
+	}}
+	d.run(t, wire.Delete{ContextName: "demo"})
 	require.Equal(t, 3, removedFrom(receipt, wire.PlaceRuns))
 	require.Zero(t, receipt.EndedAt)
 }

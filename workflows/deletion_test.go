@@ -38,13 +38,13 @@ func TestInputStartsNoSessionInARunThatADeletionEnds(t *testing.T) {
 		w := newRun(t)
 		w.opens()
 		stopped := make(chan struct{})
-		w.generates(func(context.Context, activities.AttemptInput) (activities.AttemptResult, error) {
+		w.generates(func(context.Context, activities.AttemptInput) (reducer.AttemptEnded, error) {
 			w.SignalWorkflow(wire.SignalClose, closing)
 			select {
 			case <-stopped:
 			case <-t.Context().Done():
 			}
-			return activities.AttemptResult{Outcome: reducer.Interrupted, Reason: event.ReasonCancelled}, nil
+			return reducer.AttemptEnded{Outcome: reducer.Interrupted, Reason: event.ReasonCancelled}, nil
 		})
 		var appended *update
 		w.OnActivity(acts.Stop, mock.Anything, mock.Anything).Return(func(context.Context, activities.StopInput) (bool, error) {

@@ -2,15 +2,12 @@ package workflows_test
 
 import (
 	"context"
-	"log/slog"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
-	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
-	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
@@ -19,11 +16,7 @@ import (
 )
 
 func TestAnEvaluationIsRepeatedAfterARateLimit(t *testing.T) {
-	suite := &testsuite.WorkflowTestSuite{}
-	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	env := suite.NewTestWorkflowEnvironment()
-	env.SetTestTimeout(time.Minute)
-	env.RegisterActivity(activities.New(activities.Options{}))
+	env := newEnvironment("evaluate:demo:1")
 	env.RegisterWorkflowWithOptions(workflows.Evaluate, workflow.RegisterOptions{Name: wire.WorkflowEvaluate})
 	in := wire.Evaluation{ContextName: "demo", Through: "demo:0002", Answer: "demo:0003"}
 	asked := 0

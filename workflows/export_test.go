@@ -20,17 +20,9 @@ func WithStep(step reducer.Stepper) func(workflow.Context, converter.RawValue) e
 	return newWorkflow(step, Options{})
 }
 
-// Exported for the tests.
-const (
-	MaxFixedGrowth = maxFixedGrowth
-	SpareAttempts  = spareAttempts
-)
+const SpareAttempts = spareAttempts
 
-var (
-	Details    = details
-	Fits       = fits
-	MaxEncoded = maxEncoded
-)
+var Details = details
 
 func pendingEvents(events []event.Event) (out []pendingEvent) {
 	for _, e := range events {

@@ -3,16 +3,11 @@ package workflows_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
-	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
-	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
@@ -24,12 +19,7 @@ import (
 // activity.
 func runSend(t *testing.T, send func(attempt int) error) (inputs []activities.SendInput, err error) {
 	t.Helper()
-	suite := &testsuite.WorkflowTestSuite{}
-	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	env := suite.NewTestWorkflowEnvironment()
-	env.SetTestTimeout(time.Minute)
-	env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: "send:demo/daily-2026-01-02T09:00:00Z"})
-	env.RegisterActivity(activities.New(activities.Options{}))
+	env := newEnvironment("send:demo/daily-2026-01-02T09:00:00Z")
 	env.RegisterWorkflowWithOptions(workflows.Send, workflow.RegisterOptions{Name: wire.WorkflowSend})
 	env.OnActivity(acts.Send, mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.SendInput) error {
 		inputs = append(inputs, in)

@@ -93,38 +93,25 @@ func (n *network) get(t *testing.T, url string) (string, error) {
 	return string(body), nil
 }
 
-// blocked are URLs that must not be reached, by the bypass that they try.
+// blocked are URLs that must not be reached, by the bypass that they try. TestIsPublic has more addresses.
 var blocked = []struct {
 	name, url string
 	// resolves is the answer for the host; other resolvers parse these hosts as addresses.
 	resolves []string
 }{
 	{name: "loopback", url: "http://127.0.0.1/"},
-	{name: "another loopback address", url: "http://127.8.9.10/"},
 	{name: "IPv6 loopback", url: "http://[::1]/"},
 	{name: "unspecified address", url: "http://0.0.0.0/"},
 	{name: "IPv6 unspecified address", url: "http://[::]/"},
 	{name: "private address", url: "http://10.1.2.3/"},
-	{name: "private address of a container", url: "http://172.17.0.1/"},
-	{name: "private address of a home", url: "https://192.168.1.1/"},
 	{name: "metadata server", url: "http://169.254.169.254/latest/meta-data"},
 	{name: "IPv6 metadata server", url: "http://[fd00:ec2::254]/"},
-	{name: "metadata server behind carrier-grade NAT", url: "http://100.100.100.200/"},
 	{name: "platform address of Azure", url: "http://168.63.129.16/"},
-	{name: "multicast", url: "http://224.0.0.1/"},
-	{name: "IPv6 multicast", url: "http://[ff02::1]/"},
-	{name: "broadcast", url: "http://255.255.255.255/"},
-	{name: "IPv6 link-local", url: "http://[fe80::1]/"},
 	{name: "IPv6 zone", url: "http://[fe80::1%25eth0]/"},
 	{name: "zone of a public address", url: "http://[2606:2800:21f::1%25eth0]/"},
-	{name: "IPv6 unique local", url: "http://[fc00::1]/"},
 	{name: "IPv4-mapped loopback", url: "http://[::ffff:127.0.0.1]/"},
 	{name: "IPv4-mapped loopback in hexadecimal", url: "http://[::ffff:7f00:1]/"},
-	{name: "IPv4-mapped private address", url: "http://[::ffff:10.0.0.1]/"},
 	{name: "IPv4-compatible loopback", url: "http://[::127.0.0.1]/"},
-	{name: "NAT64 of loopback", url: "http://[64:ff9b::127.0.0.1]/"},
-	{name: "6to4 of a private address", url: "http://[2002:a00:1::]/"},
-	{name: "Teredo", url: "http://[2001:0:53aa:64c::1]/"},
 	{name: "decimal address", url: "http://2130706433/", resolves: []string{"127.0.0.1"}},
 	{name: "hexadecimal address", url: "http://0x7f000001/", resolves: []string{"127.0.0.1"}},
 	{name: "octal address", url: "http://0177.0.0.1/", resolves: []string{"127.0.0.1"}},

@@ -7,6 +7,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/noop"
 )
 
 // Definition describes an instrument. The exporter for Prometheus appends the unit to the name, and "_total" to that of
@@ -41,55 +42,45 @@ func (d Definition) PrometheusName() string {
 // Counter is a sum that only grows.
 type Counter struct {
 	labels     labels
-	instrument metric.Float64Counter // nil: records nothing
+	instrument metric.Float64Counter
 }
 
 // Add adds an amount of 0 or more.
 func (c *Counter) Add(amount float64, values ...string) {
-	c.labels.check(values)
-	if c.instrument != nil && amount > 0 {
-		c.instrument.Add(context.Background(), amount, c.labels.with(values))
+	if with := c.labels.with(values); amount > 0 {
+		c.instrument.Add(context.Background(), amount, with)
 	}
 }
 
 // Gauge is a sum that grows and shrinks.
 type Gauge struct {
 	labels     labels
-	instrument metric.Float64UpDownCounter // nil: records nothing
+	instrument metric.Float64UpDownCounter
 }
 
 // Add adds an amount, which may be negative.
 func (g *Gauge) Add(amount float64, values ...string) {
-	g.labels.check(values)
-	if g.instrument != nil {
-		g.instrument.Add(context.Background(), amount, g.labels.with(values))
-	}
+	g.instrument.Add(context.Background(), amount, g.labels.with(values))
 }
 
 // Histogram is a distribution.
 type Histogram struct {
 	labels     labels
-	instrument metric.Float64Histogram // nil: records nothing
+	instrument metric.Float64Histogram
 }
 
 // Observe records a value.
 func (h *Histogram) Observe(value float64, values ...string) {
-	h.labels.check(values)
-	if h.instrument != nil {
-		h.instrument.Record(context.Background(), value, h.labels.with(values))
-	}
+	h.instrument.Record(context.Background(), value, h.labels.with(values))
 }
 
 // labels are the names of the labels of an instrument.
 type labels []string
 
-func (l labels) check(values []string) {
+func (l labels) with(values []string) metric.MeasurementOption {
 	if len(values) != len(l) {
 		panic("metrics: got the values " + strings.Join(values, ", ") + " for the labels " + strings.Join(l, ", "))
 	}
-}
-
-func (l labels) with(values []string) metric.MeasurementOption {
 	attributes := make([]attribute.KeyValue, len(values))
 	for i, value := range values {
 		attributes[i] = attribute.String(l[i], value)
@@ -100,7 +91,7 @@ func (l labels) with(values []string) metric.MeasurementOption {
 // Reading is a number that is read in the background.
 type Reading struct {
 	instrument metric.Float64ObservableGauge
-	meter      metric.Meter // nil: reads nothing
+	meter      metric.Meter
 }
 
 // Observe makes each export start read in the background, unless the previous read is still running, and
@@ -108,9 +99,6 @@ type Reading struct {
 // not wait for read: the export holds a lock of OpenTelemetry, and read needs that lock if it creates an
 // instrument, as a request to Temporal can.
 func (r *Reading) Observe(read func(context.Context) (float64, error)) (stop func()) {
-	if r.meter == nil {
-		return func() {}
-	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var (
 		mu               sync.Mutex // guards the variables below
@@ -147,16 +135,11 @@ func (r *Reading) Observe(read func(context.Context) (float64, error)) (stop fun
 const scope = "github.com/seed-9ed7edd4/chronicle"
 
 type builder struct {
-	meter       metric.Meter // nil: instruments record nothing
+	meter       metric.Meter
 	definitions []Definition
 }
 
-func (b *builder) define(d Definition, k kind) {
-	d.kind = k
-	b.definitions = append(b.definitions, d)
-}
-
-// must panics if OpenTelemetry rejects a definition. TestOpenTelemetryAcceptsTheDefinitions ensures that it does not.
+// must panics if OpenTelemetry rejects a definition, as any test with a provider would show.
 func must[T any](instrument T, err error) T {
 	if err != nil {
 		panic(err)
@@ -164,50 +147,41 @@ func must[T any](instrument T, err error) T {
 	return instrument
 }
 
+// define keeps a definition.
+func (b *builder) define(d Definition, k kind) Definition {
+	d.kind = k
+	b.definitions = append(b.definitions, d)
+	return d
+}
+
 func (b *builder) counter(d Definition) Counter {
-	b.define(d, counter)
-	c := Counter{labels: d.Labels}
-	if b.meter != nil {
-		c.instrument = must(b.meter.Float64Counter(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.Description)))
-	}
-	return c
+	d = b.define(d, counter)
+	return Counter{d.Labels, must(b.meter.Float64Counter(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.Description)))}
 }
 
 func (b *builder) gauge(d Definition) Gauge {
-	b.define(d, gauge)
-	g := Gauge{labels: d.Labels}
-	if b.meter != nil {
-		g.instrument = must(b.meter.Float64UpDownCounter(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.Description)))
-	}
-	return g
+	d = b.define(d, gauge)
+	return Gauge{d.Labels, must(b.meter.Float64UpDownCounter(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.Description)))}
 }
 
 func (b *builder) reading(d Definition) Reading {
-	b.define(d, gauge)
-	r := Reading{meter: b.meter}
-	if b.meter != nil {
-		r.instrument = must(b.meter.Float64ObservableGauge(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.Description)))
-	}
-	return r
+	d = b.define(d, gauge)
+	return Reading{must(b.meter.Float64ObservableGauge(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.Description))), b.meter}
 }
 
 func (b *builder) histogram(d Definition) Histogram {
-	b.define(d, histogram)
-	h := Histogram{labels: d.Labels}
-	if b.meter != nil {
-		h.instrument = must(b.meter.Float64Histogram(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.Description),
-			metric.WithExplicitBucketBoundaries(d.Buckets...)))
-	}
-	return h
+	d = b.define(d, histogram)
+	return Histogram{d.Labels, must(b.meter.Float64Histogram(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.Description),
+		metric.WithExplicitBucketBoundaries(d.Buckets...)))}
 }
 
 // New returns the instruments of a provider. Nil: they record nothing. The provider never releases them, so a program
 // should call New only when it starts.
 func New(provider metric.MeterProvider) *Metrics {
-	b := &builder{}
-	if provider != nil {
-		b.meter = provider.Meter(scope)
+	if provider == nil {
+		provider = noop.NewMeterProvider()
 	}
+	b := &builder{meter: provider.Meter(scope)}
 	m := define(b)
 	m.definitions = b.definitions
 	return m

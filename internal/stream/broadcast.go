@@ -2,7 +2,6 @@ package stream
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 	"sync"
 
@@ -142,11 +141,7 @@ func (b *Broadcast) answer(msg *nats.Msg) {
 	if err != nil {
 		return
 	}
-	if limit := int(b.conn.nats.MaxPayload()); len(data) > limit {
-		_ = respondInParts(msg, data, limit, fmt.Sprintf("%s/%d/%d", b.attempt.RequestID, b.attempt.Number, b.next-1))
-		return
-	}
-	_ = msg.Respond(data)
+	_ = msg.Respond(data) // an error means that NATS refuses a message of the size, or that the connection has just been lost
 }
 
 // hasInbox reports whether responses go to an inbox. Viewers must not make a worker publish on subjects on which

@@ -17,9 +17,9 @@
 //	}
 //
 // A subscription delivers the deltas of an attempt in order and without gaps. A subscriber that
-// joins late or misses deltas gets the whole text and reasoning so far, marked as a Reset, in
-// several NATS messages if necessary. A new attempt starts with a Reset, too. Without NATS there are
-// no deltas, and everything else works.
+// joins late or misses deltas gets the whole text and reasoning so far, marked as a Reset, unless that
+// is larger than a NATS message, usually 1 MiB. A new attempt starts with a Reset, too. Without NATS
+// there are no deltas, and everything else works.
 //
 // The subjects of a context begin with "chronicle.{namespace}.{context}": ".delta" for
 // [event.TextDelta] and [event.ToolProgress] events, ".ask" for requests for the text so far, ".stop" for

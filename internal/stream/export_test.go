@@ -10,14 +10,6 @@ func (f *Fence) Pass(d event.TextDelta) (out event.TextDelta, ok, gap bool) {
 	return passed.TextDelta, ok, gap
 }
 
-// Parts exports parts.
-type Parts struct{ parts parts }
-
-func (p *Parts) Add(m Message) (data []byte, isComplete bool) { return p.parts.add(m) }
-
-// Held returns the number of bytes that the parts keep in memory.
-func (p *Parts) Held() int { return cap(p.parts.data) }
-
 var Token = token
 
 func (c *Conn) Subject(contextName, kind string) string { return c.subject(contextName, kind) }

@@ -82,44 +82,6 @@ func TestSlowReaderGetsTheTextSoFar(t *testing.T) {
 	s.until(t, sub, text.String())
 }
 
-// The JSON of the text has 2.2 MiB, and a message at most 1 MiB.
-func TestASubscriberGetsATextLargerThanAMessage(t *testing.T) {
-	server := startServer(t)
-	worker, reader := connect(t, server, stream.Options{}), connect(t, server, stream.Options{})
-	early := subscribe(t, reader, "demo")
-	b := broadcast(t, worker, first("demo", 1), neverStopped(t))
-	reasoning, piece := strings.Repeat("x", 128<<10), strings.Repeat("<\u00e9>", 32<<10)
-	for range 2 {
-		b.PublishReasoning(reasoning)
-		require.Equal(t, reasoning, nextOfAnyKind(t, early).Reasoning)
-	}
-	var s screen
-	whole := strings.Repeat(piece, 5)
-	for range 5 {
-		b.Publish(piece)
-	}
-	s.until(t, early, whole)
-
-	late := subscribe(t, reader, "demo")
-	want := event.TextDelta{RequestID: "demo:r0001", Attempt: 1, Index: 6, Reset: true, Delta: whole}
-	require.Equal(t, stream.Delta{TextDelta: want, Reasoning: reasoning + reasoning}, nextOfAnyKind(t, late))
-	b.Publish("missed")
-	want.Index, want.Reset, want.Delta = 7, false, "missed"
-	require.Equal(t, want, next(t, late))
-
-	for m := range early.Messages() {
-		if strings.Contains(string(m.Data), `"missed"`) {
-			break
-		}
-	}
-	b.Publish(" and that is all")
-	want.Index, want.Reset, want.Delta = 8, true, whole+"missed and that is all"
-	require.Equal(t, stream.Delta{TextDelta: want, Reasoning: reasoning + reasoning}, nextOfAnyKind(t, early))
-	b.Publish("!")
-	want.Index, want.Reset, want.Delta = 9, false, "!"
-	require.Equal(t, want, next(t, early))
-}
-
 // script is a scripted worker that uses the JSON of the documented subjects.
 type script struct {
 	t    *testing.T

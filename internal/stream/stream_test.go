@@ -270,25 +270,3 @@ func TestStopWithoutAWorker(t *testing.T) {
 		})
 	}
 }
-
-// BenchmarkDelta measures the time from Publish to the reader of a subscription, through a server
-// on loopback.
-func BenchmarkDelta(b *testing.B) {
-	server := startServer(b)
-	worker, reader := connect(b, server, stream.Options{}), connect(b, server, stream.Options{})
-	sub := subscribe(b, reader, "demo")
-	var broadcast *stream.Broadcast
-	request := 0
-	for i := 0; b.Loop(); i++ {
-		// The typical number of deltas of an answer.
-		if i%500 == 0 {
-			request++
-			broadcast = worker.Broadcast(first("demo", request), neverStopped(b))
-			defer broadcast.Close()
-		}
-		broadcast.Publish(" token")
-		for shown := false; !shown; {
-			_, shown = streamtest.Delta(sub, <-sub.Messages())
-		}
-	}
-}

@@ -23,7 +23,6 @@ type Subscription struct {
 	fence    fence
 	inbox    string    // subject of responses to ask, in order with the deltas
 	asked    time.Time // time of the pending ask; zero: none
-	response parts
 	subs     []*nats.Subscription
 }
 
@@ -49,17 +48,12 @@ func (c *Conn) Subscribe(contextName string) (*Subscription, error) {
 // Messages returns the channel of messages for Decode. It is never closed, but silent after Close.
 func (s *Subscription) Messages() <-chan Message { return s.messages }
 
-// Decode decodes a message; pass all messages in order. If ok is false, it is no delta of the context, or
-// an incomplete one.
+// Decode decodes a message; pass all messages in order. If ok is false, it is no delta of the context.
 func (s *Subscription) Decode(m Message) (d Delta, ok bool) {
-	data := m.Data
 	if m.Subject == s.inbox {
-		if data, ok = s.response.add(m); !ok {
-			return d, false
-		}
 		s.asked = time.Time{}
 	}
-	d, err := decodeDelta(data) // fails for the empty response of NATS if no worker is answering
+	d, err := decodeDelta(m.Data) // fails for the empty response of NATS if no worker is answering
 	if err != nil {
 		return d, false
 	}

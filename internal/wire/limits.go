@@ -28,30 +28,11 @@ const MaxSnapshotBytes = 1 << 20
 
 // Fits reports whether a session fits into [MaxSnapshotBytes].
 func Fits(s reducer.Session) bool {
-	size := 0
+	size := s.Reduced.Size()
 	if s.Request != nil {
 		for _, call := range s.Request.Calls {
 			size += 200 + len(call.Arguments)
 		}
 	}
-	for _, m := range s.Reduced.Messages {
-		if size += sizeOf(m); size > MaxSnapshotBytes {
-			return false
-		}
-	}
 	return size <= MaxSnapshotBytes
-}
-
-func sizeOf(m reducer.Message) int {
-	size := 100 + len(m.Content)
-	if m.ProviderState != nil {
-		size += 300 + len(m.ProviderState.Data)
-	}
-	for _, c := range m.ToolCalls {
-		size += 100 + len(c.Arguments)
-	}
-	for _, a := range m.Attachments {
-		size += 300 + len(a.Source.Data)*4/3 + len(a.Source.URL)
-	}
-	return size
 }

@@ -78,9 +78,6 @@ type Reserved struct {
 type ReservationState struct {
 	Granted bool         `json:"granted,omitempty"`
 	Used    event.Amount `json:"used,omitzero"` // before the reservation
-	// IsGrantableLater is set if a denied reservation can be granted once all lost attempts have expired,
-	// see [reducer.Ledger.IsGrantableLater].
-	IsGrantableLater bool `json:"isGrantableLater,omitempty"`
 }
 
 // Settle reports the actual usage of a reservation.
@@ -90,8 +87,6 @@ type Settle struct {
 	// Release removes a reservation that no attempt uses. A reservation that arrives after
 	// this signal is denied.
 	Release bool `json:"release,omitempty"`
-	// LostUntil is the deadline of a lost attempt, see [reducer.LostUsage]; zero: the attempt has ended.
-	LostUntil time.Time `json:"lostUntil,omitzero"`
 }
 
 // BudgetState is the result of [QueryBudget].

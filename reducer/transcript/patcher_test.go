@@ -71,55 +71,6 @@ func TestAnEmptyDocumentHasAnEmptyList(t *testing.T) {
 	require.Equal(t, `{"entries":[]}`, marshal(t, transcript.NewPatcher().Document()))
 }
 
-// The cost per event must be independent of the log length.
-func BenchmarkApply(b *testing.B) {
-	for _, n := range []int{2_000, 20_000} {
-		b.Run(fmt.Sprintf("entries/%d", n), func(b *testing.B) {
-			log := agentLog(b, n)
-			b.ReportAllocs()
-			for b.Loop() {
-				p := transcript.NewPatcher()
-				for _, e := range log {
-					p.Apply(e)
-				}
-				if len(p.Document().Entries) != n {
-					b.Fatal(len(p.Document().Entries))
-				}
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(log)), "ns/event")
-		})
-	}
-}
-
-func BenchmarkStream(b *testing.B) {
-	for _, n := range []int{1_000, 100_000} {
-		b.Run(fmt.Sprintf("tokens/%d", n), func(b *testing.B) {
-			size := 0
-			for b.Loop() {
-				size = 0
-				p := transcript.NewPatcher()
-				for i := range n {
-					size += len(marshal(b, p.Apply(token(i))))
-				}
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/token")
-			b.ReportMetric(float64(size)/float64(n), "bytes/token")
-		})
-	}
-}
-
-// agentLog returns a log with n entries, half of them calls with results.
-func agentLog(t require.TestingT, n int) []event.Event {
-	var log []event.Event
-	add := func(line string) { log = append(log, logged(t, len(log)+1, line)) }
-	for i := 0; i < n; i += 2 {
-		add(fmt.Sprintf(`{"_tag":"AssistantMessage","content":"Step %d. %s"}`, i, strings.Repeat("Now I look. ", 20)))
-		add(fmt.Sprintf(`{"_tag":"ToolCall","toolCallId":"c%d","toolName":"Execute","parameters":{"command":"make %d"}}`, i, i))
-		add(fmt.Sprintf(`{"_tag":"ToolResult","toolCallId":"c%d","value":"ok\n[Process exited with code 0]"}`, i))
-	}
-	return log
-}
-
 func TestATimeOutsideTheJSONRangeIsIgnored(t *testing.T) {
 	for _, at := range []string{"9999-12-31T23:59:59-01:00", "0000-01-01T00:00:00+01:00"} {
 		p := transcript.NewPatcher()

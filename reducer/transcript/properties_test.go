@@ -17,7 +17,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer/transcript"
 )
 
-// The reference implementation is render. It is quadratic and never patches.
 func TestPatchesUpdateAnyVersionToTheNewest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		events := anyEvents(t)
@@ -27,19 +26,21 @@ func TestPatchesUpdateAnyVersionToTheNewest(t *testing.T) {
 		for i, e := range events {
 			before := p.Version()
 			patch := p.Apply(e)
+			document := marshal(t, p.Document())
 			if p.Version() == before {
 				require.Empty(t, patch)
+				require.Equal(t, documents[before], document)
 				continue
 			}
 			require.Equal(t, before+1, p.Version())
-			documents = append(documents, marshal(t, p.Document()))
+			documents = append(documents, document)
 			followed = apply(t, followed, patch)
-			want := marshal(t, render(events[:i+1]))
+			want := joined(t, document)
 			require.Equal(t, want, joined(t, followed), "after event %d", i)
 			version := rapid.IntRange(0, p.Version()).Draw(t, "version")
 			require.Equal(t, want, joined(t, apply(t, documents[version], since(t, p, version))), "since version %d", version)
 		}
-		want := marshal(t, render(events))
+		want := joined(t, marshal(t, p.Document()))
 		for version, document := range documents {
 			require.Equal(t, want, joined(t, apply(t, document, since(t, p, version))), "since version %d", version)
 		}
@@ -55,13 +56,42 @@ func TestADocumentDependsOnlyOnTheLog(t *testing.T) {
 				loaded.Apply(e)
 			}
 		}
-		streams := func(item transcript.Item) bool { return item.Content.Chunks != nil }
 		got := live.Document()
 		got.Entries = slices.DeleteFunc(got.Entries, streams)
 		for i := range got.Entries {
 			got.Entries[i].Content.Progress = ""
 		}
 		require.Equal(t, marshal(t, loaded.Document()), marshal(t, got))
+	})
+}
+
+func streams(item transcript.Item) bool { return item.Content.Chunks != nil }
+
+func TestDeltasOfOtherAttemptsAreNotShown(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all, own := transcript.NewPatcher(), transcript.NewPatcher()
+		var running event.Running
+		newest := 0
+		for _, e := range anyEvents(t) {
+			all.Apply(e)
+			d, isText := e.Body.(event.TextDelta)
+			reasoning, isReasoning := e.Body.(event.ReasoningDelta)
+			if isReasoning {
+				d = event.TextDelta(reasoning)
+			}
+			if !isText && !isReasoning || running.Compare(d.RequestID, d.Attempt) == 0 {
+				own.Apply(e)
+			}
+			before := running
+			if n := event.Counter(e.ID); n > newest { // not repeated
+				newest, running = n, running.After(e)
+			}
+			document := all.Document()
+			require.Equal(t, marshal(t, own.Document()), marshal(t, document))
+			if !running.IsSameAttempt(before) {
+				require.False(t, slices.ContainsFunc(document.Entries, streams), "the end of an attempt removes its deltas")
+			}
+		}
 	})
 }
 
@@ -235,17 +265,6 @@ func ofKind(t *rapid.T, d event.TextDelta) event.Body {
 		return event.ReasoningDelta(d)
 	}
 	return d
-}
-
-// deltaOf is the inverse of ofKind.
-func deltaOf(body event.Body) (d event.TextDelta, kind transcript.Kind, ok bool) {
-	switch body := body.(type) {
-	case event.TextDelta:
-		return body, transcript.AssistantMessage, true
-	case event.ReasoningDelta:
-		return event.TextDelta(body), transcript.Thinking, true
-	}
-	return d, "", false
 }
 
 func since(t require.TestingT, p *transcript.Patcher, version int) []transcript.Operation {

@@ -142,7 +142,7 @@ func TestConcurrentContextsStayWithinTheBudgetOfTheirLabel_Alone(t *testing.T) {
 	w.replayWorkflow(wire.BudgetID("", "team", w.queue), "", "label-budget")
 }
 
-// The budget allows one attempt at a time, so the next one waits for the deadline of the lost one.
+// The budget allows one attempt at a time.
 func TestTheUsageOfAKilledWorkerReplacesItsReservation_Alone(t *testing.T) {
 	needsTimelyHeartbeats(t)
 	w := newWorld(t, llmtest.Answer("I was", " saying").HoldAfter(1, llmtest.NewGate()),

@@ -39,7 +39,6 @@ var hostileSteps = []step{
 	{"budget", 2, useBudget},
 	{"places", 3, choosePlaces},
 	{"delta", 5, forgeDelta},
-	{"parts", 2, forgeParts},
 	{"stop", 3, forgeStop},
 	{"nats", 2, publishGarbage},
 	{"settings", 6, set},

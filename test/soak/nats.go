@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"strings"
 
 	"github.com/nats-io/nats.go"
 
@@ -37,25 +35,6 @@ func forgeDelta(_ context.Context, u *user) error {
 	return u.nats.Flush()
 }
 
-// forgeParts responds to requests for the text of an answer with more parts than an answer has.
-func forgeParts(_ context.Context, u *user) error {
-	announced := pick(u.rand, 30, 1<<30)
-	part := []byte(strings.Repeat("p", 900<<10))
-	sub, err := u.nats.Subscribe(u.subject("ask"), func(m *nats.Msg) {
-		for number := 1; number <= 30; number++ {
-			header := nats.Header{"Chronicle-Part": {fmt.Sprintf("%s %d %d", "forged", number, announced)}}
-			_ = m.RespondMsg(&nats.Msg{Header: header, Data: part}) // an error means a closed connection
-		}
-	})
-	if err != nil {
-		return err
-	}
-	context.AfterFunc(u.life, func() { _ = sub.Unsubscribe() })
-	// A gap makes followers ask.
-	data, _ := json.Marshal(map[string]any{"_tag": "TextDeltaEvent", "requestId": u.request(), "attempt": 1, "index": 1 << 20, "delta": "gap"})
-	return u.nats.Publish(u.subject("delta"), data)
-}
-
 func forgeStop(_ context.Context, u *user) error {
 	stop := map[string]any{"stop": stream.Stop{
 		RequestID: u.request(), Reason: pick(u.rand, event.ReasonNewUserInput, event.ReasonCancelled, event.ReasonTimeout, "x"), Attempt: u.rand.IntN(4),
@@ -79,7 +58,6 @@ func publishGarbage(_ context.Context, u *user) error {
 		if len(message.Data) > 900<<10 {
 			message.Data = message.Data[:900<<10]
 		}
-		message.Header = nats.Header{"Chronicle-Part": {pick(u.rand, "", "x", "a 1 1", "a -1 0", "a 2 1", "a 1 99999999999999999999")}}
 		if err := u.nats.PublishMsg(message); err != nil {
 			return err
 		}
