@@ -171,14 +171,14 @@ func TestAConversationIsBranchedByKeyboard(t *testing.T) {
 	require.Equal(t, "Name a <b>river</b>.", tab.Text(".user-message .bubble")[0])
 	tab.Press(kb.Tab)
 	tab.Press(" ")
-	tab.Await(hash("demo-2") + ` && ` + focus("next"))
+	tab.Await(focus("next") + ` && document.activeElement.closest(".switch").textContent === "‹2/2›"`)
 	tab.Press(kb.Enter) // there is none
 	tab.Type(`.user-message [data-key="previous"]`, " ")
-	tab.Await(hash("demo") + ` && ` + focus("previous"))
+	tab.Await(focus("previous") + ` && document.activeElement.closest(".switch").textContent === "‹1/2›"`)
 
 	// Regenerate an answer, with another model; an error keeps what was entered.
 	tab.Type(`.assistant-message ~ .assistant-message [data-key="regenerate"]`, kb.Enter)
-	tab.Await(focus("submit"))
+	tab.Await(focus("submit") + ` && performance.getEntriesByType("resource").some(({ name }) => name.endsWith("/contexts/demo/state"))`)
 	tab.Type(`.branch-form [data-key="model"]`, "none\r")
 	tab.Await(`document.querySelector(".branch-form .problem").innerText === "Enter a provider and a model."`)
 	tab.Type(`.branch-form [data-key="provider"]`, "openai\r")

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/event/eventtest"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
 	"github.com/seed-9ed7edd4/chronicle/gateway/page"
 	"github.com/seed-9ed7edd4/chronicle/internal/browsertest"
@@ -38,10 +40,10 @@ var inlineLimits = client.Limits{Attachment: mib, OtherAttachment: mib, Attachme
 func pageOf(t testing.TB, l *log, limits client.Limits) string {
 	t.Helper()
 	list := []client.Summary{
-		{ContextName: l.Name(), Status: wire.StatusIdle, Model: "gpt-4o-mini"},
-		{ContextName: "release-notes", Status: wire.StatusAnswering, Model: "gpt-4o"},
-		{ContextName: "droid.parser", Status: wire.StatusIdle, Model: "gpt-4o"},
-		{ContextName: "onboarding", Status: wire.StatusClosed, Model: "gpt-4o"},
+		{ContextName: l.Name(), StartedAt: eventtest.Epoch, Status: wire.StatusIdle, Model: "gpt-4o-mini"},
+		{ContextName: "release-notes", StartedAt: eventtest.Epoch.Add(-3 * time.Hour), Status: wire.StatusAnswering, Model: "gpt-4o"},
+		{ContextName: "droid.parser", StartedAt: eventtest.Epoch.Add(-time.Hour), Status: wire.StatusIdle, Model: "gpt-4o"},
+		{ContextName: "onboarding", StartedAt: eventtest.Epoch.Add(-2 * time.Hour), Status: wire.StatusClosed, Model: "gpt-4o"},
 	}
 	return serve(t, fakeClient{log: l, list: list, limits: limits}, gateway.Options{Page: page.Handler()}).server.URL + "/"
 }

@@ -79,9 +79,9 @@ export class Branches {
       const first = entries.find(({ content: { event_id: id } }) => id && counter(id) > after);
       if (first) places.set(first.content.event_id, choice);
     }
-    const isSame = places.size === this.#places.size && [...places].every(([id, choice]) => this.#places.get(id) === choice);
+    const isSame = JSON.stringify([...places]) === JSON.stringify([...this.#places]);
     this.#places = places;
-    if (!isSame) this.#options.redraw();
+    if (!isSame) this.#options.redraw(); // a press of the space bar on a control ends on the same element
     const isTarget = ([, { after }]) => this.#target?.name === this.#name && this.#target.after === counter(after);
     const shown = [...places].find(isTarget);
     if (shown) {

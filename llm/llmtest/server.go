@@ -194,6 +194,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		// The client disconnected before sending a request.
 		return
 	}
+	if r.Method == "PRI" {
+		return // HTTP/2, from a client of a server that had the port before
+	}
 	request := Request{Header: r.Header.Clone(), At: time.Now(), Body: body}
 	if r.Method != http.MethodPost || r.URL.Path != "/v1/chat/completions" {
 		s.refuse(w, "%s %s: only POST /v1/chat/completions is served", r.Method, r.URL.Path)
