@@ -34,7 +34,7 @@ type Receipt struct {
 	// EventIDs is nil if no worker responded or the input exceeds 64 KiB: Temporal has
 	// then stored the input for a worker.
 	EventIDs  []string `json:"eventIds,omitempty" schema:"items.is=EventID"`
-	RefusalID string   `json:"refusalId,omitempty"` // of the InputRejectedEvent of an ErrRefused
+	RefusalID string   `json:"refusalId,omitempty"` // the id of the InputRejectedEvent, if the context rejected the input
 }
 
 // First returns the receipt of the first n events.

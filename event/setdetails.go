@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// SetDetails sets what people know a context by, in lists. Absent fields keep their values; at least one is set. Models do
+// SetDetails sets the title, labels, owner and archive mark. Absent fields keep their values; at least one is set. Models do
 // not receive the details.
 //
 //schema:rules {"anyOf":[{"required":["title"]},{"required":["labels"]},{"required":["archived"]},{"required":["owner"]}],"properties":{"title":{"anyOf":[{"$ref":"Name"},{"const":""}],"maxLength":"$MaxTitleBytes"},"owner":{"$ref":"Name"}}}

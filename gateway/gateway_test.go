@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -26,21 +25,19 @@ import (
 
 const hello = `{"_tag":"UserMessageEvent","content":"Hello"}`
 
-func readSpec(t testing.TB) (data []byte, doc *openapi3.T) {
+func readSpec(t testing.TB) *openapi3.T {
 	t.Helper()
-	data, err := os.ReadFile("openapi.json")
+	doc, err := openapi3.NewLoader().LoadFromFile("openapi.json")
 	require.NoError(t, err)
-	doc, err = openapi3.NewLoader().LoadFromData(data)
-	require.NoError(t, err)
-	return data, doc
+	return doc
 }
 
 func TestTheDescriptionIsOpenAPI(t *testing.T) {
-	data, doc := readSpec(t)
+	w := serve(t, fakeClient{log: newLog()}, gateway.Options{})
+	doc, err := openapi3.NewLoader().LoadFromData([]byte(w.do(http.MethodGet, "/openapi.json", "").body))
+	require.NoError(t, err)
 	require.True(t, doc.IsOpenAPI31OrLater())
 	require.NoError(t, doc.Validate(t.Context()))
-	w := serve(t, fakeClient{log: newLog()}, gateway.Options{})
-	require.Equal(t, string(data), w.do(http.MethodGet, "/openapi.json", "").body)
 }
 
 func TestEventsAreSent(t *testing.T) {

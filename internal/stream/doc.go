@@ -21,7 +21,7 @@
 // is larger than a NATS message, usually 1 MiB. A new attempt starts with a Reset, too. Without NATS
 // there are no deltas, and everything else works.
 //
-// The subjects of a context begin with "chronicle.{namespace}.{context}": ".delta" for
+// The subjects of a context begin with "chronicle.{namespace}.{tenant}.{context}", with "_" for no tenant: ".delta" for
 // [event.TextDelta] and [event.ToolProgress] events, ".ask" for requests for the text so far, ".stop" for
 // stop messages, ".notice" for notices that the context may have changed, which broadcasts send when they begin and end.
 // deploy/nats.conf has the permissions of workers and viewers.
