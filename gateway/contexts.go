@@ -41,18 +41,20 @@ func (g *Gateway) interrupt(w http.ResponseWriter, r *http.Request) error {
 // context. `Location` is the path of the receipt. The response comes when the session has ended, or after ten seconds.
 // Input that is sent then begins a new context, which opens when the deletion has ended. A repeated request joins a running deletion, and resumes one that failed.
 func (g *Gateway) closeContext(w http.ResponseWriter, r *http.Request) error {
-	switch purge := r.URL.Query().Get("purge"); purge {
-	case "":
-	case "true":
-		return g.purge(w, r)
-	default:
+	purge := r.URL.Query().Get("purge")
+	switch {
+	case purge != "" && purge != "true":
 		return badRequest("purge %q: invalid (true, or absent)", purge)
+	case isPurge(r):
+		return g.purge(w, r)
+	case r.URL.Query().Has("forks"):
+		return badRequest("forks: want purge=true with it")
 	}
 	return g.act(w, r, func(c Context, ctx context.Context) error { return c.Close(ctx, r.URL.Query().Get("reason")) })
 }
 
 // isPurge reports whether a request to close a context deletes it, which [Gateway.identify] admits for admins only.
-func isPurge(r *http.Request) bool { return r.URL.Query().Get("purge") == "true" }
+func isPurge(r *http.Request) bool { return r.URL.Query().Has("purge") }
 
 func (g *Gateway) purge(w http.ResponseWriter, r *http.Request) error {
 	forks := client.Forks(r.URL.Query().Get("forks"))

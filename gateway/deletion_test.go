@@ -18,7 +18,7 @@ import (
 func TestAPurgeDeletesTheContext(t *testing.T) {
 	l := newLog()
 	w := serve(t, fakeClient{log: l}, gateway.Options{})
-	for query, want := range map[string]string{"purge=true": "delete ", "purge=true&forks=keep": "delete keep", "purge=true&forks=delete": "delete delete"} {
+	for query, want := range map[string]string{"purge": "delete ", "purge=true": "delete ", "purge=true&forks=keep": "delete keep", "purge=true&forks=delete": "delete delete"} {
 		l.calls = nil
 		got := w.do(http.MethodDelete, "/contexts/demo?"+query, "")
 		require.Equal(t, http.StatusAccepted, got.status, got.body)
@@ -33,7 +33,7 @@ func TestAPurgeDeletesTheContext(t *testing.T) {
 func TestAnUnclearPurgeDeletesNothing(t *testing.T) {
 	l := newLog()
 	w := serve(t, fakeClient{log: l}, gateway.Options{})
-	for _, query := range []string{"purge=1", "purge=false", "purge=true&forks=all"} {
+	for _, query := range []string{"purge=1", "purge=false", "purge=true&forks=all", "forks=delete"} {
 		got := w.do(http.MethodDelete, "/contexts/demo?"+query, "")
 		require.Equal(t, http.StatusBadRequest, got.status, got.body)
 		require.Empty(t, got.header.Get("Location"))
@@ -75,7 +75,7 @@ func TestTheAuditLogTellsAPurgeFromTheEndOfASession(t *testing.T) {
 	var written bytes.Buffer
 	w := serve(t, eachTenant{"acme": {log: newLog()}}, gateway.Options{Auth: claims{}, Audit: slog.New(slog.NewJSONHandler(&written, nil))})
 	for _, role := range []auth.Role{auth.RoleWrite, auth.RoleAdmin} {
-		w.do(http.MethodDelete, "/contexts/demo?purge=true", "", by("acme", role)...)
+		w.do(http.MethodDelete, "/contexts/demo?purge", "", by("acme", role)...)
 	}
 	w.do(http.MethodDelete, "/contexts/demo", "", by("acme", auth.RoleAdmin)...)
 	w.gateway.Close()

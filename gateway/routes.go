@@ -151,7 +151,7 @@ var (
 			pattern: "DELETE /contexts/{name}", serve: (*Gateway).closeContext, roles: writers,
 			parameters: []parameter{
 				{"reason", "query", "", "The reason recorded in the log; absent: `closed`"},
-				{"purge", "query", "", "`true` deletes the context for ever"},
+				{"purge", "query", "", "`true`, or no value, deletes the context for ever"},
 				{"forks", "query", "Forks", "What `purge` does with the forks of the context; absent: `keep`"},
 			},
 			status: http.StatusAccepted, answer: "The request to end the session, or to delete the context, was accepted",
