@@ -49,6 +49,14 @@ type decision struct {
 	Arguments json.RawMessage `json:"arguments"`
 }
 
+// UnmarshalJSON rejects unknown fields: misspelt arguments would run the call with the original ones.
+func (d *decision) UnmarshalJSON(data []byte) error {
+	type fields decision
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	return decoder.Decode((*fields)(d))
+}
+
 var decisionSchema = json.RawMessage(`{"type":"object","properties":{` +
 	`"approved":{"type":"boolean"},` +
 	`"reason":{"type":"string","description":"Why the call is not allowed"},` +

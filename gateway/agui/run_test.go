@@ -126,6 +126,12 @@ func TestARunThatJoinsBeforeTheRequestBeginsGoesOn(t *testing.T) {
 	require.Equal(t, "success", last.Outcome.Type)
 }
 
+// Misspelt arguments would run the call with the original ones.
+func TestADecisionHasNoUnknownField(t *testing.T) {
+	_, err := decode([]byte(`{"threadId":"demo","runId":"r","resume":[{"interruptId":"c1","status":"resolved","payload":{"approved":true,"argument":{}}}]}`))
+	require.ErrorContains(t, err, `unknown field "argument"`)
+}
+
 // The agent runs only with an answer to its interrupt.
 func TestADecisionIsNotSentAfterAnotherOne(t *testing.T) {
 	log := []event.Body{

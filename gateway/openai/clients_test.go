@@ -157,6 +157,8 @@ func TestErrorsOfRequestsHaveTheStatusOfTheAPI(t *testing.T) {
 		"a result without its use":       {"/v1/responses", `{"conversation":"demo","input":[{"type":"function_call_output","call_id":"c1","output":"x"}]}`, 400, "invalid_value", "input"},
 		"a foreign approval":             {"/v1/responses", `{"input":[{"type":"mcp_approval_response","approval_request_id":"mcpr_c1","approve":true}]}`, 400, "invalid_value", "input"},
 		"no approval":                    {"/v1/responses", `{"input":[{"type":"mcp_approval_response","approval_request_id":"c1","approve":true}]}`, 400, "invalid_value", "input"},
+		"no decision":                    {"/v1/responses", `{"conversation":"demo","input":[{"type":"mcp_approval_response","approval_request_id":"mcpr_c1"}]}`, 400, "invalid_value", "input"},
+		"an approval of other arguments": {"/v1/responses", `{"conversation":"demo","input":[{"type":"mcp_approval_response","approval_request_id":"mcpr_c1","approve":true,"arguments":"{}"}]}`, 400, "unsupported_parameter", "input"},
 		"an approval without its call":   {"/v1/responses", `{"conversation":"demo","input":[{"type":"mcp_approval_response","approval_request_id":"mcpr_c1","approve":true}]}`, 400, "invalid_value", "input"},
 		"an unknown provider":            {"/v1/responses", `{"input":"Hi","model":"nobody/model"}`, 404, "model_not_found", ""},
 		"an unknown provider, of a chat": {"/v1/chat/completions", `{"messages":[{"role":"user","content":"Hi"}],"model":"nobody/model"}`, 404, "model_not_found", ""},

@@ -143,8 +143,14 @@ func (s *script) item(i inputItem) error {
 		if !ok {
 			return gateway.BadRequest(s.field, "approval_request_id %q is unknown in this conversation", event.Redact(i.Approval, 200))
 		}
+		switch {
+		case i.Approve == nil:
+			return gateway.BadRequest(s.field, "approve is missing (true or false)")
+		case i.Arguments != "":
+			return unsupported(s.field, "an approval with other arguments is not supported (see POST /contexts/NAME/events)")
+		}
 		decision := event.ApprovalDecided{ToolCallID: id, Decision: event.Deny, Reason: i.Reason}
-		if i.Approve != nil && *i.Approve {
+		if *i.Approve {
 			decision.Decision, decision.Reason = event.Approve, ""
 		}
 		s.add(decision)

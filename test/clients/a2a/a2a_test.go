@@ -565,6 +565,7 @@ func TestToolsOfWorkersAndClients(t *testing.T) {
 			"other context":   {ContextID: "other", Parts: []part{{Text: "approve"}}},
 			"a used id":       {MessageID: "m1", Parts: []part{{Text: "approve"}}},
 			"a bad decision":  {Parts: data(`{"decision":"maybe"}`)},
+			"a misspelling":   {Parts: data(`{"decision":"approve","argument":{"word":"dog"}}`)},
 			"other arguments": {Parts: data(`{"decision":"approve","arguments":[1]}`)},
 		} {
 			reply.TaskID, reply.Role = asked.ID, "ROLE_USER"
