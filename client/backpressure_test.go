@@ -141,7 +141,7 @@ func (f *slow) DescribeWorkflowExecution(context.Context, string, string) (*work
 	f.mu.Lock()
 	f.checks++
 	f.mu.Unlock()
-	time.Sleep(100 * time.Millisecond)
+	time.Sleep(100 * time.Millisecond) // bubble time
 	return running(3, 1000, true), nil
 }
 

@@ -42,9 +42,9 @@ type Config struct {
 	// the file exists.
 	NATSAuth NATSAuth
 	// BlobURL of the workers' store: file:///folder, or a bucket like s3://bucket if the program is built with -tags clouds
-	// or imports its driver, such as gocloud.dev/blob/s3blob. Empty: BLOB_URL, else "none". A folder must exist for Dial; Connect creates it. With
-	// "none", input is limited to 60 KiB, and operations on archived events or large payloads fail; workers require a
-	// store.
+	// or imports its driver, such as gocloud.dev/blob/s3blob. Empty: BLOB_URL, else "none". A folder must exist for Dial;
+	// Connect creates it. With "none", input is limited to 60 KiB, and operations on archived events or large payloads
+	// fail; workers require a store.
 	BlobURL   string
 	TaskQueue string // of contexts; empty: "contexts"
 	// Tracers makes spans of the calls to Temporal, and of the work of workers. Nil: none.

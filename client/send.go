@@ -56,8 +56,8 @@ func (r Receipt) First(n int) Receipt {
 //
 // The error is a *event.FieldError for invalid events, ErrRefused if the context rejects them,
 // ErrDeleting if a deletion runs and the input is larger than 64 KiB or has a stored file, or the
-// session does not end within 12 s, or ErrFull if no worker runs and the history has no room. After ErrFull, use the same ids again: a
-// worker may still record the events.
+// session does not end within 12 s, or ErrFull if no worker runs and the history has no room. After ErrFull, use the
+// same ids again: a worker may still record the events.
 func (c *Context) Send(ctx context.Context, events ...event.Event) (Receipt, error) {
 	defer c.client.notifier.notify(c.name)
 	if len(events) == 0 {

@@ -87,12 +87,7 @@ func (g *Gateway) branch(r *http.Request, c Context, o client.BranchOptions) (cl
 
 func decodeFork(body []byte) (client.BranchOptions, error) {
 	var in forkRequest
-	decoder := json.NewDecoder(bytes.NewReader(body))
-	decoder.DisallowUnknownFields()
-	err := decoder.Decode(&in)
-	if err == nil && decoder.More() {
-		err = errors.New("more than one value")
-	}
+	err := DecodeStrictly(body, &in)
 	if err != nil {
 		return client.BranchOptions{}, badRequest("the body is invalid: %s", plainJSONError(err))
 	}
@@ -104,6 +99,17 @@ func decodeFork(body []byte) (client.BranchOptions, error) {
 }
 
 // plainJSONError describes an error of encoding/json without types of Go.
+// DecodeStrictly decodes one JSON value. Unknown fields are errors.
+func DecodeStrictly(data []byte, value any) error {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	err := decoder.Decode(value)
+	if err == nil && decoder.More() {
+		err = errors.New("more than one value")
+	}
+	return err
+}
+
 func plainJSONError(err error) string {
 	var mismatch *json.UnmarshalTypeError
 	if !errors.As(err, &mismatch) {

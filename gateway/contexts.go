@@ -39,7 +39,8 @@ func (g *Gateway) interrupt(w http.ResponseWriter, r *http.Request) error {
 //
 // With `purge`, which requires the role admin, a worker deletes the histories, schedules, log, files and cursors of the
 // context. `Location` is the path of the receipt. The response comes when the session has ended, or after ten seconds.
-// Input that is sent then begins a new context, which opens when the deletion has ended. A repeated request joins a running deletion, and resumes one that failed.
+// Input that is sent then begins a new context, which opens when the deletion has ended. A repeated request joins a running
+// deletion, and resumes one that failed.
 func (g *Gateway) closeContext(w http.ResponseWriter, r *http.Request) error {
 	purge := r.URL.Query().Get("purge")
 	switch {

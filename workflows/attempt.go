@@ -70,7 +70,7 @@ func (r *run) attemptOptions(start reducer.StartAttempt, maxAttempts int) workfl
 		what = "summary of " + count(start.Compaction.Messages, "message")
 	}
 	return workflow.ActivityOptions{
-		// This detects only a stuck worker: Generate has timeouts of its own.
+		// This detects only a stuck worker: Generate has timeouts of its own, which a wait for a budget extends.
 		StartToCloseTimeout: max(0, start.SendAt.Sub(r.now())) + milliseconds(2*start.TimeoutMs) + 30*time.Second,
 		HeartbeatTimeout:    r.failover(),
 		WaitForCancellation: true,

@@ -1,7 +1,6 @@
 package a2a
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -269,7 +268,7 @@ func (t *turn) replies(m *message) (events []event.Event, err error) {
 			data.Result, _ = json.Marshal(*p.Text) // a text always encodes
 		case p.Data == nil:
 			return nil, failure(contentNotSupported, "a task that waits for input takes text and data parts")
-		case decodeStrictly(p.Data, &data) != nil: // misspelt arguments would run the call with the original ones
+		case gateway.DecodeStrictly(p.Data, &data) != nil: // misspelt arguments would run the call with the original ones
 			return nil, gateway.BadRequest("message.parts", `part %d is no object like {"toolCallId":"…","decision":"approve"} or {"toolCallId":"…","result":…}`, i)
 		}
 		at := slices.IndexFunc(waiting, func(c *thread.Call) bool {
@@ -285,12 +284,6 @@ func (t *turn) replies(m *message) (events []event.Event, err error) {
 		events = append(events, m.event(i, body))
 	}
 	return events, nil
-}
-
-func decodeStrictly(data []byte, value any) error {
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.DisallowUnknownFields()
-	return decoder.Decode(value)
 }
 
 // reply returns the event that decides or answers a call.

@@ -52,9 +52,7 @@ type decision struct {
 // UnmarshalJSON rejects unknown fields: misspelt arguments would run the call with the original ones.
 func (d *decision) UnmarshalJSON(data []byte) error {
 	type fields decision
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.DisallowUnknownFields()
-	return decoder.Decode((*fields)(d))
+	return gateway.DecodeStrictly(data, (*fields)(d))
 }
 
 var decisionSchema = json.RawMessage(`{"type":"object","properties":{` +

@@ -1,7 +1,6 @@
 package aisdk
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -31,13 +30,7 @@ const (
 
 // decode rejects fields that it does not know, except in messages that are not the input.
 func decode(body []byte) (r request, err error) {
-	decoder := json.NewDecoder(bytes.NewReader(body))
-	decoder.DisallowUnknownFields()
-	err = decoder.Decode(&r)
-	if err == nil && decoder.More() {
-		err = errors.New("more than one value")
-	}
-	if err != nil {
+	if err = gateway.DecodeStrictly(body, &r); err != nil {
 		return r, gateway.BadRequest("", "the body is invalid: %s (want id, messages or message, trigger and messageId, as the SDK sends them)", plainError(err))
 	}
 	if r.Trigger = cmp.Or(r.Trigger, triggerSubmit); r.Trigger != triggerSubmit && r.Trigger != triggerRegenerate {
