@@ -134,17 +134,17 @@ func TestRightToLeftTextIsLaidOutFromTheRight(t *testing.T) {
 		event.Note{Kind: event.NoteSystem, Content: hebrew},
 	}, asking(question, `{"question":"`+hebrew+`"}`)...)
 	tab := show(t, newLogOf("demo", bodies...))
-	tab.Await(`document.querySelector(".call-form")`)
+	tab.Await(`document.querySelector(".call-form") && document.querySelector("#address").textContent === "demo"`)
 	tab.Type("#text", hebrew)
 	tab.Type(".call-form textarea", hebrew)
 	var directions []string
 	tab.Eval(`[
 		".bubble .plain", ".prose h1", ".prose > p", ".prose ul", ".prose li", ".prose li + li", ".prose blockquote", ".prose blockquote p", ".prose table",
-		".prose td", ".prose td + td", ".prose pre + *, .prose > p ~ p", ".prose pre", ".error-message .plain", ".asked p", ".call-form textarea", "#text", "#name",
+		".prose td", ".prose td + td", ".prose pre + *, .prose > p ~ p", ".prose pre", ".error-message .plain", ".asked p", ".call-form textarea", "#text", "#name", "#address",
 	].map((selector) => selector + " " + getComputedStyle(document.querySelector(selector)).direction)`, &directions)
 	require.Equal(t, []string{
 		".bubble .plain rtl", ".prose h1 rtl", ".prose > p rtl", ".prose ul rtl", ".prose li rtl", ".prose li + li rtl", ".prose blockquote rtl", ".prose blockquote p rtl", ".prose table rtl",
-		".prose td rtl", ".prose td + td rtl", ".prose pre + *, .prose > p ~ p ltr", ".prose pre ltr", ".error-message .plain rtl", ".asked p rtl", ".call-form textarea rtl", "#text rtl", "#name ltr",
+		".prose td rtl", ".prose td + td rtl", ".prose pre + *, .prose > p ~ p ltr", ".prose pre ltr", ".error-message .plain rtl", ".asked p rtl", ".call-form textarea rtl", "#text rtl", "#name rtl", "#address ltr",
 	}, directions)
 	var gap float64 // of the first line to the right edge of its paragraph
 	tab.Eval(`(() => {

@@ -83,7 +83,7 @@ func TestScreenshots(t *testing.T) {
 	require.Equal(t, []string{"Search backup 480 ms done", "verify_dumps  dump 12 of 30 running", "delete_files  waiting for approval"}, cards(tab))
 	require.Equal(t, []string{"waiting for approval"}, tab.Text("#status"))
 	require.Len(t, tab.Text(".thinking:not([open])"), 2)
-	tab.Await(`document.querySelectorAll("#list a").length === 4`)
+	tab.Await(`document.querySelectorAll("#list a").length === 4 && document.querySelector("#address").textContent === "demo"`)
 	tab.Do(`document.activeElement.blur()`)
 	shoot := func(tab *browsertest.Tab, name string, look browsertest.Look) {
 		tab.As(look)
@@ -101,7 +101,7 @@ func TestScreenshots(t *testing.T) {
 
 	l = newLog(codeAndFormulas()...)
 	tab = show(t, l)
-	tab.Await(`document.querySelectorAll("math").length === 3 && document.querySelectorAll(".code-block:has([class^=token])").length === 2 && document.querySelectorAll("#list a").length === 4`)
+	tab.Await(`document.querySelectorAll("math").length === 3 && document.querySelectorAll(".code-block:has([class^=token])").length === 2 && document.querySelectorAll("#list a").length === 4 && document.querySelector("#address").textContent === "demo"`)
 	tab.Do(`document.activeElement.blur()`)
 	shoot(tab, "code", browsertest.Look{Width: 1200, Height: 1000})
 	l.record(event.SystemPrompt{Content: "Answer briefly."}, event.BudgetSet{Tokens: new(int64(50_000))})
