@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/tool/mcp"
@@ -84,7 +85,10 @@ func TestATurnWithAnMCPServerSurvivesAKilledWorkerAndContinueAsNew_Alone(t *test
 	require.NoError(t, err)
 	files := reference(t, "filesystem", dir)
 	const steps, killed = 12, 7
-	w := newWorld(t, llmtest.Func(func(r llmtest.Request) llmtest.Step {
+	var w *world
+	var c *client.Context
+	w = newWorld(t, llmtest.Func(func(r llmtest.Request) llmtest.Step {
+		w.awaitArchive(c) // without which a run does not continue as new
 		if r.LastUser() != "Read" || len(r.Results()) == 1 && strings.Contains(r.Results()[0], fmt.Sprintf("text %d", steps)) {
 			return llmtest.Answer("Done.")
 		}
@@ -103,7 +107,7 @@ func TestATurnWithAnMCPServerSurvivesAKilledWorkerAndContinueAsNew_Alone(t *test
 	require.NoError(t, os.Symlink(p.path, name))
 
 	worker := w.processWith(workerSettings{ContinueAfter: shortRun, MCP: []mcp.Server{files}})
-	c := w.open("mcp")
+	c = w.open("mcp")
 	w.send(c, event.New(event.SetTools{Tools: event.ToolList{{Pattern: "mcp:*"}}}))
 	turn := w.ask(c, "Read")
 	orphaned := p.awaitReader()

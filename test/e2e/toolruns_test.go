@@ -12,6 +12,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/wire"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
@@ -22,7 +23,10 @@ func TestATurnContinuesAsNewBetweenItsSteps(t *testing.T) {
 	t.Parallel()
 	p := newProbe(t, echoed)
 	const steps = 20
-	w := newWorld(t, llmtest.Func(func(r llmtest.Request) llmtest.Step {
+	var w *world
+	var c *client.Context
+	w = newWorld(t, llmtest.Func(func(r llmtest.Request) llmtest.Step {
+		w.awaitArchive(c) // without which a run does not continue as new
 		calls := 0
 		for _, m := range r.Messages {
 			calls += len(m.ToolCalls)
@@ -33,7 +37,7 @@ func TestATurnContinuesAsNewBetweenItsSteps(t *testing.T) {
 		return llmtest.Calls(p.call("probe", fmt.Sprint(calls)))
 	}))
 	w.worker(shortRuns)
-	c := w.open("many-steps")
+	c = w.open("many-steps")
 	w.send(c, event.New(event.SetTools{Tools: event.ToolList{{Pattern: "*"}}, MaxSteps: new(100)}))
 	turn := w.say(c, "Look")
 	require.Equal(t, event.TagLLMRequestCompleted, turn[len(turn)-1].Tag())
