@@ -149,6 +149,11 @@ func (l *Log) Follow(ctx context.Context, contextName, from string, options Foll
 				isRetry = true // the server may just have deleted a history that is archived
 				continue
 			}
+			if isMissing && err != nil && !isTransient(err) {
+				if isDeleting, _ := l.IsDeleting(ctx, contextName); isDeleting {
+					err = fmt.Errorf("follow context %s: %w", contextName, ErrDeleted) // the archive is being deleted
+				}
+			}
 			// A server that has just started may not know its namespaces yet.
 			isStarting := isKnown && errors.As(err, new(*serviceerror.NamespaceNotFound))
 			if err != nil && ctx.Err() == nil && !isTransient(err) && !isStarting {

@@ -184,6 +184,23 @@ func TestFollowEndsWhenTheContextIsDeleted(t *testing.T) {
 	require.EqualError(t, err, "follow context demo: it was deleted: no such context")
 }
 
+// The follower finds the names of objects that are gone when it reads them.
+func TestFollowEndsWhileTheArchiveIsDeleted(t *testing.T) {
+	bucket := blobstest.New(t)
+	a := archive.New(bucket.Store)
+	s := newServer(t, newRun("A", "", record(t, 1, says("a")...)))
+	register(t, a, "demo", "A", "", 0)
+	s.runs[0].onEnd = func() {
+		s.runs[0].isDeleted = true
+		s.deletion = enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
+		bucket.Hide(1)
+	}
+	var err error
+	for _, err = range eventlog.New(s, "", a).Follow(t.Context(), "demo", "", eventlog.FollowOptions{}) {
+	}
+	require.EqualError(t, err, "follow context demo: it was deleted: no such context")
+}
+
 func TestFollowContinuesWithANewContextOfTheSameName(t *testing.T) {
 	a := archive.New(blobstest.New(t).Store)
 	s := newServer(t, newRun("A", "", record(t, 1, says("a", "b")...)))
